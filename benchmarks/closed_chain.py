@@ -36,7 +36,7 @@ AXES = ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0))
 RESULTS = Path(__file__).parent / "results" / "closed_chain.md"
 HEAD = """# Constrained forward dynamics compared with Pinocchio
 
-Written by `make bench`. `lw.loops.constrained_forward_dynamics` against
+Written by `make bench`. `lw.forward_dynamics` against
 `pinocchio.constraintDynamics` on the same mechanisms and states, float64; microseconds for one
 state, ratios are theirs over ours. *One call* is a call from Python cycling through {states} closed
 states; *batch* is {batch} states on one core into an existing array, for Pinocchio a Python loop
@@ -95,23 +95,24 @@ def states(mech: lw.Mechanism) -> tuple[Array, Array, Array]:
     """Closed configurations near neutral, velocities that the loops allow, and joint forces."""
     rng = np.random.default_rng(0)
     away = 0.1 * rng.standard_normal((STATES, mech.nv))
-    q = np.stack([lw.loops.project_position(mech, mech.integrate(mech.neutral(), x)) for x in away])
+    near = [mech.integrate(mech.neutral(), x) for x in away]
+    q = np.stack([lw.loops.project_position(mech, x).required() for x in near])
     v = lw.loops.project_velocity(mech, q, rng.standard_normal((STATES, mech.nv)))
     return q, v, rng.standard_normal((STATES, mech.nv))
 
 
 def ours_on(mech: lw.Mechanism, arrays: tuple[Array, ...]) -> tuple[float, float, int]:
     """Seconds for one call and for one of a batch, and operations."""
-    from linkwise.dynamics.closure_kernels import closed_kernel
+    from linkwise.dynamics.closure import closed_kernel
 
     lists = list(zip(*(list(x.copy()) for x in arrays), strict=True))
-    lw.loops.constrained_forward_dynamics(mech, *lists[0])
-    function = lw.loops.constrained_forward_dynamics
+    lw.forward_dynamics(mech, *lists[0])
+    function = lw.forward_dynamics
     one = chain.best(lambda: [function(mech, *x) for x in lists], ROUNDS) / STATES
     many = [np.tile(x, (BATCH // STATES, 1)) for x in arrays]
     out = function(mech, *many)
     batch = chain.best(lambda: function(mech, *many, out=out, threads=1), ROUNDS) / BATCH
-    return one, batch, sum(closed_kernel(mech, "constrained_forward_dynamics").ops.values())
+    return one, batch, sum(closed_kernel(mech, "forward_dynamics").ops.values())
 
 
 def row(title: str, mech: lw.Mechanism) -> str:
@@ -151,7 +152,7 @@ def pinocchio_on(
     def call(x: tuple[Array, ...]) -> Array:
         return pin.constraintDynamics(model, data, *x, constraints, work, proximal)
 
-    ours = lw.loops.constrained_forward_dynamics(mech, q, v, tau)
+    ours = lw.forward_dynamics(mech, q, v, tau)
     result = np.stack([turn.T @ call(x) for x in lists])
     difference = float(np.abs(result - ours).max() / np.abs(ours).max())
     one = chain.best(lambda: [call(x) for x in lists], ROUNDS) / STATES

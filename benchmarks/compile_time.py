@@ -101,12 +101,12 @@ def four_bars(count: int, *, chain: bool):
 
 def kernel(mech, quantity: str):
     """The kernel that the call has made."""
-    from linkwise.dynamics.closure_kernels import closed_kernel
+    from linkwise.dynamics.closure import closed_kernel
     from linkwise.dynamics.kernels import kernel, one_state
 
     if quantity == "forward_dynamics" and (mech.loops or mech.couplings):
         rank = one_state(mech).rank
-        return closed_kernel(mech, "constrained_forward_dynamics", rank=rank)
+        return closed_kernel(mech, "forward_dynamics", rank=rank)
     return kernel(mech, quantity)
 
 

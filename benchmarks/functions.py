@@ -17,14 +17,11 @@ import pinocchio as pin
 import pinocchio_side as peer
 
 import linkwise as lw
-from linkwise.dynamics.center_of_mass import CENTER, LINEAR
 from linkwise.dynamics.configuration import DIFFERENCE, INTEGRATED
-from linkwise.dynamics.jacobian_rate import rate
 from linkwise.dynamics.kernels import kernel, written
-from linkwise.dynamics.kinematics import jacobian_seen
-from linkwise.dynamics.momentum import FORMULAS
+from linkwise.dynamics.kinematics import jacobian_rate as rate, jacobian_seen
+from linkwise.dynamics.momentum import CENTER, CENTROIDAL, FORMULAS, LINEAR
 from linkwise.dynamics.viewpoint import viewed
-from linkwise.dynamics.whole_inertia import CENTROIDAL
 
 Array = np.ndarray
 LOCAL, ALIGNED, WORLD = peer.LOCAL, pin.LOCAL_WORLD_ALIGNED, pin.WORLD
@@ -179,9 +176,9 @@ PAIRS = (
         "qv",
     ),
     Pair(
-        "jacobian_dot_v",
-        lambda m, n, q, v: lw.dynamics.jacobian_dot_v(m, q, v, n),
-        _of_node("jacobian_dot_v"),
+        "jacobian_bias",
+        lambda m, n, q, v: lw.dynamics.jacobian_bias(m, q, v, n),
+        _of_node("jacobian_bias"),
         _rate_times_v,
         ("six",),
         "qv",

@@ -7,7 +7,7 @@ five milliseconds the controller computes
 
     1. the acceleration of the platform,       V̇ = V̇_ref + K_d (V_ref - V) + K_p e,
     2. the resulting 24 accelerations,         `lw.loops.independent_coordinates`, and
-    3. the forces of the sliders,              `lw.loops.constrained_inverse_dynamics`,
+    3. the forces of the sliders,              `lw.loops.drive_forces`,
 
 and holds these forces. `lw.simulate` computes the motion and keeps the loops closed. In a second
 run the platform carries a load that the controller does not know.
@@ -68,7 +68,7 @@ class Controller:
         V, A = (off.inverse().shift_velocity(x) for x in (V_ref, A_ref))
         accelerate = A + K_D * (V - v[self.v]) + K_P * log(off)
         platform = lw.loops.independent_coordinates(self.mech, q, prefer=["platform"])
-        return lw.loops.constrained_inverse_dynamics(
+        return lw.loops.drive_forces(
             self.mech, q, v, accelerate, independent=platform, actuated=SLIDERS
         ).tau
 

@@ -12,7 +12,7 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import Expr, J, f, mass
 from linkwise.dynamics import expression
-from linkwise.dynamics.closure_quantity import CLOSED, Setting
+from linkwise.dynamics.closure import CLOSED, Setting
 
 SHOWN: dict[str, Expr] = {
     "forward_dynamics": expression("forward_dynamics"),
@@ -25,8 +25,8 @@ SHOWN: dict[str, Expr] = {
     "hinge_forces": expression("hinge_forces"),
     "equivalent_force": J.T @ f,
     "inverse_kinematics": mass.inv @ (J.T @ f),
-    "closure_inertia_inverse": CLOSED["closure_inertia_inverse"](Setting()),
-    "constrained_forward_dynamics": CLOSED["constrained_forward_dynamics"](Setting()),
+    "constraint_inertia_inverse": CLOSED["constraint_inertia_inverse"](Setting()),
+    "accelerated": CLOSED["forward_dynamics"](Setting()),
 }
 SECTION = re.compile(r"^Derived form[^\n]*?, (\d) pass[^\n]*:\n((?:    \S[^\n]*\n)+)", re.MULTILINE)
 

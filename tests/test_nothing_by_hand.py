@@ -9,10 +9,9 @@ import linkwise
 from linkwise.algebra import J
 from linkwise.algebra.expr import Symbol, nodes
 from linkwise.algebra.family import family_of
-from linkwise.dynamics.closure_quantity import CLOSED, Setting
+from linkwise.dynamics.closure import CLOSED, Setting
 from linkwise.dynamics.hybrid import hybrid_expression
-from linkwise.dynamics.open_chain_quantity import AS_WRITTEN, METHODS
-from linkwise.dynamics.quantity import QUANTITIES
+from linkwise.dynamics.quantity import AS_WRITTEN, METHODS, QUANTITIES
 from linkwise.grasp.multi_arm.multi_arm_quantity import MULTI_ARM, RCCFD
 from linkwise.tasks.quantity import TASK, Law, torque
 

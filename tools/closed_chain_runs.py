@@ -312,7 +312,7 @@ _TRACKING = """\
 ## Follow a path
 
 `examples/stewart_tracking.py` moves a Stewart platform along a circle while it leans outwards, with
-`lw.loops.constrained_inverse_dynamics` for the forces of its six motors, held for 5 ms each. The
+`lw.loops.drive_forces` for the forces of its six motors, held for 5 ms each. The
 table compares the modelled platform with one that carries an unknown load of 6 kg:
 
 ![A Stewart platform on its path, its errors and its forces](../_static/stewart_tracking.png)

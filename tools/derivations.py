@@ -9,9 +9,8 @@ from linkwise.algebra.armature import no_armature
 from linkwise.algebra.budget import Budget
 from linkwise.algebra.expr import Expr
 from linkwise.codegen.cheapest import searched, ship
-from linkwise.dynamics.closure_quantity import CLOSED, Setting
-from linkwise.dynamics.open_chain_quantity import AS_WRITTEN
-from linkwise.dynamics.quantity import FRAMES, QUANTITIES, expression
+from linkwise.dynamics.closure import CLOSED, Setting
+from linkwise.dynamics.quantity import AS_WRITTEN, FRAMES, QUANTITIES, expression
 
 
 def own_expressions() -> list[Expr]:

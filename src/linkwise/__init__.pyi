@@ -23,7 +23,7 @@ from .dynamics import (
     forward_dynamics as forward_dynamics,
     forward_dynamics_derivatives as forward_dynamics_derivatives,
     forward_kinematics as forward_kinematics,
-    gravity_compensation as gravity_compensation,
+    pd_gravity as pd_gravity,
     gravity_force as gravity_force,
     hinge_forces as hinge_forces,
     hybrid_dynamics as hybrid_dynamics,

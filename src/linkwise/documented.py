@@ -4,13 +4,16 @@ A function's docstring describes only the arguments that are special about it. `
 completes the docstring of every public function from the table STANDARD, so that `help()`, Sphinx
 and notebooks show each argument, in the order of the signature. A function's own entry always wins.
 Methods are completed where they carry the decorator `@documented`.
+
+Options that many functions share are a `TypedDict`: `**options: Unpack[Options]` in the source
+becomes one keyword argument for each of its keys in the signature that `help()` shows.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from inspect import cleandoc
+from collections.abc import Callable, Mapping
+from inspect import CO_VARKEYWORDS, Parameter, cleandoc, signature
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -44,28 +47,57 @@ STANDARD = {
 }
 """What each shared argument means: the text that follows its name in an Args section."""
 
+OF_TREES = {
+    **STANDARD,
+    "mech": "The mechanism; its loops and couplings are left open unless there is an argument "
+    "`loops`.",
+}
+"""The same for namespaces of quantities of trees."""
+
 _ENTRY = re.compile(r"^    (\*{0,2}\w+): ", re.MULTILINE)
 _UNINDENTED = re.compile(r"^\S", re.MULTILINE)
 _LATER = re.compile(r"^(Returns|Raises|Yields|Warns|Examples?|Notes?|References):$", re.MULTILINE)
 
 
-def documented(function: F) -> F:
-    """Complete the Args section of a function's docstring, in place.
+def documented(function: F, texts: Mapping[str, str] = STANDARD) -> F:
+    """Complete the signature and the Args section of a function, in place.
 
-    Arguments without an entry, either in the docstring or in STANDARD, stay undocumented. So does a
-    function that has no docstring.
+    Arguments without an entry, either in the docstring or in the table, stay undocumented. So does
+    a function that has no docstring.
+
+    Args:
+        function: The function.
+        texts: What each shared argument means.
     """
     code, text = function.__code__, function.__doc__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    if text and not STANDARD.keys().isdisjoint(names):
-        function.__doc__ = _complete(cleandoc(text), names)
+    if code.co_flags & CO_VARKEYWORDS:
+        names = _unpack(function, code.co_varnames[len(names)], names)
+    if text and not texts.keys().isdisjoint(names):
+        function.__doc__ = _complete(cleandoc(text), names, texts)
     return function
 
 
-def _complete(text: str, names: tuple[str, ...]) -> str:
+def _unpack(function: Callable[..., Any], last: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Give `**last: Unpack[X]` the keys of the `TypedDict` X as keyword arguments."""
+    match = re.fullmatch(r"Unpack\[(\w+)\]", str(function.__annotations__.get(last)))
+    if match is None:
+        return names
+    keys: dict[str, Any] = function.__globals__[match[1]].__annotations__
+    full = signature(function)
+    before = [x for x in full.parameters.values() if x.kind is not Parameter.VAR_KEYWORD]
+    more = [
+        Parameter(key, Parameter.KEYWORD_ONLY, default=None, annotation=hint.__forward_arg__)
+        for key, hint in keys.items()
+    ]
+    function.__signature__ = full.replace(parameters=[*before, *more])
+    return (*names, *keys)
+
+
+def _complete(text: str, names: tuple[str, ...], texts: Mapping[str, str]) -> str:
     """A clean docstring with entries for all of these names, as far as they are known."""
     before, header, after = text.partition("\nArgs:\n")
-    entries = {name: STANDARD[name] for name in names if name in STANDARD}
+    entries = {name: texts[name] for name in names if name in texts}
     if header:
         end = _UNINDENTED.search(after)
         section, after = (after[: end.start()], after[end.start() :]) if end else (after, "")

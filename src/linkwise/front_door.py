@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 import numpy as np
 
 from linkwise import arguments
-from linkwise.documented import documented
+from linkwise.documented import STANDARD, documented
 from linkwise.errors import LinkwiseError, ModelError, ShapeError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -50,6 +50,7 @@ def open_front_door(
     records: Collection[str] = (),
     careful: Collection[str] = (),
     sizes: Sizes | None = None,
+    texts: Mapping[str, str] = STANDARD,
 ) -> None:
     """Check the calls of all public functions and classes of a module.
 
@@ -62,6 +63,7 @@ def open_front_door(
             that no wrong type, NaN or mask is stored.
         careful: Functions that take a microsecond and check their arguments themselves.
         sizes: Arguments of methods that are rows of numbers; they are checked before the call.
+        texts: What arguments mean that functions do not document themselves.
     """
     for name in list(namespace) if names is None else names:
         value = namespace.get(name)
@@ -70,7 +72,7 @@ def open_front_door(
         if inspect.isclass(value):
             check_class(value, record=name in records, sizes=sizes)
         elif inspect.isfunction(value) and value.__module__.startswith("linkwise"):
-            documented(value)
+            documented(value, texts)
             namespace[name] = value if name in careful else checked(value)
     if names is None:
         public = sorted(name for name, value in namespace.items() if _is_public(name, value))

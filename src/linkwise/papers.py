@@ -5,7 +5,13 @@ innovations; RCCFD1 to RCCFD3, `multi_arm_dynamics(..., method=...)`; Theorem 2 
 inertia and its general form, macro and mini. FD1 to FD4 are in `lw.dynamics.QUANTITIES`.
 """
 
-from linkwise.dynamics import (
+from linkwise.documented import OF_TREES
+from linkwise.dynamics.control import (
+    tracking_energy as tracking_energy,
+    wen_bayard as wen_bayard,
+)
+from linkwise.dynamics.forward_dynamics import tip_force_correction as tip_force_correction
+from linkwise.dynamics.innovations import (
     InnovationsFactors as InnovationsFactors,
     diagonal_coriolis as diagonal_coriolis,
     diagonal_dynamics as diagonal_dynamics,
@@ -13,10 +19,7 @@ from linkwise.dynamics import (
     force_from_innovations as force_from_innovations,
     innovations as innovations,
     innovations_factors as innovations_factors,
-    tip_force_correction as tip_force_correction,
-    tracking_energy as tracking_energy,
     velocity_from_diagonal as velocity_from_diagonal,
-    wen_bayard as wen_bayard,
 )
 from linkwise.front_door import open_front_door
 from linkwise.grasp import (
@@ -33,4 +36,4 @@ from linkwise.inertial import (
     smallest_mini as smallest_mini,
 )
 
-open_front_door(globals())
+open_front_door(globals(), texts=OF_TREES)

@@ -9,7 +9,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.codegen import stages
-from linkwise.dynamics.closure_kernels import closed_kernel
+from linkwise.dynamics.closure import closed_kernel
 from linkwise.errors import RankWarning, SingularHingeError
 from linkwise.loops import closed_expression
 from linkwise.model.islands import alike, alone, islands
@@ -56,7 +56,7 @@ def state(mech: lw.Mechanism, seed: int = 0) -> tuple[Array, Array, Array]:
     q, v, tau = list[Array](), list[Array](), rng.standard_normal(mech.nv)
     for island in islands(mech):
         part = alone(mech, island)
-        q.append(lw.loops.project_position(part, island.of_q(mech, start)))
+        q.append(lw.loops.project_position(part, island.of_q(mech, start)).required())
         v.append(lw.loops.project_velocity(part, q[-1], rng.standard_normal(part.nv)))
     return np.concatenate(q), np.concatenate(v), tau
 
@@ -84,7 +84,7 @@ def test_what_hinges_loops_and_couplings_join_is_one_island():
 def test_islands_in_one_loop_are_as_each_alone(more: bool):
     mech = four_bars(9, more=more)
     q, v, tau = state(mech)
-    assert stages.islands(closed_kernel(mech, "constrained_forward_dynamics").request) is not None
+    assert stages.islands(closed_kernel(mech, "forward_dynamics").request) is not None
     found = lw.forward_dynamics(mech, q, v, tau)
     assert np.allclose(found, one_by_one(mech, q, v, tau), rtol=1e-10, atol=1e-10)
     batch = lw.forward_dynamics(mech, np.tile(q, (11, 1)), v, np.arange(11)[:, None] * tau)
@@ -96,14 +96,14 @@ def test_islands_in_one_loop_are_as_each_alone(more: bool):
 def test_single_precision():
     mech = four_bars(8)
     q, v, tau = state(mech)
-    expr = closed_expression(mech, "constrained_forward_dynamics")
+    expr = closed_expression(mech, "forward_dynamics")
     kernel = lw.compile(expr, mech, nodes=lw.loops.closure_nodes(mech), dtype=np.float32)
     expected = one_by_one(mech, q, v, tau)
     assert np.allclose(kernel(q, v, tau), expected, rtol=2e-3, atol=2e-3 * np.abs(expected).max())
 
 
 def test_code_does_not_grow_with_the_number_of_islands_and_work_grows_in_proportion():
-    few, many = (closed_kernel(four_bars(n), "constrained_forward_dynamics") for n in (14, 140))
+    few, many = (closed_kernel(four_bars(n), "forward_dynamics") for n in (14, 140))
     assert len(many.source.splitlines()) == len(few.source.splitlines())
     assert sum(many.ops.values()) == 10 * sum(few.ops.values())
 

@@ -94,7 +94,7 @@ def test_the_algebra_gives_the_same():
 def test_closed_chains():
     """Of accelerations with the loop held, which are a function of any q."""
     mech = lw.models.four_bar()
-    of = lw.loops.closed_expression(mech, "constrained_forward_dynamics")
+    of = lw.loops.closed_expression(mech, "forward_dynamics")
     nodes = lw.loops.closure_nodes(mech)
     given = state(mech, 2)
     given["q"] = lw.loops.assemble(mech, given["q"]).q

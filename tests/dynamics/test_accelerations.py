@@ -89,7 +89,7 @@ def test_what_the_kinds_are(frame):
     close(lw.node_acceleration(mech, q, v, NODES, vdot=x, frame=frame), slope, 1e-7)
     J, J_dot_v = (
         lw.jacobian(mech, q, NODES, frame=frame),
-        lw.dynamics.jacobian_dot_v(mech, q, v, NODES, frame=frame),
+        lw.dynamics.jacobian_bias(mech, q, v, NODES, frame=frame),
     )
     close(lw.node_acceleration(mech, q, v, NODES, vdot=x, frame=frame), J @ x + J_dot_v, 1e-12)
     # The classical one is the second derivative of the position, turned into the axes asked for.

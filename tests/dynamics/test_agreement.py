@@ -90,7 +90,7 @@ ELSEWHERE = {
     *("integrate", "difference"),
     # made of others, and compared with them in their own tests
     *("energy", "whole_inertia", "innovations_factors", "operational_space", "passive_force"),
-    *("gravity_compensation", "computed_torque", "wen_bayard", "tracking_energy"),
+    *("pd_gravity", "computed_torque", "wen_bayard", "tracking_energy"),
     *("diagonal_velocity", "velocity_from_diagonal", "innovations", "force_from_innovations"),
     *("diagonal_coriolis", "diagonal_dynamics", "jacobian_gram", "inverse_kinematics"),
 }
@@ -134,7 +134,7 @@ def test_small_changes_of_the_robot_are_seen():
 
 MASSLESS = {
     *("forward_kinematics", "relative_pose", "body_velocities", "node_velocity", "jacobian"),
-    *("jacobian_dot", "jacobian_dot_v", "equivalent_force", "body_accelerations"),
+    *("jacobian_dot", "jacobian_bias", "equivalent_force", "body_accelerations"),
     *("node_acceleration(kind='spatial')", "node_acceleration(kind='classical')"),
 }
 """What does not change when bodies are heavier."""

@@ -379,7 +379,7 @@ def test_nodes_are_given_by_name(name):
     for node in (3, ["ee", None], [["ee"]]):
         with pytest.raises(ModelError, match=r"it must be the name of a node or body, or several"):
             call(node)
-    with pytest.raises(ModelError, match="of no node was asked for; name at least one"):
+    with pytest.raises(ModelError, match="needs a node, and none was given; name at least one"):
         call([])
 
 

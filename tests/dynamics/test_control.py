@@ -104,13 +104,13 @@ def test_computed_torque_decouples():
 def test_gravity_compensation_holds_still_and_goes_where_it_should():
     q_d = np.array([0.4, -0.6, 0.9, 0.3, 0.5, -0.2])
     gains = {"kp": 200.0, "kv": 60.0}
-    held = lw.gravity_compensation(ARM, q_d, np.zeros(6), q_d, **gains)
+    held = lw.pd_gravity(ARM, q_d, np.zeros(6), q_d, **gains)
     close(lw.forward_dynamics(ARM, q_d, np.zeros(6), held), np.zeros(6), 1e-12, scale=10.0)
     assert np.abs(held).max() > 10.0  # it is heavy
     times = np.linspace(0.0, 8.0, 5)
     found = closed_loop(
         ARM,
-        lambda q, v, *_: lw.gravity_compensation(ARM, q, v, q_d, **gains),
+        lambda q, v, *_: lw.pd_gravity(ARM, q, v, q_d, **gains),
         np.concatenate([q_d + 0.3, np.zeros(6)]),
         times,
         lambda t: (),
@@ -175,7 +175,7 @@ def test_batches_are_their_rows():
     (q, v, x), gains = states(mech, 4), {"kp": 2.0, "kv": 1.0}
     q_d, v_d = q[::-1], v[::-1]
     laws = (
-        lambda *a: lw.gravity_compensation(mech, *a[:4], **gains),
+        lambda *a: lw.pd_gravity(mech, *a[:4], **gains),
         lambda *a: lw.computed_torque(mech, *a, **gains),
         lambda *a: lw.papers.wen_bayard(mech, *a, **gains),
     )
@@ -192,7 +192,7 @@ def test_what_is_refused():
     with pytest.raises(ShapeError, match=r"kp has shape \(5,\).*a number, \(6,\) or \(6, 6\)"):
         lw.computed_torque(ARM, zero, zero, zero, zero, zero, kp=np.ones(5), kv=1.0)
     with pytest.raises(ModelError, match="kv is not finite"):
-        lw.gravity_compensation(ARM, zero, zero, zero, kp=1.0, kv=np.nan)
+        lw.pd_gravity(ARM, zero, zero, zero, kp=1.0, kv=np.nan)
     with pytest.raises(ShapeError, match="vdot_d has shape"):
         lw.computed_torque(ARM, zero, zero, zero, zero, np.zeros(5), **gains)
     with pytest.raises(ModelError, match="must be 'actual' or 'desired'"):
@@ -206,4 +206,4 @@ def test_what_is_refused():
     ball = tree("every hinge, armature")
     q, v, _ = state(ball)
     with pytest.raises(ModelError, match="not of unit length"):
-        lw.gravity_compensation(ball, 1.1 * q, v, q, **gains)
+        lw.pd_gravity(ball, 1.1 * q, v, q, **gains)

@@ -9,8 +9,8 @@ import linkwise as lw
 from linkwise.algebra import A_V, B_V, E_phi, H, M, bias
 from linkwise.algebra.dense import Dense
 from linkwise.algebra.family import lyapunov, riccati
-from linkwise.dynamics.diagonal_quantity import articulated_inertia_rate, hinge_inertia_rate
-from linkwise.dynamics.hinge_root import hinge_root
+from linkwise.dynamics.mass_root import hinge_root
+from linkwise.dynamics.quantity import articulated_inertia_rate, hinge_inertia_rate
 from linkwise.errors import (
     LoweringError,
     ModelError,

@@ -10,7 +10,7 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import B, D, H, K, M, N, P, a, b, f, phi, psi, rot_W, tau
 from linkwise.algebra.dense import Dense
-from linkwise.dynamics.open_chain_quantity import hinge_forces
+from linkwise.dynamics.quantity import _hinge_forces as hinge_forces
 from linkwise.errors import ModelError, SingularHingeError
 from linkwise.spatial.vector import cross_force
 from linkwise.sweeps.cost import cost

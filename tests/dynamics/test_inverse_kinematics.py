@@ -12,11 +12,14 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import J, f, mass
 from linkwise.codegen.formula import Formula
-from linkwise.dynamics.inverse_kinematics import Solution, Target, inverse_kinematics, reach
+from linkwise.dynamics.inverse_kinematics import reach
 from linkwise.dynamics.inverse_kinematics.coupled import couplings, tightened
 from linkwise.dynamics.inverse_kinematics.descent import Search
 from linkwise.dynamics.inverse_kinematics.limits import joints
+from linkwise.dynamics.inverse_kinematics.search import inverse_kinematics
+from linkwise.dynamics.inverse_kinematics.solution import Solution
 from linkwise.dynamics.inverse_kinematics.step import PULL, STEP, weight_numbers, weightless
+from linkwise.dynamics.inverse_kinematics.target import Target
 from linkwise.spatial import quaternion, rotation
 from tests.dense_kinematics import node_jacobian
 from tests.dynamics.mechanisms import TREES, close, tree

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.dynamics.inverse_kinematics import Solution, Target
+from linkwise.dynamics.inverse_kinematics.solution import Solution
+from linkwise.dynamics.inverse_kinematics.target import Target
 from tests.algebra.trees import MOVING
 
 

@@ -63,7 +63,7 @@ def test_rates_are_differences_of_jacobians(name):
         size = np.abs(rate).max()
         assert size > 0.1
         close(J_dot, rate, 1e-7)
-        found = lw.dynamics.jacobian_dot_v(mech, q, v, NODES, frame=frame, about=about)
+        found = lw.dynamics.jacobian_bias(mech, q, v, NODES, frame=frame, about=about)
         close(found, J_dot @ v, 1e-11, size * np.abs(v).sum())
 
 
@@ -160,7 +160,7 @@ def calls(mech: lw.Mechanism) -> dict[str, Callable[..., Array]]:
         "jacobian": lambda q, v, **o: lw.jacobian(mech, q, "body_3", **o),
         "node_velocity": lambda q, v, **o: lw.node_velocity(mech, q, v, "body_3", **o),
         "jacobian_dot": lambda q, v, **o: lw.jacobian_dot(mech, q, v, "body_3", **o),
-        "jacobian_dot_v": lambda q, v, **o: lw.dynamics.jacobian_dot_v(mech, q, v, "body_3", **o),
+        "jacobian_bias": lambda q, v, **o: lw.dynamics.jacobian_bias(mech, q, v, "body_3", **o),
         "jacobian_gram": lambda q, v, **o: lw.dynamics.jacobian_gram(mech, q, "body_3", **o),
         "equivalent_force": lambda q, v, **o: lw.dynamics.equivalent_force(mech, q, f, **o),
     }
@@ -235,7 +235,7 @@ def test_bad_input_is_told():
     with pytest.raises(UnknownNameError, match="about is 'node'; it must be 'world', or"):
         lw.node_velocity(ROD, q, v, "body_3", about="node")
     with pytest.raises(UnknownNameError, match="did you mean 'body_3'"):
-        lw.dynamics.jacobian_dot_v(ROD, q, v, "bdy_3", frame="world")
+        lw.dynamics.jacobian_bias(ROD, q, v, "bdy_3", frame="world")
     with pytest.raises(UnknownNameError, match="did you mean 'body_3'"):
         lw.dynamics.compensating_force(ROD, q, {"bdy_3": np.zeros(6)}, about="world")
     with pytest.raises(ModelError, match="of is 'cols'; it must be 'rows' for J J\\*"):

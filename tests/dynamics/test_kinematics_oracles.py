@@ -120,7 +120,7 @@ def test_jacobians_velocities_and_rates(it):
             theirs = [pin.getFrameClassicalAcceleration(it.model, it.data, i, axes) for i in ids]
         else:
             theirs = [pin.getFrameAcceleration(it.model, it.data, i, axes) for i in ids]
-        found = lw.dynamics.jacobian_dot_v(it.mech, it.q, it.v, it.nodes, **view)
+        found = lw.dynamics.jacobian_bias(it.mech, it.q, it.v, it.nodes, **view)
         close(found, stacked([motion.vector for motion in theirs]), 1e-10)
 
 
@@ -192,7 +192,7 @@ def test_mujoco(source, tmp_path):
     moving = np.abs(T_dot).max() > 0.0  # differences: good to 1e-9 only
     found = lw.jacobian_dot(mech, q, v, site, frame="world")
     close(found, J_dot @ T + J @ T_dot, 1e-8 if moving else 1e-10)
-    found = lw.dynamics.jacobian_dot_v(mech, q, v, site, frame="world")
+    found = lw.dynamics.jacobian_bias(mech, q, v, site, frame="world")
     close(found, J_dot @ data.qvel + J @ T_dot @ v, 1e-8 if moving else 1e-10)
     f = np.array([0.3, -0.2, 0.1, 4.0, 5.0, -6.0])
     pushed = np.zeros(model.nv)

@@ -48,7 +48,7 @@ def test_velocities_rates_and_forces(mech, seed):
         rate = (rate - lw.jacobian(mech, behind, node, frame=frame)) / (2.0 * step)
         fast = reach * (1.0 + float(np.abs(v).sum()))
         close(lw.jacobian_dot(mech, q, v, node, frame=frame), rate, 1e-6, fast)
-        drift = lw.dynamics.jacobian_dot_v(mech, q, v, node, frame=frame)
+        drift = lw.dynamics.jacobian_bias(mech, q, v, node, frame=frame)
         close(drift, lw.jacobian_dot(mech, q, v, node, frame=frame) @ v, 1e-11, fast * 30.0)
         whole = lw.node_acceleration(mech, q, v, node, vdot=vdot, frame=frame)
         J = lw.jacobian(mech, q, node, frame=frame)

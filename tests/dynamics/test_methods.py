@@ -10,7 +10,7 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import H, J, a, b, bias, f, mass, phi, rot_W, tau
 from linkwise.algebra.dense import Dense
-from linkwise.dynamics.open_chain_quantity import METHODS, fd1, fd2, fd3, fd4, pushing
+from linkwise.dynamics.quantity import METHODS, fd1, fd2, fd3, fd4, pushing
 from linkwise.errors import ModelError, SingularHingeError, UnknownNameError
 from linkwise.sweeps.interpret import run
 from tests.dense_kinematics import mass_matrix, node_jacobian

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.dynamics.operational_space import reach
+from linkwise.dynamics.velocity_space import reach
 from linkwise.errors import ModelError, RankWarning, ShapeError, TroubleWarning, UnknownNameError
 from tests.algebra.trees import MOVING
 from tests.dense_kinematics import body_jacobians, mass_matrix, node_jacobian
@@ -351,5 +351,5 @@ def test_what_is_refused():
     with pytest.raises(ShapeError, match=r"choose one of them first: space\[0\]"):
         _ = lw.operational_space(arm, q, hand).directions
     for call in (lw.operational_space, lw.operational_inertia):
-        with pytest.raises(ModelError, match="of no node was asked for; name at least one"):
+        with pytest.raises(ModelError, match="needs a node, and none was given; name at least one"):
             call(arm, q, [])

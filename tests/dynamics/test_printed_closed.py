@@ -17,8 +17,7 @@ import linkwise as lw
 from linkwise.algebra.armature import without_armature
 from linkwise.algebra.dense import Dense
 from linkwise.algebra.expr import Expr
-from linkwise.dynamics.closure_kernels import closed_expression, closed_kernel
-from linkwise.dynamics.closure_quantity import CLOSED, Setting
+from linkwise.dynamics.closure import CLOSED, Setting, closed_expression, closed_kernel
 from linkwise.grasp.multi_arm.evaluation import multi_arm_kernel
 from linkwise.grasp.multi_arm.multi_arm_quantity import AS_BLOCKS, EQUAL, MULTI_ARM
 from linkwise.model.closure import closure_nodes
@@ -86,8 +85,8 @@ def two_arms(b: lw.Builder) -> None:
 
 
 OF_BARE_CLOSURE = {
-    *("closure_inertia_inverse", "constraint_forces"),
-    *("constrained_forward_dynamics", "tip_force_correction"),
+    *("constraint_inertia_inverse", "constraint_forces"),
+    *("forward_dynamics", "tip_force_correction"),
 }
 """Quantities of closed chains that depend on armature."""
 
@@ -108,7 +107,7 @@ def test_the_printed_expression_of_a_closed_chain_is_what_its_function_gives(nam
     same(Dense(mech, q, v, nodes=nodes, values=values)(printed), expected, 1e-8)
     armed = check_armature(printed, mech, given, expected, nodes=nodes)
     assert armed == (name in OF_BARE_CLOSURE)
-    if name == "closure_inertia_inverse":
+    if name == "constraint_inertia_inverse":
         J_c = lw.loops.constraint_jacobian(mech, q)
         same(expected, J_c @ np.linalg.solve(mass_matrix(mech, q), J_c.T))
 

@@ -18,9 +18,7 @@ from linkwise.algebra.derivation import leaves
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.parse import parse
 from linkwise.dynamics.kernels import kernel, roots
-from linkwise.dynamics.momentum_quantity import AT_ROOTS, ROOT_BLOCKS
-from linkwise.dynamics.open_chain_quantity import AS_BLOCKS
-from linkwise.dynamics.quantity import QUANTITIES
+from linkwise.dynamics.quantity import AS_BLOCKS, AT_ROOTS, QUANTITIES
 from linkwise.spatial.array import Array
 from tests.codegen.test_c import compiled
 from tests.dense_kinematics import body_jacobians, mass_matrix
@@ -70,7 +68,7 @@ def test_the_printed_expression_of_a_quantity_is_what_its_function_gives(name: s
     parsed = read_back(expr)
     assert parsed is expr
     rows = roots(mech) if name in AT_ROOTS else None
-    blocks = name in AS_BLOCKS | ROOT_BLOCKS
+    blocks = name in AS_BLOCKS
     printed = lw.compile(parsed, mech, nodes=nodes, rows=rows, blocks=blocks, target="numpy")
     function = kernel(mech, name, nodes)
     given = arguments(function, mech)

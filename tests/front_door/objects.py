@@ -47,7 +47,7 @@ def right(name: str) -> Any:
 for _name, _function in {
     "Assembly": "assemble",
     "AugmentedObject": "augmented_object",
-    "ConstrainedForces": "constrained_inverse_dynamics",
+    "DriveForces": "drive_forces",
     "ControlLaw": "control_law",
     "CoordinateDynamics": "coordinate_dynamics",
     "Embedded": "embed",
@@ -71,7 +71,7 @@ for _name, _function in {
     "MultiArmMotion": "multi_arm_dynamics",
     "ObjectTorque": "object_torque",
     "OperationalSpace": "operational_space",
-    "Projection": "position_projection",
+    "Projection": "project_position",
     "Recording": "simulate",
     "ReducedInertia": "reduced_inertia",
     "ReflectedLoad": "reflected_load",
@@ -193,7 +193,7 @@ def twice(name: str) -> Any:
 for _name, _function in {
     "Assembly": "assemble",
     "AugmentedObject": "augmented_object",
-    "ConstrainedForces": "constrained_inverse_dynamics",
+    "DriveForces": "drive_forces",
     "InertialProperties": "inertial_properties",
     "OperationalSpace": "operational_space",
     "ReducedInertia": "reduced_inertia",

@@ -116,7 +116,7 @@ def crank() -> tuple[np.ndarray, np.ndarray]:
 
 def swing() -> np.ndarray:
     """Accelerations that the linkage allows."""
-    return lw.loops.constrained_forward_dynamics(linkage(), *crank(), v(linkage()))
+    return lw.forward_dynamics(linkage(), *crank(), v(linkage()))
 
 
 def spatial(mech: lw.Mechanism) -> np.ndarray:
@@ -167,7 +167,7 @@ _of(
     "jacobian jacobian_gram",
     lambda: call(arm(), q(), node="tip", frame="world", about=None),
 )
-_of("jacobian_dot jacobian_dot_v", lambda: call(arm(), q(), v(), node="tip", frame="world"))
+_of("jacobian_dot jacobian_bias", lambda: call(arm(), q(), v(), node="tip", frame="world"))
 _of("node_velocity", lambda: call(arm(), q(), v(), node="tip", frame="world"))
 _of("operational_inertia", lambda: call(six(), q(six()), node="tip", frame="node"))
 _of("operational_inertia_inverse", lambda: call(arm(), q(), node="tip", frame="node"))
@@ -191,10 +191,10 @@ _of(
     lambda: call(arm(), q(), v(), q_d=q(), v_d=v(), vdot_d=v(), kp=1.0, kv=2.0, at="actual"),
 )
 _of("tracking_energy", lambda: call(arm(), q(), v(), q_d=q(), v_d=v(), kp=1.0))
-_of("gravity_compensation", lambda: call(arm(), q(), v(), q_d=q(), v_d=v(), kp=1.0, kv=2.0))
+_of("pd_gravity", lambda: call(arm(), q(), v(), q_d=q(), v_d=v(), kp=1.0, kv=2.0))
 _of("integrate", lambda: call(arm(), q(), v(), dt=0.1))
 _of("difference", lambda: call(arm(), q(), q(seed=5)))
-_of("with_hinge_frames", lambda: call(arm()))
+_of("with_hinge_frames tree_of", lambda: call(arm()))
 _of("renumbering", lambda: call(arm(), order="tips first"))
 _of(
     "inverse_kinematics",
@@ -206,32 +206,26 @@ _of(
 
 # Closed chains.
 _of(
-    "constraint_error constraint_jacobian closure_inertia_inverse loop_errors loop_coordinates "
+    "constraint_error constraint_jacobian constraint_inertia_inverse loop_errors loop_coordinates "
     "blocked_directions",
     lambda: call(linkage(), crank()[0]),
 )
 _of("constraint_names closure_nodes constraint_sizes", lambda: call(linkage()))
 _of("constraint_bias loop_velocities loop_drive_forces", lambda: call(linkage(), *crank()))
 _of(
-    "constrained_forward_dynamics constraint_forces",
+    "forward_dynamics constraint_forces",
     lambda: call(linkage(), *crank(), tau=v(linkage()), forces_frame="node"),
 )
 _of(
-    "constrained_inverse_dynamics",
+    "drive_forces",
     lambda: call(linkage(), *crank(), vdot=swing(), actuated=["crank_pin"], tolerance=1e-9),
 )
 _of("holding_forces", lambda: call(linkage(), crank()[0], actuated=["crank_pin"], tolerance=1e-9))
 _of("loop_forces", lambda: call(linkage(), crank()[0], lam=np.ones(5)))
-_of("effective_inertia_inverse", lambda: call(linkage(), crank()[0], node="coupler_end"))
-_of("effective_inertia", lambda: call(held(), q(held()), node="bar"))
-_of(
-    "effective_space",
-    lambda: call(linkage(), crank()[0], node="coupler_end", length=1.0, tolerance=1e-9),
-)
-_of("closed_expression", lambda: call(linkage(), name="constrained_forward_dynamics", plain=True))
+_of("closed_expression", lambda: call(linkage(), name="forward_dynamics", plain=True))
 _of("mobility", lambda: call(linkage(), crank()[0], nearby=2, seed=0, tolerance=1e-9))
 _of(
-    "position_projection project_position",
+    "project_position",
     lambda: call(linkage(), crank()[0], weight=None, tolerance=1e-12, iterations=10),
 )
 _of("project_velocity", lambda: call(linkage(), *crank(), weight="mass", tolerance=1e-9))
@@ -334,7 +328,7 @@ _of("estimation.RandomField", lambda: call(arm(), q(), noise="armature"))
 # Quantities.
 _of("expression", lambda: call("mass_matrix", frame="node"))
 _of("hybrid_expression", lambda: call(driven=["a"], prescribed=["b"]))
-_of("hybrid_kernel", lambda: call(arm(), prescribed=["pin_1"], nodes=(), frame="node"))
+_of("hybrid_kernel", lambda: call(arm(), prescribed=["pin_1"], nodes=(), forces_frame="node"))
 _of("kernel", lambda: call(arm(), "mass_matrix", nodes=(), frame="node"))
 
 # Models.
@@ -444,7 +438,7 @@ _of("ContactPhase", lambda: call("approach", since=0.0))
 _of("algebra.Space", lambda: call("mine"))
 
 RECORDS = frozenset(
-    "Aggregate Assembly AugmentedArm AugmentedObject AugmentedPart ConstrainedForces "
+    "Aggregate Assembly AugmentedArm AugmentedObject AugmentedPart DriveForces "
     "ContactState ControlLaw ControlReport CoordinateDynamics "
     "Embedded Energy Event ForceClosure ForwardDynamicsDerivatives "
     "BaseParameters InverseDynamicsDerivatives Linearization ForceLoop ForceSpace GraspEffort "

@@ -30,7 +30,7 @@ def moving(mech: lw.Mechanism, seed: int, home: Array | None = None) -> tuple[Ar
     rng = np.random.default_rng(seed)
     start = mech.neutral() if home is None else home
     q = mech.integrate(start, 0.15 * rng.standard_normal(mech.nv))
-    q = lw.loops.project_position(mech, q)
+    q = lw.loops.project_position(mech, q).required()
     return q, lw.loops.project_velocity(mech, q, rng.standard_normal(mech.nv))
 
 
@@ -126,7 +126,7 @@ def close(found: Array, wanted: Array, tolerance: float = NEAR) -> None:
 def accelerated(mech: lw.Mechanism, q: Array, v: Array, vdot: Array, node: str = "object") -> Array:
     """ẍ of the object's origin, or of another node, in the axes of the world."""
     J = lw.jacobian(mech, q, node, frame="world")
-    return J @ vdot + lw.dynamics.jacobian_dot_v(mech, q, v, node, frame="world")
+    return J @ vdot + lw.dynamics.jacobian_bias(mech, q, v, node, frame="world")
 
 
 def driven(mech: lw.Mechanism, seed: int) -> Array:
@@ -140,7 +140,7 @@ def accelerated_by(
     mech: lw.Mechanism, q: Array, v: Array, tau: Array, node: str = "object"
 ) -> Array:
     """ẍ of a node of the object in the closed chain, by joint forces."""
-    return accelerated(mech, q, v, lw.loops.constrained_forward_dynamics(mech, q, v, tau), node)
+    return accelerated(mech, q, v, lw.forward_dynamics(mech, q, v, tau), node)
 
 
 def contacts(found: lw.grasp.ObjectTorque) -> Array:

@@ -66,8 +66,8 @@ def test_closed_chain(name: str) -> None:
     q, v = (np.stack(x) for x in zip(*each, strict=True))
     tau = np.stack([driven(mech, seed) for seed in (1, 2, 3)])
     whole = lw.grasp.augmented_object(mech, q, v)
-    close(whole.inertia, lw.loops.effective_inertia(mech, q, "object", frame="world"))
-    vdot, total = lw.loops.constrained_forward_dynamics(mech, q, v, tau), whole.total_force(tau)
+    close(whole.inertia, lw.operational_space(mech, q, "object", frame="world").inertia)
+    vdot, total = lw.forward_dynamics(mech, q, v, tau), whole.total_force(tau)
     for i in range(3):
         one = lw.grasp.augmented_object(mech, q[i], v[i])
         close(one.coriolis, whole.coriolis[i], 1e-12)
@@ -129,7 +129,7 @@ def test_points_by_name_and_by_place() -> None:
     named = lw.grasp.augmented_object(mech, q, v, point="rim_1")
     placed = lw.grasp.augmented_object(mech, q, v, point=mech.node("rim_1").pose.p)
     close(named.inertia, placed.inertia, 1e-14)
-    close(named.inertia, lw.loops.effective_inertia(mech, q, "rim_1", frame="world") @ np.eye(6))
+    close(named.inertia, lw.operational_space(mech, q, "rim_1", frame="world").inertia @ np.eye(6))
 
 
 @pytest.mark.slow
@@ -138,7 +138,7 @@ def test_a_body_fixed_to_the_object_counts_as_it() -> None:
     q, v = moving(mech, 5)
     lid = mech.with_payload("rim_2", lw.SpatialInertia.point(0.5), name="tag", pose=(0.1, 0, 0))
     heavier = lw.grasp.augmented_object(lid, q, v, point="tag")
-    close(heavier.inertia, lw.loops.effective_inertia(lid, q, "tag", frame="world"))
+    close(heavier.inertia, lw.operational_space(lid, q, "tag", frame="world").inertia)
 
 
 def test_what_is_refused() -> None:

@@ -40,7 +40,7 @@ def test_where_the_object_has_fewer_motions(name: str) -> None:
     close(found, accelerated(mech, q, v, vdot), 1e-8)
     close(whole.lost.T @ found, whole.lost.T @ whole.enforced, 1e-8)
     if whole.rank == 3:
-        close(whole.inertia, lw.loops.effective_inertia(mech, q, "object", frame="world"), 1e-9)
+        close(whole.inertia, lw.operational_space(mech, q, "object", frame="world").inertia, 1e-9)
     assert np.abs(whole.lost.T @ whole.inertia).max() < 1e-9 * np.abs(whole.inertia).max()
 
 

@@ -93,7 +93,7 @@ def test_frictionless_fingers_carry_no_weight():
     f = grasp.contact_forces(q, v, tau)
     np.testing.assert_allclose(f[:, 5], 20.0, rtol=1e-10)
     np.testing.assert_allclose(np.delete(f, 5, axis=1), 0.0, atol=1e-10)
-    vdot = lw.loops.constrained_forward_dynamics(mech, q, v, tau)
+    vdot = lw.forward_dynamics(mech, q, v, tau)
     assert vdot[mech.v_slice("block")][5] == pytest.approx(-G)
     # Where it has slid by 1 cm the push acts there, and turns the block.
     slid = q.copy()
@@ -219,7 +219,7 @@ def test_power_balance_of_soft_fingers():
         assert np.abs(state.rates[name]).max() > 1e-2  # it does move
         np.testing.assert_allclose(state.sliding[name], 0.0, atol=1e-12)
     assert power < 1e-11
-    vdot = lw.loops.constrained_forward_dynamics(mech, q, v, tau)
+    vdot = lw.forward_dynamics(mech, q, v, tau)
     h = 1e-5
 
     def energy(t):
@@ -264,7 +264,7 @@ def test_effort_of_contact_forces():
     """τ = 𝓜 v̇ + C + J* f(0) (2.10a): forward dynamics under that τ gives v̇ and f back."""
     mech, grasp, q, v, tau = soft_arms(2)
     tau[mech.v_slice("object")] = 0.0
-    vdot = lw.loops.constrained_forward_dynamics(mech, q, v, tau)
+    vdot = lw.forward_dynamics(mech, q, v, tau)
     f = grasp.contact_forces(q, v, tau)
     effort = grasp.effort(q, v, vdot)
     arms = np.ones(mech.nv, dtype=bool)

@@ -73,7 +73,7 @@ def test_least_effort() -> None:
     mech, wanted = pumas(), np.array([0.3, -0.5, 1.0, 0.7, -2.0, 0.4])
     q, v = moving(mech, 3)
     found = lw.grasp.object_torque(mech, q, v, wanted, share="effort")
-    vdot = lw.loops.constrained_forward_dynamics(mech, q, v, found.tau)
+    vdot = lw.forward_dynamics(mech, q, v, found.tau)
     effort = grasp().effort(q, v, vdot)
     wrench = grasp().needed_wrench(q, v, vdot)
     best = grasp().load_distribution(wrench, objective="effort", effort=effort)
@@ -99,11 +99,11 @@ def test_forces_on_the_surroundings() -> None:
     q, v = moving(mech, 5)
     wanted, push = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5]), np.array([1.0, 2, 3, 4, 5, 6])
     found = lw.grasp.object_torque(mech, q, v, wanted, applied=push)
-    vdot = lw.loops.constrained_forward_dynamics(
+    vdot = lw.forward_dynamics(
         mech, q, v, found.tau, forces={"object": -push}, forces_frame="world"
     )
     J = lw.jacobian(mech, q, "object", frame="world")
-    moved = J @ vdot + lw.dynamics.jacobian_dot_v(mech, q, v, "object", frame="world")
+    moved = J @ vdot + lw.dynamics.jacobian_bias(mech, q, v, "object", frame="world")
     assert np.abs(moved - wanted).max() < UNIT_MASS
 
 

@@ -1,7 +1,7 @@
 """Theorem 4 of 003, (74)-(76): what one arm may do without moving the object that others hold too.
 
 The reference is the closed chain itself: joint forces of one arm go into
-`constrained_forward_dynamics`, and the object is looked at.
+`forward_dynamics`, and the object is looked at.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def responses(mech: lw.Mechanism, q: Array, rows: Array) -> tuple[Array, Array]:
     unit = np.zeros((len(rows) + 1, mech.nv))
     unit[np.arange(len(rows)), rows] = 1.0
     at = np.broadcast_to(q, (len(unit), mech.nq))
-    vdot = lw.loops.constrained_forward_dynamics(mech, at, np.zeros_like(unit), unit)
+    vdot = lw.forward_dynamics(mech, at, np.zeros_like(unit), unit)
     moved = (vdot[:-1] - vdot[-1]).T
     return moved[rows], lw.jacobian(mech, q, "object", frame="world") @ moved
 
@@ -75,8 +75,8 @@ def test_76_moves_the_arm_and_not_the_object(seed: int) -> None:
     assert np.abs(moved @ null(J, np.linalg.pinv(J))).max() > 1e-3 * size
     tau = np.zeros(mech.nv)
     tau[load.arm.rows] = load.null_torque(np.arange(7.0))
-    rest = lw.loops.constrained_forward_dynamics(mech, q, np.zeros(mech.nv), np.zeros(mech.nv))
-    found = lw.loops.constrained_forward_dynamics(mech, q, np.zeros(mech.nv), tau) - rest
+    rest = lw.forward_dynamics(mech, q, np.zeros(mech.nv), np.zeros(mech.nv))
+    found = lw.forward_dynamics(mech, q, np.zeros(mech.nv), tau) - rest
     assert (
         np.abs(found[lw.grasp.multi_arm_parts(mech).object_rows]).max()
         < STILL * np.abs(found).max()

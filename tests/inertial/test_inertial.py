@@ -244,15 +244,13 @@ def test_loops_are_closed(name, node):
     """By constrained dynamics: what a push does to a mechanism whose loops hold."""
     mech, q = linkage(name)
     rest = np.zeros(mech.nv)
-    alone = lw.loops.constrained_forward_dynamics(mech, q, rest, rest)
+    alone = lw.forward_dynamics(mech, q, rest, rest)
     J = lw.jacobian(mech, q, node, frame="world")
     found = lw.inertial.inertial_properties(mech, q, node)
     for u in np.random.default_rng(0).standard_normal((2, 3)):
         u = u / np.linalg.norm(u)
         f = np.concatenate([np.zeros(3), u])
-        pushed = lw.loops.constrained_forward_dynamics(
-            mech, q, rest, rest, forces={node: f}, forces_frame="world"
-        )
+        pushed = lw.forward_dynamics(mech, q, rest, rest, forces={node: f}, forces_frame="world")
         # The reference solves with the square of J_c, whose condition is 1e3 and more.
         answer = u @ J[3:] @ (pushed - alone)
         mass = lw.inertial.effective_mass(mech, q, node, u)
@@ -260,7 +258,7 @@ def test_loops_are_closed(name, node):
         assert 1.0 / mass == pytest.approx(u @ found.translational_response @ u, rel=1e-11)
         opened = lw.inertial.effective_mass(mech, q, node, u, loops="open")
         assert opened < mass * (1 - 1e-3)  # loops take freedoms away, which never makes it lighter
-    close(found.inverse, lw.loops.effective_inertia_inverse(mech, q, node, frame="world"), 1e-10)
+    close(found.inverse, lw.operational_inertia_inverse(mech, q, node, frame="world"), 1e-10)
 
 
 def test_loops_leave_one_direction():

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from linkwise.algebra import A_V, B, H, I, M, Q, Y, a, a_g, b, f, phi, servo, tau, v
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.symbols import articulated
-from linkwise.dynamics.closure_quantity import Setting, closing
+from linkwise.dynamics.closure import Setting, closing
 from linkwise.tasks.quantity import Law, applied
 
 D, PSI, WHITE = articulated.D, articulated.psi, I - H @ articulated.psi @ articulated.K
@@ -75,11 +75,9 @@ def torque(s: Setting, law: Law) -> Expr:
 
 
 BY_HAND: dict[str, Callable[[Setting], Expr]] = {
-    "closure_inertia_inverse": inertia_inverse,
+    "constraint_inertia_inverse": inertia_inverse,
     "constraint_forces": lambda s: -1.0 * force(s),
-    "constrained_forward_dynamics": lambda s: (
-        WHITE.T @ D.inv @ (filtered(s) - columns(s) @ force(s))
-    ),
+    "forward_dynamics": lambda s: WHITE.T @ D.inv @ (filtered(s) - columns(s) @ force(s)),
     "tip_force_correction": tip_force_correction,
 }
 

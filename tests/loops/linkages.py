@@ -39,7 +39,7 @@ def linkage(name: str) -> tuple[lw.Mechanism, Array]:
         return looped(4, ("spherical",), n=8, couplings=2, hinges=("pin", "prismatic"))
     mech = bennett() if name == "bennett" else getattr(lw.models, name)()
     step = 0.1 * np.random.default_rng(3).standard_normal(mech.nv)
-    q = lw.loops.project_position(mech, mech.integrate(mech.neutral(), step))
+    q = lw.loops.project_position(mech, mech.integrate(mech.neutral(), step)).required()
     q.setflags(write=False)
     return mech, q
 

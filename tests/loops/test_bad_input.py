@@ -37,22 +37,20 @@ FUNCTIONS: dict[str, Callable[[lw.Mechanism, Any, Any, Any], Any]] = {
     "constraint_error": lambda m, q, v, tau: lw.loops.constraint_error(m, q),
     "constraint_jacobian": lambda m, q, v, tau: lw.loops.constraint_jacobian(m, q),
     "constraint_bias": lambda m, q, v, tau: lw.loops.constraint_bias(m, q, v),
-    "closure_inertia_inverse": lambda m, q, v, tau: lw.loops.closure_inertia_inverse(m, q),
-    "constrained_forward_dynamics": lw.loops.constrained_forward_dynamics,
+    "constraint_inertia_inverse": lambda m, q, v, tau: lw.loops.constraint_inertia_inverse(m, q),
+    "forward_dynamics": lw.forward_dynamics,
     "constraint_forces": lw.loops.constraint_forces,
-    "project_position": lambda m, q, v, tau: lw.loops.project_position(m, q),
+    "project_position": lambda m, q, v, tau: lw.loops.project_position(m, q).required(),
     "project_velocity": lambda m, q, v, tau: lw.loops.project_velocity(m, q, v),
-    "constrained_inverse_dynamics": lambda m, q, v, tau: (
-        lw.loops.constrained_inverse_dynamics(m, q, v, v).tau
-    ),
+    "drive_forces": lambda m, q, v, tau: lw.loops.drive_forces(m, q, v, v).tau,
 }
 """What takes a state, with an array as result."""
 
 BY_VELOCITY = (
-    *("constraint_bias", "constrained_forward_dynamics", "constraint_forces"),
-    *("project_velocity", "constrained_inverse_dynamics"),
+    *("constraint_bias", "forward_dynamics", "constraint_forces"),
+    *("project_velocity", "drive_forces"),
 )
-BY_FORCE = ("constrained_forward_dynamics", "constraint_forces")
+BY_FORCE = ("forward_dynamics", "constraint_forces")
 
 
 @pytest.fixture(scope="module")
@@ -132,9 +130,7 @@ def test_a_loop_inside_one_body_is_a_finding_and_does_no_harm():
     assert finding.reason == "both its nodes are on 'left', so it closes nothing that moves."
     q, v, tau = rest(mech)
     free = lw.forward_dynamics(mech, q, v, tau)
-    np.testing.assert_allclose(
-        lw.loops.constrained_forward_dynamics(mech, q, v, tau), free, atol=1e-15
-    )
+    np.testing.assert_allclose(lw.forward_dynamics(mech, q, v, tau), free, atol=1e-15)
     np.testing.assert_array_equal(lw.loops.constraint_forces(mech, q, v, tau), np.zeros(5))
 
 
@@ -146,7 +142,7 @@ def test_loops_that_cannot_close_are_named():
     b.loop("gap", "left end", "right end", PIN)
     mech = b.build()
     with pytest.raises(ClosureError, match=r"loop 'gap' of 'bars' is still off by 2(\.0*)? "):
-        lw.loops.project_position(mech, mech.neutral() + 0.1)
+        lw.loops.project_position(mech, mech.neutral() + 0.1).required()
     found = lw.loops.assemble(mech, seed=0)
     assert not found.converged
     assert found.position_error["gap"] == pytest.approx(2.0, abs=1e-3)
@@ -202,7 +198,7 @@ def test_quaternions_off_the_sphere():
     mech = lw.models.stewart()
     q, v, tau = rest(mech)
     q[mech.q_slice("platform")] *= 1.1
-    for of in (FUNCTIONS["constraint_jacobian"], FUNCTIONS["constrained_forward_dynamics"]):
+    for of in (FUNCTIONS["constraint_jacobian"], FUNCTIONS["forward_dynamics"]):
         with pytest.raises(lw.ModelError, match=r"the quaternion of (hinge|body) 'platform'"):
             of(mech, q, v, tau)
 
@@ -210,16 +206,14 @@ def test_quaternions_off_the_sphere():
 def test_what_is_wanted_of_the_rows(linkage: lw.Mechanism):
     q, v, tau = rest(linkage)
     with pytest.raises(lw.ShapeError, match=r"closing has shape \(3,\); 'four_bar' takes \(5,\)"):
-        lw.loops.constrained_forward_dynamics(linkage, q, v, tau, closing=np.zeros(3))
+        lw.forward_dynamics(linkage, q, v, tau, closing=np.zeros(3))
     with pytest.raises(lw.ModelError, match=r"closing is not finite at 'coupler_rocker\[1\]'"):
         lw.loops.constraint_forces(linkage, q, v, tau, closing=[0, np.nan, 0, 0, 0])
 
 
 def test_forces_at_nodes_that_are_not_there(linkage: lw.Mechanism):
     with pytest.raises(UnknownNameError, match="no node or body called 'cuopler'"):
-        lw.loops.constrained_forward_dynamics(
-            linkage, *rest(linkage), forces={"cuopler": np.zeros(6)}
-        )
+        lw.forward_dynamics(linkage, *rest(linkage), forces={"cuopler": np.zeros(6)})
 
 
 def test_a_hinge_inside_a_loop_is_said_to_be_one(linkage: lw.Mechanism):
@@ -229,7 +223,7 @@ def test_a_hinge_inside_a_loop_is_said_to_be_one(linkage: lw.Mechanism):
         lambda: linkage.hinge(loop),
         lambda: lw.loops.assemble(linkage, hold=[loop]),
         lambda: lw.loops.independent_coordinates(linkage, q, prefer=[loop]),
-        lambda: lw.loops.constrained_inverse_dynamics(linkage, q, zero, zero, actuated=[loop]),
+        lambda: lw.loops.drive_forces(linkage, q, zero, zero, actuated=[loop]),
     )
     for ask in ways:
         with pytest.raises(
@@ -291,14 +285,14 @@ def test_a_tree_is_a_closed_chain_without_rows(batch: tuple[int, ...]):
         "constraint_error": (0,),
         "constraint_jacobian": (0, 3),
         "constraint_bias": (0,),
-        "closure_inertia_inverse": (0, 0),
+        "constraint_inertia_inverse": (0, 0),
         "constraint_forces": (0,),
     }
     for name, shape in empty.items():
         assert np.shape(FUNCTIONS[name](mech, q, v, tau)) == (*batch, *shape)
     free = lw.forward_dynamics(mech, q, v, tau)
-    np.testing.assert_array_equal(lw.loops.constrained_forward_dynamics(mech, q, v, tau), free)
-    np.testing.assert_array_equal(lw.loops.project_position(mech, q), q)
+    np.testing.assert_array_equal(lw.forward_dynamics(mech, q, v, tau), free)
+    np.testing.assert_array_equal(lw.loops.project_position(mech, q).required(), q)
     np.testing.assert_allclose(lw.loops.project_velocity(mech, q, v), v, rtol=1e-14)
     assert lw.loops.constraint_names(mech) == () and lw.loops.closure_nodes(mech) == ()
     assert np.all(lw.loops.assemble(mech, q).converged)
@@ -324,7 +318,7 @@ def test_at_a_change_point_accelerations_are_finite_and_the_rank_is_said():
     mech = parallelogram()
     flat = mech.neutral()
     assert np.abs(lw.loops.constraint_error(mech, flat)).max() < 1e-15
-    upright = lw.loops.project_position(mech, np.array([-1.0, 1.0, -1.0]))
+    upright = lw.loops.project_position(mech, np.array([-1.0, 1.0, -1.0])).required()
     ranks = [
         np.linalg.matrix_rank(lw.loops.constraint_jacobian(mech, q), 1e-9) for q in (upright, flat)
     ]
@@ -332,11 +326,11 @@ def test_at_a_change_point_accelerations_are_finite_and_the_rank_is_said():
     assert lw.loops.mobility(mech, upright).freedoms == 1
     assert lw.loops.mobility(mech, flat).freedoms == 2
     for q in (flat, flat + 1e-9, upright):
-        vdot = lw.loops.constrained_forward_dynamics(mech, q, np.zeros(3), np.ones(3))
+        vdot = lw.forward_dynamics(mech, q, np.zeros(3), np.ones(3))
         forces = lw.loops.constraint_forces(mech, q, np.zeros(3), np.ones(3))
         assert np.isfinite(vdot).all() and np.isfinite(forces).all()
     # Flat, the bars fall as if the loop held them lengthwise only: rows that say nothing have none.
-    vdot = lw.loops.constrained_forward_dynamics(mech, flat, np.zeros(3), np.ones(3))
+    vdot = lw.forward_dynamics(mech, flat, np.zeros(3), np.ones(3))
     assert np.abs(lw.loops.constraint_jacobian(mech, flat) @ vdot).max() < 1e-12
 
 
@@ -348,7 +342,7 @@ def test_a_loop_closed_twice_is_held_by_half_the_force_each():
             b.loop(name, "left end", "right end", lw.hinges.Spherical())
     one, two = single.build(), double.build()
     start = np.array([np.pi / 2, -np.pi / 2])  # both lie on the ground, ends together
-    q = lw.loops.project_position(one, start + 1e-3)
+    q = lw.loops.project_position(one, start + 1e-3).required()
     state = (q, np.zeros(2), np.array([0.3, -0.2]))
     forces = lw.loops.constraint_forces(two, *state)
     size = np.abs(forces).max()  # large: the bars are nearly flat
@@ -356,8 +350,8 @@ def test_a_loop_closed_twice_is_held_by_half_the_force_each():
     expected = lw.loops.constraint_forces(one, *state)
     np.testing.assert_allclose(2.0 * forces[:3], expected, rtol=0.0, atol=1e-9 * size)
     np.testing.assert_allclose(
-        lw.loops.constrained_forward_dynamics(two, *state),
-        lw.loops.constrained_forward_dynamics(one, *state),
+        lw.forward_dynamics(two, *state),
+        lw.forward_dynamics(one, *state),
         atol=1e-10,
     )
 
@@ -370,12 +364,12 @@ def test_a_loop_from_ground_to_ground_changes_nothing():
     b.loop("c", "here", "there", PIN)
     mech = b.build()
     q, v, tau = rest(mech)
-    assert not lw.loops.closure_inertia_inverse(mech, q).any()
+    assert not lw.loops.constraint_inertia_inverse(mech, q).any()
     np.testing.assert_array_equal(lw.loops.constraint_forces(mech, q, v, tau), np.zeros(5))
     free = lw.forward_dynamics(mech, q, v, tau)
-    np.testing.assert_array_equal(lw.loops.constrained_forward_dynamics(mech, q, v, tau), free)
+    np.testing.assert_array_equal(lw.forward_dynamics(mech, q, v, tau), free)
     with pytest.raises(ClosureError, match="loop 'c'"):
-        lw.loops.project_position(mech, q)
+        lw.loops.project_position(mech, q).required()
 
 
 def test_a_tree_that_nothing_resists_is_named():
@@ -386,7 +380,7 @@ def test_a_tree_that_nothing_resists_is_named():
     b.loop("c", "heavy", "light")
     mech = b.build()
     with pytest.raises(SingularHingeError, match="'light'"):
-        lw.loops.constrained_forward_dynamics(mech, *rest(mech))
+        lw.forward_dynamics(mech, *rest(mech))
 
 
 # ----------------------------------------------------------------------------------- any size
@@ -413,11 +407,11 @@ def test_rank_does_not_depend_on_the_size_of_a_mechanism():
     """Lengths times s, masses s³ and gravity s: the same angles, whether a millimetre or a mile."""
     mech, q = held_chain(1.0)
     state = q, np.zeros(9), np.zeros(9)
-    expected = lw.loops.constrained_forward_dynamics(mech, *state)
+    expected = lw.forward_dynamics(mech, *state)
     assert np.abs(expected).max() > 1.0
     for size in (1e-5, 1e4):
         scaled, _ = held_chain(size)
-        vdot = lw.loops.constrained_forward_dynamics(scaled, *state)
+        vdot = lw.forward_dynamics(scaled, *state)
         np.testing.assert_allclose(vdot, expected, atol=1e-9 * np.abs(expected).max())
         rows = lw.loops.constraint_jacobian(scaled, q) @ vdot / np.repeat([1.0, size], 3)
         assert np.abs(rows).max() < 1e-9 * np.abs(expected).max()

@@ -13,7 +13,7 @@ from linkwise.algebra import Q, Y, kappa
 from linkwise.algebra.budget import Budget
 from linkwise.algebra.dense import Dense
 from linkwise.algebra.search import cheapest
-from linkwise.dynamics.closure_quantity import CLOSED, Setting
+from linkwise.dynamics.closure import CLOSED, Setting
 from linkwise.errors import LoweringError, ModelError, TroubleWarning
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
@@ -28,7 +28,7 @@ LOOPS, BOTH, COUPLINGS = Setting(), Setting(couplings=True), Setting(loops=False
 PUSHED = Setting(couplings=True, pushed="world", closing=True)
 PROVED = [
     *((name, LOOPS) for name in BY_HAND),
-    ("closure_inertia_inverse", BOTH),
+    ("constraint_inertia_inverse", BOTH),
 ]
 """With couplings the words of forward dynamics are thousands: their rungs are compared below."""
 
@@ -115,14 +115,14 @@ def test_what_is_derived_costs_no_more_than_by_hand(name: str, setting: Setting)
 @pytest.mark.parametrize(("setting", "most"), [(LOOPS, 9e5), (BOTH, 1.7e6)], ids=str)
 def test_the_search_is_short(setting: Setting, most: float):
     """The first call on a mechanism with loops waits for it: counted in calls of functions."""
-    expr = CLOSED["constrained_forward_dynamics"](setting)
+    expr = CLOSED["forward_dynamics"](setting)
     with at_most(most):
         found = cheapest(expr, lambda form: cost(lower(form)), Budget())
     assert found.result is lw.derive(expr).result
 
 
 def test_three_passes_are_printed():
-    program = lower(lw.derive(CLOSED["constrained_forward_dynamics"](Setting())).result)
+    program = lower(lw.derive(CLOSED["forward_dynamics"](Setting())).result)
     assert len(program.passes) == 3
     assert "for k = tips … base" in str(program)
     assert "\nκ = rate of Q" in str(program), "what belongs to no body stands between the loops"
@@ -142,8 +142,8 @@ def test_every_rung_agrees(kind: str, ground: bool):
     compiled = {
         "constraint_jacobian": lw.loops.constraint_jacobian(mech, q),
         "constraint_bias": lw.loops.constraint_bias(mech, q, v),
-        "closure_inertia_inverse": lw.loops.closure_inertia_inverse(mech, q),
-        "constrained_forward_dynamics": lw.loops.constrained_forward_dynamics(mech, q, v, tau),
+        "constraint_inertia_inverse": lw.loops.constraint_inertia_inverse(mech, q),
+        "forward_dynamics": lw.forward_dynamics(mech, q, v, tau),
     }
     for name, found in compiled.items():
         plain, running = (lw.loops.closed_expression(mech, name, plain=x) for x in (True, False))
@@ -195,7 +195,7 @@ def test_dynamics_obeys_newton_and_the_constraints(kind: str, axes: str):
     node, force = mech.bodies[5].name, rng.standard_normal(6)
     closing = lw.loops.constraint_jacobian(mech, q) @ rng.standard_normal(mech.nv)
     asked = {"forces": {node: force}, "forces_frame": axes, "closing": closing}
-    vdot = lw.loops.constrained_forward_dynamics(mech, q, v, tau, **asked)
+    vdot = lw.forward_dynamics(mech, q, v, tau, **asked)
     lam = lw.loops.constraint_forces(mech, q, v, tau, **asked)
     J_c, J = lw.loops.constraint_jacobian(mech, q), lw.jacobian(mech, q, node, frame=axes)
     mass = lw.mass_matrix(mech, q)
@@ -211,10 +211,8 @@ def test_batches_and_single_states_agree():
     states = np.stack([mech.integrate(q, allowed(mech, q, s), 1e-3) for s in range(5)])
     v = np.stack([allowed(mech, x, i) for i, x in enumerate(states)])
     tau = np.stack([mech.random_velocity(i) for i in range(5)])
-    together = lw.loops.constrained_forward_dynamics(mech, states, v, tau)
-    one_by_one = [
-        lw.loops.constrained_forward_dynamics(mech, *x) for x in zip(states, v, tau, strict=True)
-    ]
+    together = lw.forward_dynamics(mech, states, v, tau)
+    one_by_one = [lw.forward_dynamics(mech, *x) for x in zip(states, v, tau, strict=True)]
     np.testing.assert_allclose(together, one_by_one, rtol=1e-12, atol=1e-12)
     forces = lw.loops.constraint_forces(mech, states, v, tau)
     singly = [lw.loops.constraint_forces(mech, *x) for x in zip(states, v, tau, strict=True)]
@@ -230,9 +228,9 @@ def test_redundant_rows_change_nothing():
     twice = lw.Mechanism(mech.name, *parts, gravity=mech.gravity)
     q = mech.neutral()
     v, tau = allowed(mech, q, 1), mech.random_velocity(2)
-    once = lw.loops.constrained_forward_dynamics(mech, q, v, tau)
+    once = lw.forward_dynamics(mech, q, v, tau)
     np.testing.assert_allclose(
-        lw.loops.constrained_forward_dynamics(twice, q, v, tau),
+        lw.forward_dynamics(twice, q, v, tau),
         once,
         atol=1e-9 * np.abs(once).max(),
     )
@@ -275,7 +273,7 @@ def test_near_a_singularity_digits_go_with_the_square_of_the_condition(angle: fl
     expected = way * (way @ force) / (way @ mass @ way)
     values = np.linalg.svd(lw.loops.constraint_jacobian(mech, q))[1]
     condition = values[0] / values[1]
-    error = np.abs(lw.loops.constrained_forward_dynamics(mech, q, v, tau) - expected).max()
+    error = np.abs(lw.forward_dynamics(mech, q, v, tau) - expected).max()
     assert error < 1e-14 * condition**2 * np.abs(expected).max() + 1e-12
 
 
@@ -286,7 +284,7 @@ def test_bodies_without_mass_turn_by_their_rotors():
     b.body("b", hinge=lw.hinges.Pin((0.0, 0.0, 1.0)), inboard=(1.0, 0.0, 0.0), drive=rotor)
     mech = b.couple("gear", "b", {"a": 2.0}).build()
     state = (np.zeros(2), np.zeros(2), np.array([1.0, 0.0]))
-    np.testing.assert_allclose(lw.loops.constrained_forward_dynamics(mech, *state), [2.0, 4.0])
+    np.testing.assert_allclose(lw.forward_dynamics(mech, *state), [2.0, 4.0])
 
 
 def test_a_bad_row_of_a_batch_leaves_the_others_alone():
@@ -296,7 +294,7 @@ def test_a_bad_row_of_a_batch_leaves_the_others_alone():
         many, v = np.tile(q, (3, 1)), np.zeros((3, mech.nv))
         many[1, 0] = np.nan
         with pytest.warns(TroubleWarning):
-            found = lw.loops.constrained_forward_dynamics(mech, many, v, v)
+            found = lw.forward_dynamics(mech, many, v, v)
         assert np.isnan(found[1]).all() and np.isfinite(found[[0, 2]]).all()
 
 
@@ -304,16 +302,16 @@ def test_without_constraints_it_is_forward_dynamics():
     mech = lw.models.puma560()
     q, v, tau = mech.random(0), mech.random_velocity(0), mech.random_velocity(1)
     free = lw.forward_dynamics(mech, q, v, tau)
-    np.testing.assert_array_equal(lw.loops.constrained_forward_dynamics(mech, q, v, tau), free)
+    np.testing.assert_array_equal(lw.forward_dynamics(mech, q, v, tau), free)
     assert lw.loops.constraint_forces(mech, q, v, tau).shape == (0,)
     assert lw.loops.constraint_jacobian(mech, q).shape == (0, mech.nv)
-    assert lw.loops.closure_inertia_inverse(mech, q).shape == (0, 0)
+    assert lw.loops.constraint_inertia_inverse(mech, q).shape == (0, 0)
     assert (
         lw.loops.constraint_error(mech, q).shape
         == lw.loops.constraint_bias(mech, q, v).shape
         == (0,)
     )
-    plain = lw.loops.closed_expression(mech, "constrained_forward_dynamics")
+    plain = lw.loops.closed_expression(mech, "forward_dynamics")
     assert plain == lw.dynamics.expression("forward_dynamics")
     with pytest.raises(ModelError, match="no loops and no couplings"):
         lw.loops.closed_expression(mech, "constraint_forces")
@@ -355,15 +353,13 @@ def test_a_kernel_on_disk_belongs_to_its_loops(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_c_code_of_a_closed_chain_runs(tmp_path: Path):
     mech = lw.models.four_bar()
-    expr = lw.loops.closed_expression(mech, "constrained_forward_dynamics", plain=False)
+    expr = lw.loops.closed_expression(mech, "forward_dynamics", plain=False)
     made = lw.compile(expr, mech, nodes=lw.loops.closure_nodes(mech), target="c", derive=False)
     q = mech.neutral()
     v, tau = allowed(mech, q, 1), np.array([0.2, 0.0, -0.1])
     code, found = compiled(tmp_path, made)((q, v, tau), (mech.nv,))
     assert code == 0
-    np.testing.assert_allclose(
-        found, lw.loops.constrained_forward_dynamics(mech, q, v, tau), rtol=1e-12
-    )
+    np.testing.assert_allclose(found, lw.forward_dynamics(mech, q, v, tau), rtol=1e-12)
 
 
 def test_what_is_refused():
@@ -374,9 +370,9 @@ def test_what_is_refused():
     with pytest.raises(LoweringError, match="no loops over bodies"):
         lw.compile(Q @ lw.algebra.J, mech, nodes=lw.loops.closure_nodes(mech), rolled=True)
     with pytest.raises(lw.ShapeError, match="a number for each of"):
-        lw.loops.constrained_forward_dynamics(mech, q, 0 * q[:20], 0 * q[:20], closing=np.zeros(3))
+        lw.forward_dynamics(mech, q, 0 * q[:20], 0 * q[:20], closing=np.zeros(3))
     with pytest.raises(lw.ModelError, match="no node or body called"):
-        lw.loops.constrained_forward_dynamics(
+        lw.forward_dynamics(
             mech, q, np.zeros(mech.nv), np.zeros(mech.nv), forces={"nobody": np.zeros(6)}
         )
     assert Y.range is Q.range is kappa.range

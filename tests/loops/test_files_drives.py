@@ -54,7 +54,7 @@ def motion(mech: lw.Mechanism, tau: dict[str, float]) -> dict[str, float]:
     forces = np.zeros(mech.nv)
     for name, value in tau.items():
         forces[mech.v_slice(name)] = value
-    vdot = lw.loops.constrained_forward_dynamics(mech, q, v, forces)
+    vdot = lw.forward_dynamics(mech, q, v, forces)
     return {b.hinge_name: float(vdot[mech.v_slice(b.hinge_name)][0]) for b in mech.bodies}
 
 
@@ -132,19 +132,17 @@ def test_springs_and_dampers_inside_a_loop(drive: lw.Drive):
     q, v = turning(cut)
     W = lw.loops.loop_velocities(cut, q, v)["tip"]
     theta = lw.loops.loop_coordinates(cut, q)["tip"]
-    ours = lw.loops.constrained_forward_dynamics(
-        cut, q, v, np.zeros(3), forces=lw.loops.loop_drive_forces(cut, q, v)
-    )
+    ours = lw.forward_dynamics(cut, q, v, np.zeros(3), forces=lw.loops.loop_drive_forces(cut, q, v))
     q_whole, v_whole = turning(whole)
     own = whole.v_slice("tip")
     np.testing.assert_allclose(v_whole[own], W, rtol=1e-12)
     tau = np.zeros(3)
     tau[own] = -drive.damping * W - drive.stiffness * (theta - drive.rest)
-    theirs = lw.loops.constrained_forward_dynamics(whole, q_whole, v_whole, tau)
+    theirs = lw.forward_dynamics(whole, q_whole, v_whole, tau)
     for name in ("base", "knee"):
         mine, other = ours[cut.v_slice(name)], theirs[whole.v_slice(name)]
         np.testing.assert_allclose(mine, other, rtol=1e-9)
-    free = lw.loops.constrained_forward_dynamics(cut, q, v, np.zeros(3))
+    free = lw.forward_dynamics(cut, q, v, np.zeros(3))
     assert np.abs(free - ours).max() > 1.0  # it is felt
 
 

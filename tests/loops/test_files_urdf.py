@@ -137,9 +137,7 @@ def closed_state(mech: lw.Mechanism, seed: int) -> tuple[Array, Array, Array]:
     From far away it need not, and rounding decides whether it does.
     """
     rng = np.random.default_rng(seed)
-    tries = (
-        lw.loops.position_projection(mech, 0.4 * rng.standard_normal(mech.nq)) for _ in range(20)
-    )
+    tries = (lw.loops.project_position(mech, 0.4 * rng.standard_normal(mech.nq)) for _ in range(20))
     q = next(found.q for found in tries if found.closed)
     v = lw.loops.project_velocity(mech, q, rng.standard_normal(mech.nv))
     assert np.abs(lw.loops.constraint_error(mech, q)).max() < 1e-12
@@ -177,7 +175,7 @@ def check(mech: lw.Mechanism, seeds: Sequence[int]) -> None:
             np.concatenate([tau, *(0.0 * w for w in W)]),
         )
         theirs = there.vdot((1e-14, 1e-8, 100))[: mech.nv]
-        ours = lw.loops.constrained_forward_dynamics(mech, q, v, tau)
+        ours = lw.forward_dynamics(mech, q, v, tau)
         scale = max(np.abs(theirs).max(), np.abs(lw.forward_dynamics(mech, q, v, tau)).max())
         assert np.abs(ours - theirs).max() < 1e-9 * scale
 
@@ -207,7 +205,7 @@ def test_contacts_against_the_dense_system(kind: str):
     q, v, tau = closed_state(mech, 0)
     theta = lw.loops.loop_coordinates(mech, q)
     dense = dense_motion(mech, q, v, tau, theta).vdot
-    ours = lw.loops.constrained_forward_dynamics(mech, q, v, tau)
+    ours = lw.forward_dynamics(mech, q, v, tau)
     assert np.abs(ours - dense).max() < 1e-9 * np.abs(dense).max()
 
 

@@ -18,7 +18,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.codegen.scalar import status
-from linkwise.dynamics.loops import tree_of
+from linkwise.dynamics.kernels import tree_of
 from linkwise.errors import ModelError, TroubleWarning
 from linkwise.spatial.array import Array
 from tests.loops.linkages import linkage
@@ -124,7 +124,7 @@ def test_forward_dynamics_is_that_of_the_dense_system(name: str) -> None:
     expected, _, _ = dense(mech, q, v, tau)
     found = lw.forward_dynamics(mech, q, v, tau)
     close(found, expected)
-    np.testing.assert_array_equal(found, lw.loops.constrained_forward_dynamics(mech, q, v, tau))
+    np.testing.assert_array_equal(found, lw.forward_dynamics(mech, q, v, tau))
     opened = lw.forward_dynamics(mech, q, v, tau, loops="open")
     np.testing.assert_array_equal(opened, lw.forward_dynamics(tree_of(mech), q, v, tau))
     assert np.abs(opened - found).max() > 1e-2 * np.abs(found).max()
@@ -304,10 +304,8 @@ REFUSING = {
 
 ALWAYS = {
     # loops are what these are about
-    "constrained_forward_dynamics",
-    "constrained_inverse_dynamics",
+    "drive_forces",
     "constraint_forces",
-    "effective_inertia_inverse",
     "holding_forces",
     "multi_arm_dynamics",
     "object_torque",
@@ -332,7 +330,7 @@ TERMS = {
     "innovations",
     # laws of joint control: with loops held, v̇ is the one nearest to what they ask for
     "computed_torque",
-    "gravity_compensation",
+    "pd_gravity",
     "wen_bayard",
     "full_acceleration",
 }

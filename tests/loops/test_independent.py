@@ -42,7 +42,7 @@ def test_accelerations_by_differences(name):
     vdot = here.acceleration(v, rate)
     h, ends = 1e-4, []
     for s in (h, -h):
-        there = lw.loops.project_position(mech, mech.integrate(q, v + 0.5 * s * vdot, s))
+        there = lw.loops.project_position(mech, mech.integrate(q, v + 0.5 * s * vdot, s)).required()
         moved = lw.loops.independent_coordinates(mech, there, prefer=here.names)
         assert moved.names == here.names
         ends.append(moved.velocity(slow + s * rate))

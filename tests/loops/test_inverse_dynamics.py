@@ -36,7 +36,7 @@ def test_forces_balance_and_drive(name, drives):
     mech, q, v, here, rate = motion(name)
     vdot = here.acceleration(v, rate)
     names = {"all": None, "enough": here.names, "too few": here.names[1:]}[drives]
-    found = lw.loops.constrained_inverse_dynamics(mech, q, v, vdot, actuated=names)
+    found = lw.loops.drive_forces(mech, q, v, vdot, actuated=names)
     assert balance(mech, q, v, vdot, found) < 1e-11
     undriven = np.setdiff1d(
         np.arange(mech.nv), [mech.velocity_names.index(x) for x in found.actuated]
@@ -48,7 +48,7 @@ def test_forces_balance_and_drive(name, drives):
     assert found.squeezing == len(found.actuated) - found.rank
     if name == "nested":  # the kernel of forward dynamics takes long to make
         return
-    back = lw.loops.constrained_forward_dynamics(mech, q, v, found.tau)
+    back = lw.forward_dynamics(mech, q, v, found.tau)
     off = np.abs(back - vdot).max() / np.abs(vdot).max()
     if few:
         assert off > 1e-3
@@ -64,7 +64,7 @@ def test_the_least_of_all(name):
     """With all driven: τ has no part that moves nothing, λ none that is redundant."""
     mech, q, v, here, rate = motion(name, seed=1)
     w = np.random.default_rng(3).uniform(0.1, 10.0, mech.nv)
-    found = lw.loops.constrained_inverse_dynamics(mech, q, v, rate, independent=here, weights=w)
+    found = lw.loops.drive_forces(mech, q, v, rate, independent=here, weights=w)
     J_c = lw.loops.constraint_jacobian(mech, q)
     rank = LINKAGES[name] or rank_of(J_c)
     # τ + J_c* μ does as well for any μ. Least Σ w τ²: w τ is orthogonal to the range of J_c*.
@@ -80,9 +80,7 @@ def test_what_is_missing_is_the_least():
     """Fewer drives than motions: least squares of what is left over, in one unit."""
     mech, q, v, here, rate = motion("stewart", seed=2)
     names = ["slider_1", "slider_3", "slider_4"]
-    found = lw.loops.constrained_inverse_dynamics(
-        mech, q, v, rate, independent=here, actuated=names
-    )
+    found = lw.loops.drive_forces(mech, q, v, rate, independent=here, actuated=names)
     columns = lw.dynamics.velocity_space.scale(mech).columns
     J_c = lw.loops.constraint_jacobian(mech, q) * columns
     free = np.linalg.svd(J_c)[2][18:].T
@@ -166,9 +164,9 @@ def test_batches_are_rows():
     mech, q, v, here, rate = motion("dual_arm")
     vdot = here.acceleration(v, rate)
     many = [np.stack([q, q]), np.stack([v, 0.0 * v]), np.stack([vdot, 0.0 * vdot])]
-    found = lw.loops.constrained_inverse_dynamics(mech, *many)
+    found = lw.loops.drive_forces(mech, *many)
     assert len(found) == 2 and found.achievable.shape == (2,)
-    first = lw.loops.constrained_inverse_dynamics(mech, q, v, vdot)
+    first = lw.loops.drive_forces(mech, q, v, vdot)
     rest = lw.loops.holding_forces(mech, q)
     for i, one in enumerate((first, rest)):
         assert np.abs(found[i].tau - one.tau).max() < 1e-11 * np.abs(one.tau).max()
@@ -178,11 +176,11 @@ def test_batches_are_rows():
 
 def test_no_drive_and_no_loop():
     mech, q, v, here, rate = motion("four_bar")
-    none = lw.loops.constrained_inverse_dynamics(mech, q, v, rate, independent=here, actuated=[])
+    none = lw.loops.drive_forces(mech, q, v, rate, independent=here, actuated=[])
     assert (none.tau == 0.0).all() and none.rank == 0 and not none.achievable
     arm = lw.models.puma560()
     q, v, vdot = arm.random(0), arm.random_velocity(1), arm.random_velocity(2)
-    open_ = lw.loops.constrained_inverse_dynamics(arm, q, v, vdot)
+    open_ = lw.loops.drive_forces(arm, q, v, vdot)
     expected = lw.inverse_dynamics(arm, q, v, vdot)
     assert np.abs(open_.tau - expected).max() < 1e-13 * np.abs(expected).max()
     assert open_.constraint_forces.shape == (0,)
@@ -204,18 +202,16 @@ def test_motions_that_break_loops_are_refused():
     mech, q, v, here, rate = motion("four_bar")
     vdot = here.acceleration(v, rate)
     with pytest.raises(ClosureError, match="v breaks loop 'coupler_rocker' of 'four_bar'"):
-        lw.loops.constrained_inverse_dynamics(mech, q, v + np.array([0.1, 0.0, 0.0]), vdot)
+        lw.loops.drive_forces(mech, q, v + np.array([0.1, 0.0, 0.0]), vdot)
     with pytest.raises(ClosureError, match="vdot breaks loop 'coupler_rocker'"):
-        lw.loops.constrained_inverse_dynamics(mech, q, v, 0.0 * vdot)
+        lw.loops.drive_forces(mech, q, v, 0.0 * vdot)
     with pytest.raises(ClosureError, match="in state 1 of the batch"):
-        lw.loops.constrained_inverse_dynamics(
-            mech, np.stack([q, q]), v, np.stack([vdot, vdot + 1.0])
-        )
+        lw.loops.drive_forces(mech, np.stack([q, q]), v, np.stack([vdot, vdot + 1.0]))
     mech, q, v, here, rate = motion("couplings")
     dependent = np.zeros(mech.nv)
     dependent[mech.v_slice(mech.couplings[0].dependent)] = 1.0
     with pytest.raises(ClosureError, match="v breaks"):
-        lw.loops.constrained_inverse_dynamics(mech, q, v + dependent, here.acceleration(v, rate))
+        lw.loops.drive_forces(mech, q, v + dependent, here.acceleration(v, rate))
 
 
 def test_bad_arguments():
@@ -229,8 +225,6 @@ def test_bad_arguments():
     with pytest.raises(ModelError, match="'rocker', which is not driven"):
         lw.loops.holding_forces(mech, q, actuated=["crank"], weights={"rocker": 1.0})
     with pytest.raises(ModelError, match="independent is 'crank'; it is what"):
-        lw.loops.constrained_inverse_dynamics(
-            mech, q, np.zeros(3), np.zeros(3), independent="crank"
-        )
+        lw.loops.drive_forces(mech, q, np.zeros(3), np.zeros(3), independent="crank")
     with pytest.raises(ModelError, match="tolerance is 'x'"):
         lw.loops.holding_forces(mech, q, tolerance="x")

@@ -71,12 +71,12 @@ def test_redundant_rows_are_said():
         "nothing moves loop 'coupler_rocker' by turning about x, turning about z, moving along y",
     )
     assert str(found).splitlines() == [
-        "four_bar: 1 freedom in a tree of 3, 5 rows of rank 2; Grübler's count is -2",
+        "four_bar: 1 degree of freedom in a tree of 3, 5 rows of rank 2; Grübler's count is -2",
         "  redundant rows: 3; " + found.redundancies[0],
         "  accelerations are unique, constraint forces are not unique (those of least norm are "
         "taken)",
     ]
-    assert repr(found) == "<Mobility of 'four_bar': 1 freedom, rank 2>"
+    assert repr(found) == "<Mobility of 'four_bar': 1 degree of freedom, rank 2>"
 
 
 def test_a_linkage_that_is_redundant_only_where_it_is_closed():
@@ -171,13 +171,11 @@ def test_axes_that_are_nearly_parallel_are_doubtful(eps):
     assert (found.rank, found.freedoms, found.doubtful) == (2, 1, 1)
     assert 0.1 * eps < found.doubt < eps
     assert not found.unique_accelerations and not found.well_posed and found.inertia
-    assert "doubtful: 1 row nearly follows from others (relative singular value" in str(found)
-    assert "takes it as it is, and then 0 freedoms are left" in str(found)
+    assert "doubtful: 1 row nearly depends on others (relative singular value" in str(found)
+    assert "takes it as it is, and then 0 degrees of freedom are left" in str(found)
     assert "accelerations are unique only with the doubtful rows" in str(found)
     # And so it is: locked, where in the plane it moves.
-    locked, moving = (
-        lw.loops.constrained_forward_dynamics(m, q, 0.0 * tau, tau) for m in (mech, plane)
-    )
+    locked, moving = (lw.forward_dynamics(m, q, 0.0 * tau, tau) for m in (mech, plane))
     assert np.abs(moving).max() > 1.0
     assert np.abs(locked).max() < 1e-3 * np.abs(moving).max()
 
@@ -196,12 +194,12 @@ def test_hinges_that_block_less_take_the_doubt_away():
     """What the report advises: a ball for one pin and a cylindrical hinge for another."""
     plane, tau = swing(0.0), np.array([1.0, 0.0, 0.0, 0.0])
     q = lw.loops.assemble(plane, guess=[0.3, 0.3, 1.2]).required()
-    wanted = lw.loops.constrained_forward_dynamics(plane, q, np.zeros(3), tau[:3])
+    wanted = lw.forward_dynamics(plane, q, np.zeros(3), tau[:3])
     mech = swing(1e-5, lw.hinges.Cylindrical((0, 1, 0)), lw.hinges.Spherical())
     q = lw.loops.assemble(mech, guess=[*q, 0.0]).required()
     found = lw.loops.mobility(mech, q)
     assert (found.freedoms, found.doubtful, found.redundant) == (1, 0, 0) and found.well_posed
-    given = lw.loops.constrained_forward_dynamics(mech, q, np.zeros(4), tau)
+    given = lw.forward_dynamics(mech, q, np.zeros(4), tau)
     # An axis off by 1e-5 changes the motion by about as much.
     assert np.abs(given[:3] - wanted).max() < 1e-4 * np.abs(wanted).max()
 
@@ -219,7 +217,7 @@ def test_doubt_is_told_where_accelerations_change(off):
     tau, still = np.array([1.0, 0.0, 0.0]), np.zeros(3)
     near = q + off * np.array([1.0, -2.0, 2.0])
     found = lw.loops.mobility(mech, near)
-    closed, moved = (lw.loops.constrained_forward_dynamics(mech, x, still, tau) for x in (q, near))
+    closed, moved = (lw.forward_dynamics(mech, x, still, tau) for x in (q, near))
     changed = np.abs(moved - closed).max() / np.abs(closed).max()
     assert found.freedoms == 1 and found.doubtful == int(changed > 1e-4)
 
@@ -244,7 +242,7 @@ def test_digits_are_lost_with_the_square_of_the_condition(angle):
     q = angle * z
     rate = z @ (tau - lw.bias_force(mech, q, z)) / (z @ lw.mass_matrix(mech, q) @ z)
     given, found = (
-        lw.loops.constrained_forward_dynamics(mech, q, z, tau),
+        lw.forward_dynamics(mech, q, z, tau),
         lw.loops.mobility(mech, q),
     )
     assert found.rank == 2 and 0.1 < found.condition * angle < 10.0
@@ -279,7 +277,7 @@ def test_no_freedom_is_left():
 
 def test_bad_arguments():
     mech, q = linkage("four_bar")
-    with pytest.raises(ShapeError, match="this is about one state"):
+    with pytest.raises(ShapeError, match="this takes one state"):
         lw.loops.mobility(mech, np.stack([q, q]))
     with pytest.raises(ModelError, match="nearby is -1"):
         lw.loops.mobility(mech, q, nearby=-1)

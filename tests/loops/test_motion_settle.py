@@ -66,12 +66,12 @@ def test_a_state_settles_where_projection_puts_it(name):
     mech = getattr(lw.models, name)()
     rng = np.random.default_rng(1)
     v = lw.loops.project_velocity(mech, mech.neutral(), rng.standard_normal(mech.nv))
-    closed = lw.loops.project_position(mech, mech.integrate(mech.neutral(), 0.1 * v))
+    closed = lw.loops.project_position(mech, mech.integrate(mech.neutral(), 0.1 * v)).required()
     # Drift as a step makes it: small, and along no pattern.
     q = mech.integrate(closed, 1e-8 * rng.standard_normal(mech.nv))
     off = lw.loops.project_velocity(mech, closed, v) + 1e-8 * rng.standard_normal(mech.nv)
     found = settled(mech, q, off, Gap(mech, q))
-    far = lw.loops.project_position(mech, q, weight="mass")
+    far = lw.loops.project_position(mech, q, weight="mass").required()
     # Both are the nearest, up to the square of the drift and to what counts as closed.
     np.testing.assert_allclose(mech.difference(found[0], far), 0.0, atol=3e-12)
     np.testing.assert_allclose(found[1], lw.loops.project_velocity(mech, far, off), atol=1e-11)

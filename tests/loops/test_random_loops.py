@@ -37,7 +37,7 @@ def test_random_loops(seed):
     free = np.linalg.svd(J_c)[2][told.rank :].T
 
     disturbed = mech.integrate(q, 0.02 * rng.standard_normal(mech.nv))
-    back = lw.loops.position_projection(mech, disturbed)
+    back = lw.loops.project_position(mech, disturbed)
     assert back.closed and back.iterations <= 8
     assert np.abs(lw.loops.loop_errors(mech, back.q)).max() < 1e-11
 
@@ -51,7 +51,7 @@ def test_random_loops(seed):
     size = max(np.abs(vdot).max(), np.abs(bias).max())
     assert np.abs(J_c @ vdot + bias).max() < 1e-9 * size
 
-    found = lw.loops.constrained_inverse_dynamics(mech, q, v, vdot, actuated=here.names)
+    found = lw.loops.drive_forces(mech, q, v, vdot, actuated=here.names)
     needed = M @ vdot + lw.bias_force(mech, q, v)
     given = found.tau + J_c.T @ found.constraint_forces
     assert found.achievable and np.abs(given - needed).max() < 1e-9 * np.abs(needed).max()
@@ -59,7 +59,7 @@ def test_random_loops(seed):
     node = mech.bodies[-1].name
     J = lw.jacobian(mech, q, node)
     expected = J @ free @ np.linalg.inv(free.T @ M @ free) @ free.T @ J.T
-    inverse = lw.loops.effective_inertia_inverse(mech, q, node)
+    inverse = lw.operational_inertia_inverse(mech, q, node)
     # Singular vectors of J_c, and what is made of them, are good to rounding over the smallest
     # singular value that counts.
     bound = 1e-14 / values[told.rank - 1] * np.linalg.cond(M)

@@ -30,7 +30,9 @@ def gripper(seed: int) -> tuple[lw.Mechanism, Array]:
     b.node("rim", "rocker", lw.Pose.translation((0.07, 0, 0)))
     b.loop("joint", "end", "rim", lw.hinges.Spherical())
     mech = b.build()
-    return mech, lw.loops.project_position(mech, np.r_[rng.uniform(-2, 2, 4), 1.0, -0.9, 1.2])
+    return mech, lw.loops.project_position(
+        mech, np.r_[rng.uniform(-2, 2, 4), 1.0, -0.9, 1.2]
+    ).required()
 
 
 @pytest.mark.few(3)

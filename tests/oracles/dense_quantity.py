@@ -18,8 +18,7 @@ from linkwise.algebra.derivation import leaves
 from linkwise.algebra.expr import Expr, Symbol
 from linkwise.dynamics import QUANTITIES, expression, kernel
 from linkwise.dynamics.kernels import roots
-from linkwise.dynamics.momentum_quantity import AT_ROOTS, ROOT_BLOCKS
-from linkwise.dynamics.open_chain_quantity import AS_BLOCKS
+from linkwise.dynamics.quantity import AS_BLOCKS, AT_ROOTS
 from linkwise.spatial.array import Array
 from tests.oracles.compared_quantity import Quantity
 
@@ -60,7 +59,7 @@ class DenseCase:
     def there(self, name: str, frame: str) -> Array:
         dense = self.dense(self.given(name, frame))
         whole = dense(self.expr(name, frame))
-        if name in AS_BLOCKS | ROOT_BLOCKS:
+        if name in AS_BLOCKS:
             return self.blocks(whole, dense, self.expr(name, frame), at_roots=name in AT_ROOTS)
         if name in AT_ROOTS:
             slices = dense.slices(BODY)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -17,9 +18,10 @@ from linkwise.algebra.expr import Expr
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.kernel import Kernel, kernel
 from linkwise.codegen.request import Request
-from linkwise.dynamics import hybrid, inverse_blocks, kernels
 from linkwise.spatial.array import Array
 from linkwise.sweeps.result_part import choice
+
+COMPILING = [f"linkwise.dynamics.{name}" for name in ("kernels", "hybrid", "mass_matrix")]
 
 
 class Interpreted:
@@ -67,6 +69,6 @@ def _compile(
 def interpreted() -> Iterator[None]:
     """Mechanisms asked for the first time in here get no machine code, then or later."""
     with ExitStack() as stack:
-        for module in (kernels, hybrid, inverse_blocks):
+        for module in map(import_module, COMPILING):
             stack.enter_context(patch.object(module, "compile", _compile))
         yield

@@ -188,8 +188,8 @@ class EqualityCase:
         return np.array(self.data.qacc)
 
     def ours(self) -> Array:
-        """`lw.loops.constrained_forward_dynamics` in their layout."""
-        vdot = lw.loops.constrained_forward_dynamics(self.mech, self.q, self.v, self.tau)
+        """`lw.forward_dynamics` in their layout."""
+        vdot = lw.forward_dynamics(self.mech, self.q, self.v, self.tau)
         return self.layout.vdot_to(self.q, self.v, vdot)
 
 

@@ -211,9 +211,9 @@ def _table() -> tuple[Quantity, ...]:
         ),
         Quantity(
             "J̇ v, world axes",
-            "jacobian_dot_v",
+            "jacobian_bias",
             "mj_jacDot",
-            lambda it: lw.dynamics.jacobian_dot_v(it.mech, it.q, it.v, it.nodes, frame="world"),
+            lambda it: lw.dynamics.jacobian_bias(it.mech, it.q, it.v, it.nodes, frame="world"),
             lambda it: it.jacobian_rate() @ it.v,
             size=lambda it: _fast(it) ** 2,
         ),

@@ -285,9 +285,9 @@ def _table() -> tuple[Quantity, ...]:
             ),
             Quantity(
                 f"J̇ v, {where}",
-                "jacobian_dot_v",
+                "jacobian_bias",
                 acceleration,
-                lambda it, view=view: lw.dynamics.jacobian_dot_v(
+                lambda it, view=view: lw.dynamics.jacobian_bias(
                     it.mech, it.q, it.v, it.nodes, **view
                 ),
                 lambda it, axes=axes, of=acceleration: it.moved().each(of, it.nodes, axes).ravel(),

@@ -187,7 +187,7 @@ def test_momentum_is_kept_in_flight_and_told_on_the_ground():
 
 def test_loops_and_couplings_are_told_with_the_worst():
     mech = lw.models.four_bar()
-    q = lw.loops.project_position(mech, mech.neutral())
+    q = lw.loops.project_position(mech, mech.neutral()).required()
     q = np.stack([q, q + np.array([0.0, 0.01, 0.0])])
     rec = Recording.of(mech, [0.0, 0.1], q, np.zeros((2, 3)), keep="nothing")
     wanted = np.linalg.norm(lw.loops.loop_errors(mech, q)[1, 0, 3:])

@@ -47,7 +47,7 @@ from linkwise.codegen.kernel import Kernel
 from linkwise.codegen.request import Request
 from linkwise.codegen.rolled.roll import roll
 from linkwise.codegen.scalar.trace import trace
-from linkwise.dynamics.closure_quantity import CLOSED, Setting
+from linkwise.dynamics.closure import CLOSED, Setting
 from linkwise.model.closure import closure_nodes
 from linkwise.pipeline import derive
 from linkwise.spatial.array import Array
@@ -146,7 +146,7 @@ def test_compiled_code_reads_every_number_as_the_interpreter_does(name: str, way
 
 def test_closed_chains_and_aggregates_read_every_number():
     mech = armed_four_bar()
-    expr = lw.derive(CLOSED["constrained_forward_dynamics"](Setting())).result
+    expr = lw.derive(CLOSED["forward_dynamics"](Setting())).result
     nodes = closure_nodes(mech)
     check(expr, mech, state(mech, expr, nodes), nodes, traced)
     embedded = lw.loops.embed(coupled_tree(1))

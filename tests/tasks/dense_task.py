@@ -50,7 +50,7 @@ def dense_world(mech: lw.Mechanism, q: Array, v: Array, nodes: Sequence[str]) ->
         gamma = (
             np.zeros(6)
             if mech.node(name).body == "world"
-            else lw.dynamics.jacobian_dot_v(mech, q, v, name, frame="world")
+            else lw.dynamics.jacobian_bias(mech, q, v, name, frame="world")
         )
         found[name] = Node(np.array(pose.rot), np.array(pose.p), J, gamma)
     found["world"] = Node(np.eye(3), np.zeros(3), np.zeros((6, mech.nv)), np.zeros(6))

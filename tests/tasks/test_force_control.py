@@ -63,7 +63,7 @@ def task_acceleration(mech, q, v, vdot, task):
     """ẍ = J v̇ + J̇ v from the Jacobian of the node, without anything of task space."""
     frame = "node" if task.axes == "node" else "world"
     J = lw.jacobian(mech, q, task.node, frame=frame)
-    return task.matrix @ (J @ vdot + lw.dynamics.jacobian_dot_v(mech, q, v, task.node, frame=frame))
+    return task.matrix @ (J @ vdot + lw.dynamics.jacobian_bias(mech, q, v, task.node, frame=frame))
 
 
 @pytest.mark.few(3)
@@ -128,7 +128,7 @@ def test_it_is_the_printed_formula():
     Lambda = back.T @ lw.mass_matrix(mech, q) @ back
     g = lw.gravity_force(mech, q)
     mu = back.T @ (lw.bias_force(mech, q, v) - g)
-    mu -= Lambda @ lw.dynamics.jacobian_dot_v(mech, q, v, "flange", frame="world")
+    mu -= Lambda @ lw.dynamics.jacobian_bias(mech, q, v, "flange", frame="world")
     Omega, Omega_bar = selection.matrices(mech, q, task)
     moving = J @ v
     F_motion = Lambda @ Omega @ (-17.0 * moving) + mu + back.T @ g

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import linkwise as lw
-from linkwise.dynamics.closure_quantity import Setting
+from linkwise.dynamics.closure import Setting
 from linkwise.sweeps.cost import cost
 from linkwise.sweeps.lower import lower
 from linkwise.tasks.quantity import TASK, Law, torque

@@ -16,8 +16,8 @@ from linkwise.codegen.c.emit import DType
 from linkwise.codegen.c.source import CSource, default_name
 from linkwise.codegen.c.text import check_identifier
 from linkwise.codegen.request import Request
-from linkwise.dynamics.closure_kernels import closed_expression
-from linkwise.dynamics.loops import is_closed, refuse, tree_of
+from linkwise.dynamics.closure import closed_expression
+from linkwise.dynamics.kernels import is_closed, refuse, tree_of
 from linkwise.dynamics.quantity import expression
 from linkwise.errors import ModelError
 from linkwise.model.closure import closure_nodes, is_traceable
@@ -155,7 +155,7 @@ def _held(mech: Mechanism, name: str | None) -> str:
         refuse(
             mech,
             f"export-c --quantity {name}",
-            "From Python, lw.loops.effective_inertia holds them.",
+            "From Python, lw.operational_inertia holds them.",
         )
     if name == "inverse_dynamics":
         return "note: accelerations must obey loops and couplings, which then carry nothing."
@@ -191,7 +191,7 @@ def export(
     if quantity is QUANTITIES["forward_dynamics"] and is_closed(mech):
         if not all(map(is_traceable, mech.loops)):
             refuse(mech, "export-c of loops with hinges of one's own")
-        expr = closed_expression(mech, "constrained_forward_dynamics")
+        expr = closed_expression(mech, "forward_dynamics")
         chosen = list(closure_nodes(mech))
     request = Request((expr,), mech, tuple(chosen), tuple(parameters), itemsize)
     return CSource(request, name, quantity.title, quantity.unit)

@@ -12,7 +12,7 @@ import numpy as np
 
 from linkwise.atomic_file import write_file
 from linkwise.cli.arguments import VECTORS, add_roots, open_robot, positions, velocities
-from linkwise.dynamics.loops import tree_of
+from linkwise.dynamics.kernels import tree_of
 from linkwise.errors import ModelError, SimulationError
 from linkwise.model.mechanism import Mechanism
 

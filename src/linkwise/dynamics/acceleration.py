@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 
 from linkwise.codegen.formula import Formula
+from linkwise.dynamics.body_vector import flat_options, six_each
 from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.dynamics.kernels import (
+    BatchOptions,
+    Forces,
+    Loops,
     Nodes,
+    Options,
     Status,
     acting,
     called,
     check_mechanism,
+    is_closed,
     kernel,
     named,
     node_names,
     pushed,
     pushed_nodes,
+    tree_of,
     written,
 )
-from linkwise.dynamics.loops import Loops, is_closed, tree_of
 from linkwise.dynamics.quantity import Frame, check_frame, expression
-from linkwise.dynamics.stacked import flat_out, six_each
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
@@ -35,7 +39,7 @@ if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
 
 Kind: TypeAlias = Literal["rate", "classical", "spatial"]
-"""What the linear part of an acceleration is: see `node_acceleration`."""
+"""The linear part of an acceleration: see `node_acceleration`."""
 
 
 def body_accelerations(
@@ -45,69 +49,64 @@ def body_accelerations(
     *,
     vdot: ArrayLike | None = None,
     tau: ArrayLike | None = None,
-    forces: Mapping[str, ArrayLike] | None = None,
+    forces: Forces | None = None,
     forces_frame: Frame = "node",
     loops: Loops = "closed",
-    out: Array | None = None,
-    status: Status | None = None,
-    threads: int | None = None,
+    **options: Unpack[Options],
 ) -> Array:
     """Spatial accelerations of all bodies, of given joint accelerations or caused by forces.
 
     Expression:
         α = φ* (H* v̇ + a − a_g),   `phi.T @ (H.T @ vdot + a - a_g)`
     and with v̇ = 𝓜⁻¹ (τ − C + J* f) if `tau` is given instead of `vdot`, or the v̇ with loops and
-    couplings held (`forward_dynamics`). What `vdot` says is taken as it is.
+    couplings held (`forward_dynamics`). A given `vdot` is not checked against them.
 
     Derived form for `tau`, 3 passes, O(n):
         φ* (a - a_g) + ψ* H* D⁻¹ (τ - H ψ (b + K τ + M φ* a))
     Source: JPL 88-11, (3.15) and algorithm FD2 (5.6).
-    Departs: these are true accelerations against the ground. The sources, and Linkwise inside, let
-    the base accelerate upwards instead of weighing the bodies; that part, φ* a_g, is taken off.
+    Departs: these are true accelerations relative to the ground. The sources, and Linkwise inside,
+    let the base accelerate upwards instead of weighing the bodies; that part, φ* a_g, is removed.
 
     α(k) is the rate of change of the velocity V(k) = (ω, v) of the body frame, component by
-    component in the body's axes: the linear part is v̇ there, and the origin of the frame is
+    component in the body's axes: the linear part is v̇ there. The origin of the frame is
     accelerated by v̇ + ω × v, which `node_acceleration` gives.
 
     Args:
-        vdot: Joint accelerations (nv,) or (batch, nv); or else
+        vdot: Joint accelerations (nv,) or (batch, nv) [m/s² or rad/s²]; either these or `tau`.
+        forces: External forces by node name, with `tau`: (moment, force), (6,) or (batch, 6)
+            [N m, N], about the node's origin.
 
     Returns:
         (n_bodies, 6) or (batch, n_bodies, 6), (angular, linear) [rad/s², m/s²], each about the
-        origin of its body frame and in its axes. `node_acceleration` has world axes too.
+        origin of its body frame and in its axes. `node_acceleration` also has world axes.
 
     Raises:
         ModelError: Neither or both of `vdot` and `tau` are given, or `forces` with `vdot`.
     """
     plain = vdot is not None and forces_frame == "node" and loops == "closed"
-    if plain and tau is forces is out is status is threads is None:  # most calls
+    if plain and tau is forces is None and not options:  # most calls
         return six_each(named(mech, "body_accelerations")(q, v, vdot))
     check_mechanism(mech)
     check_frame(forces_frame, "forces_frame")
     given = _cause("body_accelerations", vdot, tau, forces)
+    kernel_options = flat_options(options, mech.n_bodies)
     if is_closed(mech, loops) and tau is not None:
+        status = options.get("status")
         vdot = forward_dynamics(
-            mech,
-            q,
-            v,
-            tau,
-            forces=forces,
-            forces_frame=forces_frame,
-            status=status,
-            threads=threads,
-        )
-        given, forces, status = {"vdot": vdot}, None, _unseen(vdot, status)
+            mech, q, v, tau, forces=forces, forces_frame=forces_frame,
+            status=status, threads=options.get("threads"),
+        )  # fmt: skip
+        given, forces = {"vdot": vdot}, None
+        kernel_options = {**kernel_options, "status": _ignored(vdot, status)}
     mech = tree_of(mech)
-    asked = {"out": flat_out(out, mech.n_bodies), "status": status, "threads": threads}
     arrays = {"q": q, "v": v, **given}
-    if "tau" not in given:
-        rows = called(named(mech, "body_accelerations"), arrays, asked)
-    elif acting(forces):
+    if acting(forces):
         name = "body_accelerations_of_forces_with_forces"
-        rows = pushed(mech, name, arrays, forces, forces_frame, asked)
+        rows = pushed(mech, name, arrays, forces, forces_frame, kernel_options)
     else:
-        rows = called(named(mech, "body_accelerations_of_forces"), arrays, asked)
-    return six_each(rows, out)
+        name = "body_accelerations_of_forces" if "tau" in given else "body_accelerations"
+        rows = called(named(mech, name), arrays, kernel_options)
+    return six_each(rows, options.get("out"))
 
 
 def node_acceleration(
@@ -118,35 +117,36 @@ def node_acceleration(
     *,
     vdot: ArrayLike | None = None,
     tau: ArrayLike | None = None,
-    forces: Mapping[str, ArrayLike] | None = None,
+    forces: Forces | None = None,
     forces_frame: Frame = "node",
     frame: Frame = "node",
     kind: Kind = "rate",
     loops: Loops = "closed",
-    status: Status | None = None,
-    threads: int | None = None,
+    **options: Unpack[BatchOptions],
 ) -> Array:
-    """Accelerations of nodes, the tip of an arm for one.
+    """Accelerations of nodes, for instance of the tip of an arm.
 
     Expression:
         B* α with α = φ* (H* v̇ + a − a_g), or rot_W B* α in world axes;
     v̇ = 𝓜⁻¹ (τ − C + J* f) if `tau` is given instead of `vdot`, or the v̇ with loops and couplings
-    held (`forward_dynamics`). What `vdot` says is taken as it is.
+    held (`forward_dynamics`). A given `vdot` is not checked against them.
     Source: JPL 88-11, algorithm FD2 (5.7).
-    Departs: without the acceleration that stands for gravity.
+    Departs: without the acceleration that represents gravity.
 
     With V = (ω, v) the velocity of the node in its axes, and v̇ the rate of change of its components
-    there, the linear part of the result is, in the axes that `frame` says,
+    there, the linear part of the result is, in the axes of `frame`,
 
-        kind="classical"   v̇ + ω × v   how the node's origin is accelerated in space
+        kind="classical"   v̇ + ω × v   the acceleration of the node's origin in space
         kind="spatial"     v̇           what φ* propagates, as FD2 has it
         kind="rate"        the rate of change of what `node_velocity` gives in the same frame,
                            J v̇ + J̇ v: the spatial one for "node", the classical one for "world"
 
-    and the angular part ω̇ in all. An accelerometer shows the classical one less gravity.
+    and the angular part is ω̇ in all. An accelerometer shows the classical one less gravity.
 
     Args:
-        vdot: Joint accelerations (nv,) or (batch, nv); or else
+        vdot: Joint accelerations (nv,) or (batch, nv) [m/s² or rad/s²]; either these or `tau`.
+        forces: External forces by node name, with `tau`: (moment, force), (6,) or (batch, 6)
+            [N m, N], about the node's origin.
         frame: Axes of the result: those of each "node" or of the "world".
         kind: "rate", "classical" or "spatial".
 
@@ -154,8 +154,8 @@ def node_acceleration(
         (6 k,) for k nodes, or (batch, 6 k), (angular, linear) [rad/s², m/s²].
 
     Raises:
-        ModelError: Neither or both of `vdot` and `tau` are given, `forces` with `vdot`, or a kind
-            that there is not.
+        ModelError: Neither or both of `vdot` and `tau` are given, `forces` with `vdot`, or an
+            unknown kind.
         UnknownNameError: A node that the mechanism does not have.
     """
     if kind not in ("rate", "classical", "spatial"):
@@ -166,28 +166,21 @@ def node_acceleration(
     check_mechanism(mech)
     names = node_names(node)
     for name in names:
-        mech.node(name)  # raises for one that is not there
+        mech.node(name)  # raises for an unknown name
     if is_closed(mech, loops) and tau is not None:
         vdot = forward_dynamics(
-            mech,
-            q,
-            v,
-            tau,
-            forces=forces,
-            forces_frame=forces_frame,
-            status=status,
-            threads=threads,
+            mech, q, v, tau, forces=forces, forces_frame=forces_frame, **options
         )
-        given, forces, status = {"vdot": vdot}, None, _unseen(vdot, status)
+        given, forces = {"vdot": vdot}, None
+        options["status"] = _ignored(vdot, options.get("status"))
     mech = tree_of(mech)
     arrays = {"q": q, "v": v, **given}
-    asked: dict[str, Any] = {"status": status, "threads": threads}
     classical = kind == "classical" or (kind == "rate" and frame == "world")
     nodes = pushed_nodes(forces) if acting(forces) else ()
-    found = _kernel(mech, names, "tau" in given, frame, classical, nodes, forces_frame)
+    kernel = _kernel(mech, names, "tau" in given, frame, classical, nodes, forces_frame)
     if acting(forces):
-        return pushed(mech, "", arrays, forces, forces_frame, asked, found)
-    return called(found, arrays, asked)
+        return pushed(mech, "", arrays, forces, forces_frame, options, kernel)
+    return called(kernel, arrays, options)
 
 
 @once_per_mechanism
@@ -216,7 +209,7 @@ def _accelerated(
     forces_frame: Frame,
 ) -> Any:
     given = dict[str, Any]()
-    if pushed_at:  # at other nodes than those that are looked at
+    if pushed_at:  # other nodes than those whose acceleration is computed
         caused = expression("forward_dynamics_with_forces", frame=forces_frame)
         name, given["vdot"] = "node_acceleration", at.value(caused, nodes=pushed_at)
     each = at.value(expression(name, frame=frame), **given).reshape(-1, 6)
@@ -226,30 +219,28 @@ def _accelerated(
     return each.ravel()
 
 
-def _unseen(vdot: Array, status: Status | None) -> Status | None:
-    """Codes that nobody looks at: trouble was told when the accelerations were found."""
+def _ignored(vdot: Array, status: Status | None) -> Status | None:
+    """A status to be ignored: errors were reported when the accelerations were computed."""
     single = vdot.ndim == 1 and status is None
     return None if single else np.zeros(vdot.shape[:-1], dtype=np.int32)
 
 
 def _cause(
-    asked: str,
-    vdot: ArrayLike | None,
-    tau: ArrayLike | None,
-    forces: Mapping[str, ArrayLike] | None,
+    function: str, vdot: ArrayLike | None, tau: ArrayLike | None, forces: Forces | None
 ) -> dict[str, ArrayLike]:
-    """What causes the accelerations, by the name its kernel has for it."""
+    """The cause of the accelerations, by the name its kernel has for it."""
     if (vdot is None) == (tau is None):
-        found = "neither" if tau is None else "both"
+        given = "neither" if tau is None else "both"
         raise ModelError(
-            f"{asked} was given {found} of vdot and tau; give vdot= for the joint "
+            f"{function} was given {given} of vdot and tau; give vdot= for the joint "
             "accelerations, or tau= for the joint forces that cause them."
         )
     if vdot is not None:
         if acting(forces):
             raise ModelError(
-                f"{asked} was given joint accelerations and forces at {', '.join(forces)}; forces "
-                "change nothing where the accelerations are given. Give tau= instead of vdot."
+                f"{function} was given joint accelerations and forces at {', '.join(forces)}; "
+                "forces change nothing where the accelerations are given. Give tau= instead of "
+                "vdot."
             )
         return {"vdot": vdot}
     assert tau is not None

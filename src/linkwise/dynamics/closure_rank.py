@@ -1,13 +1,12 @@
 """Configurations in which loops are singular: fewer rows of J_c are independent than nearby.
 
-There a mechanism may go on in several ways, and its accelerations are not unique. Rows that are
-redundant everywhere are no such trouble, so the rank at a state is compared with the rank at
-configurations a little away, along the velocities that are left, with loops closed again.
+There a mechanism may continue in several ways, and its accelerations are not unique. Rows that are
+redundant everywhere are harmless, so the rank at a state is compared with the rank at
+configurations nearby, along the velocities that are left, with loops closed again.
 
-Rank is what the dynamics sees of it: with A = J_c 𝓜⁻¹ J_c*, the pivots of A that are above
-rounding, each as a part of its diagonal entry (`linkwise.codegen.scalar.closure_solve`). The rank
-around the first state is part of the kernel of forward dynamics; a state with another one is looked
-at.
+Rank is counted as the dynamics sees it: with A = J_c 𝓜⁻¹ J_c*, the pivots of A that are above
+rounding, each relative to its diagonal entry (`linkwise.codegen.scalar.closure_solve`). The rank at
+the first state is part of the kernel of forward dynamics; states with another rank are checked.
 """
 
 from __future__ import annotations
@@ -19,11 +18,18 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.codegen.scalar import status as trouble
+from linkwise.codegen.scalar import status as status_code
 from linkwise.codegen.scalar.closure_solve import EMPTY, INDEPENDENT
-from linkwise.dynamics.closure import closure_nodes, constraint_sizes, error_at
-from linkwise.dynamics.closure_kernels import closed_kernel, program_of, relative_poses, run
-from linkwise.dynamics.kernels import acting, one_state
+from linkwise.dynamics.closure import (
+    closed_kernel,
+    closure_nodes,
+    constraint_sizes,
+    error_at,
+    program_of,
+    relative_poses,
+    run,
+)
+from linkwise.dynamics.kernels import Forces, acting, one_state
 from linkwise.dynamics.quantity import Frame
 from linkwise.dynamics.velocity_space import VelocitySpace, velocity_spaces
 from linkwise.errors import LinkwiseError, RankWarning, caller
@@ -34,10 +40,10 @@ from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.sweeps.interpret import interpreted
 
 NEARBY = 0.05
-"""How far configurations are that ranks are compared with [rad, or of the mechanism's length]."""
+"""Distance of configurations nearby [rad, or of the mechanism's length]."""
 
 COUNT = 6
-"""How many there are."""
+"""Their number."""
 
 CLOSED = 1e-10
 """Loops that are open by less [rad or m] are closed."""
@@ -52,33 +58,33 @@ ROUNDS = 12
 def ranks(mech: Mechanism, q: Array, *, compiled: bool = True) -> NDArray[np.int64]:
     """How many rows are independent in states q (batch, nq), as the dynamics sees it (batch,)."""
     if compiled:
-        A = run(mech, "closure_inertia_inverse", {"q": q})
+        A = run(mech, "constraint_inertia_inverse", {"q": q})
     else:
         A = np.array([_resistance(mech, state) for state in q])
     size = np.diagonal(A, axis1=-2, axis2=-1)
     mass = mech.total_mass
     least = EMPTY[8] * (size.mean(axis=-1, keepdims=True) + (1.0 / mass if mass > 0.0 else 0.0))
     size, left = size + least, A.copy()
-    found = np.zeros(len(A), np.int64)
+    rank = np.zeros(len(A), np.int64)
     for j in range(A.shape[-1]):
         pivot = left[:, j, j].copy()
         counts = pivot > INDEPENDENT * size[:, j]
-        found += counts
+        rank += counts
         column = np.where(counts[:, None], left[:, :, j], 0.0)
         left -= (
             column[:, :, None] * column[:, None, :] / np.where(counts, pivot, 1.0)[:, None, None]
         )
-    return found
+    return rank
 
 
 def _resistance(mech: Mechanism, q: Array) -> Array:
     """A = J_c 𝓜⁻¹ J_c* (m, m), out of the program of forward dynamics."""
-    program = program_of(mech, "constrained_forward_dynamics")
+    program = program_of(mech, "forward_dynamics")
     still = np.zeros(mech.nv)
-    found = interpreted(program, mech, q, still, nodes=closure_nodes(mech), values={"tau": still})
-    found.result()
+    swept = interpreted(program, mech, q, still, nodes=closure_nodes(mech), values={"tau": still})
+    swept.result()
     (matrix,) = [s.reads[0][0] for s in program.statements if s.special == "dense_solve"]
-    return np.concatenate(found.blocks_of(matrix))
+    return np.concatenate(swept.blocks_of(matrix))
 
 
 def nearby(mech: Mechanism, q: Array, *, compiled: bool = True) -> Array:
@@ -122,9 +128,9 @@ def rank_nearby(mech: Mechanism, q: Array, *, compiled: bool = True) -> int:
 
 
 def first_rank(mech: Mechanism, q: Array) -> int:
-    """`rank_nearby` for the first state of a mechanism.
+    """`rank_nearby` for the first state of a mechanism, kept on disk.
 
-    Body by body, since kernels that are needed once would take longer to make; and kept on disk.
+    Body by body, since compiling kernels that are needed once would take longer.
     """
     from linkwise.codegen.cpu import cache
     from linkwise.codegen.cpu.digest import file_key
@@ -133,70 +139,74 @@ def first_rank(mech: Mechanism, q: Array) -> int:
     filed = cache.read(key) if key else None
     if filed is not None and filed.isdigit():
         return int(filed)
-    found = 0
-    for kind in alike(mech):  # others that are not like the first are looked at as they come
+    rank = 0
+    for kind in alike(mech):  # states that differ from the first are checked when they occur
         if kind[0].loops or kind[0].couplings:
-            part, own = alone(mech, kind[0]), kind[0].of_q(mech, q)
-            found += len(kind) * rank_nearby(part, own, compiled=False)
+            part, part_q = alone(mech, kind[0]), kind[0].of_q(mech, q)
+            rank += len(kind) * rank_nearby(part, part_q, compiled=False)
     if key:
-        cache.write(key, str(found).encode())
-    return found
+        cache.write(key, str(rank).encode())
+    return rank
 
 
 def accelerated(
     mech: Mechanism,
     arrays: Mapping[str, Any],
-    forces: Mapping[str, ArrayLike] | None = None,
+    forces: Forces | None = None,
     forces_frame: Frame = "node",
     closing: ArrayLike | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Array:
     """Joint accelerations caused by joint forces while loops and couplings hold.
 
-    Where loops are singular, the accelerations are those that the rows as they stand leave, and a
-    `RankWarning`, or the status, tells.
+    Derived form for loops, 3 passes, O(n) + O(m³) for m rows of constraints:
+        (I - H ψ K)* D⁻¹ (τ - H ψ (b + K τ + M φ* a) - H ψ B Q* (Q B* ψ* H* D⁻¹ H ψ B Q*)⁻¹ (κ + κ_g
+        + Q B* φ* a + Q B* ψ* H* D⁻¹ (τ - H ψ (b + K τ + M φ* a))))
+
+    Where loops are singular, the accelerations are those that the rows allow as they are, and a
+    `RankWarning`, or the status, reports it.
 
     Args:
         mech: The mechanism; it has loops or couplings.
         arrays: q, v and tau by name.
+        forces: External forces by node.
         forces_frame: Axes of `forces`.
-        closing: What J_c v̇ + γ shall be instead of zero.
+        closing: The value of J_c v̇ + γ.
         options: out, status and threads.
     """
-    asked = dict(options or {})
+    given = dict(options or {})
 
-    def found(rows: Mapping[str, Any], rank: int | None, **more: Any) -> Array:
+    def computed(rank: int | None, **more: Any) -> Array:
         return run(
-            mech, "constrained_forward_dynamics", rows, forces=forces, frame=forces_frame,
-            closing=closing, options=asked | more, rank=rank,
+            mech, "forward_dynamics", arrays, forces=forces, forces_frame=forces_frame,
+            closing=closing, options=given | more, rank=rank,
         )  # fmt: skip
 
     rank, lead = _known_rank(mech, arrays["q"]), _lead(arrays, forces, closing)
     if rank is None or lead is None:
-        return found(arrays, None)  # tells what does not fit
-    status = asked.get("status")
+        return computed(None)  # says what does not fit
+    status = given.get("status")
     codes = np.zeros(lead, np.int32) if status is None else status
-    result = found(arrays, rank, status=codes)
+    result = computed(rank, status=codes)
     if not acting(forces) and closing is None and all(map(closure.is_traceable, mech.loops)):
-        kernel = closed_kernel(mech, "constrained_forward_dynamics", rank=rank)
-        one_state(mech).forward_dynamics = kernel.quick
+        one_state(mech).forward_dynamics = closed_kernel(mech, "forward_dynamics", rank=rank).quick
     if not codes.any():
         return result
-    singular = codes == trouble.singular(mech)
+    singular = codes == status_code.singular(mech)
     if singular.any():
-        plain, own = found(arrays, None, status=codes, out=None), codes.copy()
+        plain, checked = computed(None, status=codes, out=None), codes.copy()
         q = np.broadcast_to(floats(arrays["q"], "q"), (*lead, mech.nq))
         for i in zip(*np.nonzero(np.atleast_1d(singular)), strict=True) if lead else [()]:
             result[i] = plain[i]
-            if not own[i] and _is_singular_here(mech, q[i]):
-                own[i] = trouble.singular(mech)
-        codes[...] = own
-        singular = codes == trouble.singular(mech)
+            if not checked[i] and _is_singular_here(mech, q[i]):
+                checked[i] = status_code.singular(mech)
+        codes[...] = checked
+        singular = codes == status_code.singular(mech)
     if status is not None:
         return result
     if not lead:
         if not singular.any():
-            return found(arrays, None) if codes.any() else result  # raises
+            return computed(None) if codes.any() else result  # raises
         _warn(mech, "")
         return result
     if singular.any():
@@ -206,14 +216,14 @@ def accelerated(
 
 
 def _is_singular_here(mech: Mechanism, q: Array) -> bool:
-    """Whether the rank at q is less than around it; what is around it is what others have to be."""
+    """Whether the rank at q is less than around it; otherwise it becomes the known rank."""
     here = around = 0
     for island in islands(mech):
         if island.loops or island.couplings:
-            part, own = alone(mech, island), island.of_q(mech, q)
-            compiled = part is mech  # kernels for each of many would take longer to make
-            here += int(ranks(part, own[None], compiled=compiled)[0])
-            around += rank_nearby(part, own, compiled=compiled)
+            part, part_q = alone(mech, island), island.of_q(mech, q)
+            compiled = part is mech  # compiling kernels for each of many would take longer
+            here += int(ranks(part, part_q[None], compiled=compiled)[0])
+            around += rank_nearby(part, part_q, compiled=compiled)
     if here >= around:
         known = one_state(mech)
         known.rank, known.forward_dynamics = here, None
@@ -221,7 +231,7 @@ def _is_singular_here(mech: Mechanism, q: Array) -> bool:
 
 
 def _known_rank(mech: Mechanism, q: ArrayLike) -> int | None:
-    """The rank that states have to have: that around the first one; None where q is no state."""
+    """The rank that states have to have: that around the first one; None if q is not a state."""
     known = one_state(mech)
     if known.rank is None:
         try:
@@ -235,7 +245,7 @@ def _known_rank(mech: Mechanism, q: ArrayLike) -> int | None:
 
 
 def _lead(arrays: Mapping[str, Any], *others: Any) -> tuple[int, ...] | None:
-    """The batch of all arrays; None where they do not go together."""
+    """The batch of all arrays; None if they differ."""
     given: list[Any] = [*arrays.values()]
     for x in others:
         more = cast("Mapping[str, Any]", x).values() if isinstance(x, Mapping) else [x]
@@ -249,11 +259,9 @@ def _lead(arrays: Mapping[str, Any], *others: Any) -> tuple[int, ...] | None:
 def _warn(mech: Mechanism, where: str) -> None:
     warnings.warn(
         f"the loops of {mech.name!r} are singular{where}: fewer of their rows are independent than "
-        "in configurations nearby, so that the accelerations are not unique, and it may go on in "
-        "several ways. lw.loops.mobility tells the ranks; status= gets a code for each state.",
+        "in configurations nearby, so that the accelerations are not unique, and the motion may "
+        "continue in several ways. lw.loops.mobility reports the ranks; status= gets a code for "
+        "each state.",
         RankWarning,
         stacklevel=caller(),
     )
-
-
-__all__ = ["accelerated", "first_rank", "nearby", "rank_nearby", "ranks"]

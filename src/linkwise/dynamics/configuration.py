@@ -1,6 +1,6 @@
-"""Moving on the manifold of configurations: from q with a velocity, and the velocity between two.
+"""Steps on the manifold of configurations: from q with a velocity, and the velocity between two.
 
-Each hinge has its own exact rule (`model/hinges`); here they are one kernel of the mechanism.
+Each hinge has an exact rule (`model/hinges`); here they are one kernel of the mechanism.
 """
 
 from __future__ import annotations
@@ -28,17 +28,16 @@ def integrate(mech: Mechanism, q: ArrayLike, v: ArrayLike, dt: float = 1.0) -> A
     """Coordinates after velocities were held for a time: exact for each hinge.
 
     Args:
-        mech: The mechanism; loops and couplings are left open.
         q: Joint positions (..., nq) [m or rad].
         v: Joint velocities (..., nv) [m/s or rad/s].
-        dt: How long [s].
+        dt: The time [s].
 
     Returns:
         q ⊕ v dt (..., nq), with quaternions of unit length.
     """
     if dt == 1.0:
-        found = _quick(mech, INTEGRATED)(q, v)
-        return _called(mech, INTEGRATED, q, v) if found is None else found
+        result = _quick(mech, INTEGRATED)(q, v)
+        return _called(mech, INTEGRATED, q, v) if result is None else result
     return _called(mech, TIMED, q, v, np.array([dt], dtype=np.float64))
 
 
@@ -46,29 +45,28 @@ def difference(mech: Mechanism, q0: ArrayLike, q1: ArrayLike) -> Array:
     """The velocities that, held for one second, lead from one configuration to another.
 
     Args:
-        mech: The mechanism; loops and couplings are left open.
         q0: Joint positions to start from (..., nq) [m or rad].
         q1: Joint positions to reach (..., nq) [m or rad].
 
     Returns:
         q1 ⊖ q0 (..., nv) [m/s or rad/s]; turns of quaternions go the short way.
     """
-    found = _quick(mech, DIFFERENCE)(q0, q1)
-    return _called(mech, DIFFERENCE, q0, q1) if found is None else found
+    result = _quick(mech, DIFFERENCE)(q0, q1)
+    return _called(mech, DIFFERENCE, q0, q1) if result is None else result
 
 
 @once_per_mechanism
 def _quick(mech: Mechanism, formula: Formula) -> Any:
-    """The bare call for one state; None for whatever else it is given."""
+    """The bare call for one state; it gives None for other arguments."""
     return written(mech, formula).quick or _none
 
 
 def _none(*arrays: Any) -> None:
-    """What a kernel without a bare call answers."""
+    """The answer of a kernel without a bare call."""
 
 
 def _called(mech: Mechanism, formula: Formula, *arrays: Any) -> Array:
-    """One state, or states with any leading axes; where one is not a state, it raises."""
+    """One state, or states with any leading axes; raises for other arrays."""
     kernel = written(mech, formula)
     quick = kernel.quick and kernel.quick(*arrays)
     if quick is not None:
@@ -82,7 +80,7 @@ def _called(mech: Mechanism, formula: Formula, *arrays: Any) -> Array:
         lead = np.broadcast_shapes(*(x.shape[:-1] for x in given))
     except ValueError:
         shapes = " and ".join(f"{n} {x.shape}" for n, x in zip(names, given, strict=True))
-        raise ShapeError(f"{shapes} do not go together: their leading axes differ.") from None
+        raise ShapeError(f"{shapes} do not fit: their leading axes differ.") from None
     rows = [
         x if x.ndim == 1 else np.broadcast_to(x, (*lead, size)).reshape(-1, size)
         for x, size in zip(given, sizes, strict=True)
@@ -128,7 +126,7 @@ def between(at: Writing, q0: str = "q0", q1: str = "q1") -> Any:
 
 
 def coordinates(at: Writing, name: str = "q") -> Any:
-    """Coordinates (nq,) that are an input, in a formula: quaternions have to be of unit length."""
+    """Coordinates (nq,) as an input of a formula: quaternions must have unit length."""
     q, slack = at.read(name, at.mech.nq), QUATERNION_SLACK[at.itemsize]
     for k, body in enumerate(at.mech.bodies):
         if body.hinge.quaternion is not None:
@@ -141,7 +139,7 @@ def coordinates(at: Writing, name: str = "q") -> Any:
 def places(
     mech: Mechanism,
 ) -> tuple[tuple[list[int], list[int]], list[tuple[Hinge, slice, slice]]]:
-    """Entries of q and of v that are numbers to add; the other hinges, with their places."""
+    """Entries of q and v that are added as numbers; the other hinges, with their places."""
     plain, others = (list[int](), list[int]()), list[tuple[Hinge, slice, slice]]()
     q, v = mech.q_start.tolist(), mech.v_start.tolist()
     for k, body in enumerate(mech.bodies):

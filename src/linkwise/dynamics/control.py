@@ -1,16 +1,16 @@
 """Control laws by recursion: joint forces that make a mechanism follow a motion.
 
-Each is a function of the state (q, v) and of the motion that is wanted (q_d, v_d, v̇_d), for one
-state or a batch. What is missing is
+Each is a function of the state (q, v) and of the desired motion (q_d, v_d, v̇_d), for one state or a
+batch. The errors are
 
     e = difference(q, q_d),      ė = v_d - v,
 
-which is q_d - q for hinges that turn about one axis or slide, and for quaternions the rotation that
-is left, in the axes of the body. The gains K_p and K_v are numbers, one for each freedom (nv,), or
-matrices (nv, nv), symmetric and positive.
+which is q_d - q for hinges that turn about one axis or slide, and for quaternions the remaining
+rotation, in the axes of the body. The gains K_p and K_v are numbers, one for each joint velocity
+(nv,), or matrices (nv, nv), symmetric and positive.
 
-The armature of the mechanism is part of 𝓜. Damping, friction and springs of the hinges
-are part of none of them.
+The armature of the mechanism is part of 𝓜. Damping, friction and springs of the hinges are not
+included.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
 
 Which: TypeAlias = Literal["actual", "desired"]
-"""The motion that a term is taken from."""
+"""The motion that a term depends on."""
 
 _CHOICES = ("actual", "desired")
 
 
-def gravity_compensation(
+def pd_gravity(
     mech: Mechanism,
     q: ArrayLike,
     v: ArrayLike,
@@ -49,16 +49,15 @@ def gravity_compensation(
     kp: ArrayLike,
     kv: ArrayLike,
 ) -> Array:
-    """A spring to where it should be, a damper, and what holds the mechanism against gravity.
+    """PD control with gravity compensation: a spring to the desired position, a damper, gravity.
 
     Expression:
         τ = K_p e + K_v ė + H φ M φ* a_g
-    It goes to any q_d that stands still; a moving one it follows with a delay.
+    It reaches any q_d at rest; it follows a moving one with a delay.
 
     Args:
-        mech: The mechanism; loops and couplings are left open.
-        q_d: Where it should be, like q.
-        v_d: How fast it should be there, like v; zero by default.
+        q_d: Desired positions, like q.
+        v_d: Desired velocities, like v; default: zero.
         kp: Stiffness [N/m or N m/rad].
         kv: Damping [N s/m or N m s/rad].
 
@@ -83,18 +82,17 @@ def computed_torque(
     kp: ArrayLike,
     kv: ArrayLike,
 ) -> Array:
-    """Inverse dynamics of the acceleration that would make the error go away as an oscillator does.
+    """Inverse dynamics of the acceleration that makes the error decay like a damped oscillator.
 
     Expression:
         τ = 𝓜 (v̇_d + K_v ė + K_p e) + C,   `mass @ vdot + bias`
-    one kernel of two passes, O(n). With a model that is right, what is left is
-    ë + K_v ė + K_p e = 0: each freedom for itself, and no trace of the mechanism.
+    one kernel of two passes, O(n). With an exact model the error obeys ë + K_v ė + K_p e = 0: the
+    joints are decoupled, and the mechanism no longer enters.
 
     Args:
-        mech: The mechanism; loops and couplings are left open.
-        q_d: Where it should be, like q.
-        v_d: How fast it should be there, like v.
-        vdot_d: The acceleration it should have there, like v.
+        q_d: Desired positions, like q.
+        v_d: Desired velocities, like v.
+        vdot_d: Desired accelerations, like v.
         kp: Square of the frequency [1/s²].
         kv: Damping [1/s]; 2 √K_p is critical.
 
@@ -119,34 +117,33 @@ def wen_bayard(
     coriolis: tuple[Which, Which] = ("actual", "desired"),
     at: Which = "actual",
 ) -> Array:
-    """Forces of the wanted motion plus a spring and a damper: the control laws of Wen and Bayard.
+    """Forces of the desired motion plus a spring and a damper: the laws of Wen and Bayard.
 
     Expression:
         τ = 𝓜(x) v̇_d + C(x, v₁) v₂ + g(x) + K_p e + K_v ė,   x is q or q_d
         C(x, v₁) v₂ = H φ (M φ* A_V v₂ + B_V φ* H* v₂)  with A_V and B_V of v₁
     where each of the velocities v₁ and v₂ is the actual or the desired one. The recursion of Newton
-    and Euler knows one velocity only; here two go through it, still in two passes, O(n).
+    and Euler has only one velocity; here two pass through it, still in two passes, O(n).
 
     With x = q and C(q, v) v_d, the default, the closed loop is 𝓜 ë + C(q, v) ė + K_v ė + K_p e = 0,
     so that 𝓜̇ - 2 C being skew makes
 
         d/dt (½ ė* 𝓜 ė + ½ e* K_p e) = - ė* K_v ė
 
-    for any gains (with one number for all freedoms of a ball or free hinge in K_p). The other
-    choices need K_v large enough for the speed that is wanted, and in return measure less or, with
-    everything desired, can be computed beforehand.
+    for any gains (with one number for a ball or free hinge in K_p). The other choices need K_v
+    large enough for the desired speed; in return they measure less or, with everything desired, can
+    be computed in advance.
 
     Source: 000 section 6, after Wen and Bayard (1988).
 
     Args:
-        mech: The mechanism; loops and couplings are left open.
-        q_d: Where it should be, like q.
-        v_d: How fast it should be there, like v.
-        vdot_d: The acceleration it should have there, like v.
+        q_d: Desired positions, like q.
+        v_d: Desired velocities, like v.
+        vdot_d: Desired accelerations, like v.
         kp: Stiffness [N/m or N m/rad].
         kv: Damping [N s/m or N m s/rad].
-        coriolis: Which velocities: in the Coriolis matrix, and the one it is applied to.
-        at: Which position the model is taken at.
+        coriolis: The velocity in the Coriolis matrix, and the one it is applied to.
+        at: The position at which the model is evaluated.
 
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].
@@ -164,20 +161,19 @@ def wen_bayard(
 def tracking_energy(
     mech: Mechanism, q: ArrayLike, v: ArrayLike, q_d: ArrayLike, v_d: ArrayLike, *, kp: ArrayLike
 ) -> float | Array:
-    """½ ė* 𝓜 ė + ½ e* K_p e: the energy of the error, which a control law has to bring down.
+    """½ ė* 𝓜 ė + ½ e* K_p e: the energy of the error, which a control law has to reduce.
 
     Args:
-        mech: The mechanism; loops and couplings are left open.
-        q_d: Where it should be, like q.
-        v_d: How fast it should be there, like v.
+        q_d: Desired positions, like q.
+        v_d: Desired velocities, like v.
         kp: Stiffness [N/m or N m/rad].
 
     Returns:
         A number, or one for each state (batch,) [J].
     """
     kp = _gain(kp)
-    found = _law(mech, _tracking_energy, (), kp.shape, ())(q, v, q_d, v_d, kp.ravel())
-    return float(found[0]) if found.ndim == 1 else found[:, 0]
+    energy = _law(mech, _tracking_energy, (), kp.shape, ())(q, v, q_d, v_d, kp.ravel())
+    return float(energy[0]) if energy.ndim == 1 else energy[:, 0]
 
 
 def _gain(value: ArrayLike) -> Array:
@@ -189,13 +185,13 @@ def _gain(value: ArrayLike) -> Array:
 def _law(
     mech: Mechanism,
     write: Callable[..., Any],
-    chosen: tuple[Any, ...],
+    options: tuple[Any, ...],
     kp: tuple[int, ...],
     kv: tuple[int, ...],
 ) -> Any:
     """The kernel of a control law, for gains of these shapes."""
     check_mechanism(mech)
-    return written(mech, Formula(write, (*chosen, kp, kv)))
+    return written(mech, Formula(write, (*options, kp, kv)))
 
 
 def _errors(at: Writing, *, rest: bool = False) -> tuple[Any, Any]:
@@ -206,7 +202,7 @@ def _errors(at: Writing, *, rest: bool = False) -> tuple[Any, Any]:
 
 
 def _times(at: Writing, name: str, shape: tuple[int, ...], x: Any) -> Any:
-    """A gain times a vector over the freedoms: a number, a diagonal or a matrix."""
+    """A gain times a vector over the joints: a number, a diagonal or a matrix."""
     n = at.mech.nv
     if shape not in ((1,), (n,), (n, n)):
         raise ShapeError(
@@ -219,8 +215,8 @@ def _times(at: Writing, name: str, shape: tuple[int, ...], x: Any) -> Any:
 
 def _pull(at: Writing, kp: tuple[int, ...], kv: tuple[int, ...], *, rest: bool = False) -> Any:
     """K_p e + K_v ė, as a formula."""
-    missing, slower = _errors(at, rest=rest)
-    return _times(at, "kp", kp, missing) + _times(at, "kv", kv, slower)
+    e, e_dot = _errors(at, rest=rest)
+    return _times(at, "kp", kp, e) + _times(at, "kv", kv, e_dot)
 
 
 def _gravity_compensation(at: Writing, rest: bool, *gains: tuple[int, ...]) -> Any:
@@ -228,8 +224,8 @@ def _gravity_compensation(at: Writing, rest: bool, *gains: tuple[int, ...]) -> A
 
 
 def _computed_torque(at: Writing, *gains: tuple[int, ...]) -> Any:
-    wanted = _pull(at, *gains) + at.read("vdot_d", at.mech.nv)
-    return at.value(expression("inverse_dynamics"), vdot=wanted)
+    vdot = _pull(at, *gains) + at.read("vdot_d", at.mech.nv)
+    return at.value(expression("inverse_dynamics"), vdot=vdot)
 
 
 def _wen_bayard(at: Writing, first: Which, second: Which, where: Which, *gains: Any) -> Any:
@@ -240,6 +236,6 @@ def _wen_bayard(at: Writing, first: Which, second: Which, where: Which, *gains: 
 
 
 def _tracking_energy(at: Writing, kp: tuple[int, ...], _: Any) -> Any:
-    missing, slower = _errors(at)
-    spring = 0.5 * (missing * _times(at, "kp", kp, missing)).sum(keepdims=True)
-    return at.value(expression("kinetic_energy"), v=slower) + spring
+    e, e_dot = _errors(at)
+    spring = 0.5 * (e * _times(at, "kp", kp, e)).sum(keepdims=True)
+    return at.value(expression("kinetic_energy"), v=e_dot) + spring

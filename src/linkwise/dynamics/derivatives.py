@@ -12,8 +12,7 @@ from linkwise.algebra.symbols import bias, mass, vdot as acceleration
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar import status as status_code
 from linkwise.codegen.scalar.pivots import SINGULAR
-from linkwise.dynamics.kernels import Status, written
-from linkwise.dynamics.loops import Loops, require_open, tree_of
+from linkwise.dynamics.kernels import Loops, Status, require_open, tree_of, written
 from linkwise.model.hinges.hinge import Hinge
 from linkwise.model.hinges.jet import Jet
 from linkwise.model.mechanism import Mechanism

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from linkwise.codegen.formula import Formula
-from linkwise.dynamics.kernels import Status, named, written
+from linkwise.dynamics.kernels import BatchOptions, named, written
 from linkwise.dynamics.quantity import expression
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
@@ -23,8 +23,8 @@ class Energy:
     """Energies of one state, or of each state of a batch (batch,).
 
     Attributes:
-        kinetic: Of motion [J].
-        potential: In the field of gravity, zero where the world has its origin [J].
+        kinetic: Energy of motion [J].
+        potential: Energy in the field of gravity, zero at the origin of the world [J].
     """
 
     kinetic: Any
@@ -32,27 +32,19 @@ class Energy:
 
     @property
     def total(self) -> Any:
-        """Kinetic and potential energy together [J]."""
+        """Kinetic plus potential energy [J]."""
         return self.kinetic + self.potential
 
 
 def energy(
-    mech: Mechanism | Embedded,
-    q: ArrayLike,
-    v: ArrayLike,
-    *,
-    status: Status | None = None,
-    threads: int | None = None,
+    mech: Mechanism | Embedded, q: ArrayLike, v: ArrayLike, **options: Unpack[BatchOptions]
 ) -> Energy:
-    """Kinetic and potential energy; springs of the hinges are not part of it.
+    """Kinetic and potential energy; springs of the hinges are not included.
 
     Expressions: those of `kinetic_energy` and `potential_energy`.
     """
-    found = written(mech, BOTH)
-    both = found(q, v) if status is threads is None else found(q, v, status=status, threads=threads)
-    if both.ndim == 1:
-        return Energy(*both.tolist())
-    return Energy(both[:, 0], both[:, 1])
+    both = written(mech, BOTH)(q, v, **options)
+    return Energy(*both.tolist()) if both.ndim == 1 else Energy(both[:, 0], both[:, 1])
 
 
 def _both(at: Writing) -> Any:
@@ -63,12 +55,7 @@ BOTH = Formula(_both)
 
 
 def kinetic_energy(
-    mech: Mechanism | Embedded,
-    q: ArrayLike,
-    v: ArrayLike,
-    *,
-    status: Status | None = None,
-    threads: int | None = None,
+    mech: Mechanism | Embedded, q: ArrayLike, v: ArrayLike, **options: Unpack[BatchOptions]
 ) -> Any:
     """Energy of motion [J], a number or (batch,).
 
@@ -76,18 +63,11 @@ def kinetic_energy(
         ½ V* M V + ½ v* N v with V = φ* H* v,   `0.5 * (V.T @ M @ V) + 0.5 * (v.T @ N @ v)`
     with the armature N of the mechanism. It is ½ v* 𝓜 v, in one pass.
     """
-    found = named(mech, "kinetic_energy")
-    if status is threads is None:
-        return found(q, v)[..., 0][()]
-    return found(q, v, status=status, threads=threads)[..., 0][()]
+    return named(mech, "kinetic_energy")(q, v, **options)[..., 0][()]
 
 
 def potential_energy(
-    mech: Mechanism | Embedded,
-    q: ArrayLike,
-    *,
-    status: Status | None = None,
-    threads: int | None = None,
+    mech: Mechanism | Embedded, q: ArrayLike, **options: Unpack[BatchOptions]
 ) -> Any:
     """Energy in the field of gravity [J], a number or (batch,): −g · Σ m_k c_k.
 
@@ -96,7 +76,4 @@ def potential_energy(
     linear in the poses X of the bodies, with −g (h*, m) of each body as its weight. It is zero with
     all mass at the origin of the world.
     """
-    found = named(mech, "potential_energy")
-    if status is threads is None:
-        return found(q)[..., 0][()]
-    return found(q, status=status, threads=threads)[..., 0][()]
+    return named(mech, "potential_energy")(q, **options)[..., 0][()]

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias, Unpack
 
-from linkwise.dynamics import closure_kernels
+from linkwise.dynamics.closure import run
 from linkwise.dynamics.closure_rank import accelerated
+from linkwise.dynamics.constrained import check_closing
 from linkwise.dynamics.kernels import (
-    Status,
+    HELD,
+    Forces,
+    Loops,
+    Options,
     acting,
     check_mechanism,
+    is_closed,
     named,
     one_state,
     pushed,
+    refuse,
     side_by_side,
+    tree_of,
 )
-from linkwise.dynamics.loops import HELD, Loops, is_closed, refuse, tree_of
-from linkwise.dynamics.open_chain_quantity import METHODS
-from linkwise.dynamics.quantity import OWN_AXES, Frame, check_frame
-from linkwise.errors import unknown_name
+from linkwise.dynamics.quantity import METHODS, NODE_AXES, Frame, check_frame
+from linkwise.errors import ModelError, unknown_name
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
@@ -34,38 +38,50 @@ def forward_dynamics(
     v: ArrayLike,
     tau: ArrayLike,
     *,
-    forces: Mapping[str, ArrayLike] | None = None,
+    forces: Forces | None = None,
     forces_frame: Frame = "node",
     method: Method | None = None,
     loops: Loops = "closed",
-    out: Array | None = None,
-    status: Status | None = None,
-    threads: int | None = None,
+    closing: ArrayLike | None = None,
+    **options: Unpack[Options],
 ) -> Array:
-    """Joint accelerations caused by joint forces.
+    """Joint accelerations caused by joint forces, with loops and couplings held.
 
     Expression:
         v̇ = 𝓜⁻¹ (τ − C + J* f),   `mass.inv @ (tau - bias + J.T @ f)`
-    with the armature of the mechanism in 𝓜 (or rotors behind gears), and without J* f
-    unless `forces` are given.
+    with the armature of the mechanism (or rotors behind gears) in 𝓜, and without J* f unless
+    `forces` are given.
 
     Derived form, 3 passes, O(n):
         (I - H ψ K)* D⁻¹ (τ - H ψ (b + K τ + M φ* a))
     Source: JPL 88-11, Theorem 4.1 and algorithms FD1 to FD4; 000 Lemma 4.3.
     Departs: gravity enters as the acceleration of the base; `forces` act on the mechanism, where
-    f(0) of the sources is what the tip does to its surroundings.
+    f(0) of the sources is the force of the tip on its surroundings.
 
-    Loops and couplings, the mimic joints of a URDF among them, are held: then it is
-    `lw.loops.constrained_forward_dynamics`. With loops="open" each hinge moves by itself. Where
-    loops are singular, so that v̇ is not unique, a `RankWarning` or the status of the state tells.
+    Loops and couplings, the mimic joints of a URDF among them, are held by forces λ, of which Ω λ =
+    −(J_c 𝓜⁻¹ (τ − C) + γ) with J_c = Q J + Y, γ = J̇_c v and Ω = J_c 𝓜⁻¹ J_c*:
+        v̇ = 𝓜⁻¹ (τ − C + J_c* λ),   O(n) + O(m³) for m rows of constraints
+    Source: JPL 88-11-II, (6.18), for arms that hold an object; 000 section 5, application 3.
+    Departs: any loops, any blocked directions; λ acts on node b of a loop, as f(0) on the object.
+
+    Rows of the constraints may depend on others: accelerations are still unique, since Ω is made
+    definite by 1e-13 of its diagonal and the residual is solved for once more. Where the
+    constraints do not hold at (q, v), J_c v̇ + γ is zero nevertheless; see
+    `lw.loops.project_position`, `lw.loops.project_velocity` and `closing`. Near singular
+    configurations digits are lost with the square of the condition of J_c: about 4e-16 times it.
+    Rows that nearly depend on others, as parallel axes with rounded digits do, are taken as they
+    are and may lock a linkage. `lw.loops.mobility` reports both. Where fewer rows are independent
+    than in configurations nearby, accelerations are not unique: a `RankWarning`, or the status of
+    the state, reports it.
 
     Damping, friction, springs and limits of the hinges are not part of it: add their forces to tau.
 
     Args:
-        forces_frame: Axes of `forces`: those of the "node" or of the "world".
-        method: "FD1", "FD2", "FD3" or "FD4", to run that algorithm as it is written
-            (`open_chain_quantity.py`); by default the cheapest form that is derived. All agree up
-            to round-off. They are algorithms of trees: with loops or couplings, pass loops="open".
+        method: "FD1", "FD2", "FD3" or "FD4", to run that algorithm as written (`quantity.py`);
+            default: the cheapest form that is derived. All agree up to round-off. They are
+            algorithms of trees: with loops or couplings, pass loops="open".
+        closing: The value of J_c v̇ + γ (m,) or (batch, m), in the order of
+            `lw.loops.constraint_names`: −2 a J_c v − a² e is Baumgarte's; default: zero.
 
     Returns:
         Joint accelerations (nv,) or (batch, nv).
@@ -73,49 +89,46 @@ def forward_dynamics(
     Raises:
         ShapeError: An array does not fit; says which.
         SingularHingeError: Nothing resists the hinge of some body, which is named. In a batch its
-            row is NaN instead, and a warning or `status` tells.
-        UnknownNameError: A node that the mechanism does not have, or a method that there is not.
+            row is NaN instead, reported by a warning or by `status`.
+        UnknownNameError: An unknown node or method.
     """
-    quick = one_state(mech).forward_dynamics
-    plain = forces_frame is OWN_AXES and loops is HELD and forces is out is status is method is None
-    if plain and quick is not None:  # most calls: one state
-        result = quick(q, v, tau)
-        if result is not None:
+    plain = forces_frame is NODE_AXES and loops is HELD and forces is method is closing is None
+    if plain and not options:  # most calls: one state
+        quick = one_state(mech).forward_dynamics
+        if quick is not None and (result := quick(q, v, tau)) is not None:
             return result
     if method is not None and str(method) not in METHODS:
         raise unknown_name("method", method, METHODS, owner="forward dynamics")
     name = method or "forward_dynamics"
     check_frame(forces_frame, "forces_frame")
     check_mechanism(mech)
-    asked: dict[str, Any] = {"out": out, "status": status, "threads": threads}
     arrays = {"q": q, "v": v, "tau": tau}
     if is_closed(mech, loops):
         if method is not None:
             refuse(mech, f"forward_dynamics(..., method={method!r})", "Leave method out.")
-        return accelerated(mech, arrays, forces, forces_frame, options=asked)
+        check_closing(mech, closing)
+        return accelerated(mech, arrays, forces, forces_frame, closing, options)
+    if closing is not None:
+        raise ModelError(f"closing was given, but {mech.name!r} has no loops or couplings to hold.")
     mech = tree_of(mech)
     if acting(forces):
-        return pushed(mech, f"{name}_with_forces", arrays, forces, forces_frame, asked)
-    found = named(mech, name)
+        return pushed(mech, f"{name}_with_forces", arrays, forces, forces_frame, options)
+    kernel = named(mech, name)
     if method is None:
-        one_state(mech).forward_dynamics = found.quick
-    if out is status is threads is None:
-        return found(q, v, tau)
-    return found(q, v, tau, **asked)
+        one_state(mech).forward_dynamics = kernel.quick
+    return kernel(q, v, tau, **options)
 
 
 def tip_force_correction(
     mech: Mechanism | Embedded,
     q: ArrayLike,
-    forces: Mapping[str, ArrayLike],
+    forces: Forces,
     *,
     forces_frame: Frame = "node",
     loops: Loops = "closed",
-    out: Array | None = None,
-    status: Status | None = None,
-    threads: int | None = None,
+    **options: Unpack[Options],
 ) -> Array:
-    """What forces at nodes add to the joint accelerations, whatever the joints do.
+    """The change of the joint accelerations due to forces at nodes, whatever the joints do.
 
     Expression:
         Δv̇ = 𝓜⁻¹ J* f,   `mass.inv @ J.T @ f`
@@ -126,14 +139,9 @@ def tip_force_correction(
     Source: 000 section 5, application 1, (5.3).
     Departs: f acts on the mechanism, hence the sign.
 
-    It depends on q alone: what was computed for no contact, with any velocities and joint forces,
-    is corrected by adding it. With loops or couplings the constraints push back, by
+    It depends only on q: accelerations without contact, for any velocities and joint forces, are
+    corrected by adding it. With loops or couplings the constraints push back, by
     J_c* λ with Ω λ = −J_c 𝓜⁻¹ J* f.
-
-    Args:
-        forces: See `forward_dynamics`; at least one.
-        forces_frame: See `forward_dynamics`.
-        loops: See `forward_dynamics`.
 
     Returns:
         Change of the joint accelerations (nv,) or (batch, nv).
@@ -143,14 +151,12 @@ def tip_force_correction(
         ShapeError: An array does not fit; says which.
         UnknownNameError: A node that the mechanism does not have.
     """
-    asked = {"out": out, "status": status, "threads": threads}
     check_mechanism(mech)
-    if is_closed(mech, loops):
-        side_by_side(forces, tuple(forces) if acting(forces) else ())  # raises for none
-        return closure_kernels.run(
-            mech, "tip_force_correction", {"q": q}, forces=forces, frame=forces_frame, options=asked
-        )
-    return pushed(tree_of(mech), "tip_force_correction", {"q": q}, forces, forces_frame, asked)
-
-
-__all__ = ["Method", "forward_dynamics", "tip_force_correction"]
+    if not is_closed(mech, loops):
+        tree = tree_of(mech)
+        return pushed(tree, "tip_force_correction", {"q": q}, forces, forces_frame, options)
+    side_by_side(forces, tuple(forces) if acting(forces) else ())  # raises for none
+    return run(
+        mech, "tip_force_correction", {"q": q},
+        forces=forces, forces_frame=forces_frame, options=options,
+    )  # fmt: skip

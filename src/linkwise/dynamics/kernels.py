@@ -1,11 +1,28 @@
-"""Kernels made on first use, and kept with the mechanism they belong to."""
+"""Kernels of a mechanism: made on first use, and kept with it.
+
+Functions of accelerations and joint forces take the keyword `loops`, with one default. A mechanism
+is what it describes: with `loops="closed"`, the default, its loops and couplings are held. With
+`loops="open"` a function is about the tree alone, in which each hinge moves by itself. For a
+mechanism without loops and couplings, and for one that has them built in (`lw.loops.embed`), both
+are the same.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NoReturn,
+    TypeAlias,
+    TypedDict,
+    TypeGuard,
+    cast,
+    overload,
+)
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +30,16 @@ from numpy.typing import NDArray
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import NODE_PLACE
 from linkwise.codegen.formula import Formula
-from linkwise.dynamics.loops import require_open
-from linkwise.dynamics.momentum_quantity import AT_ROOTS, ROOT_BLOCKS
-from linkwise.dynamics.open_chain_quantity import AS_BLOCKS, AS_WRITTEN, OF_TREES
-from linkwise.dynamics.quantity import Frame, expression
+from linkwise.dynamics.quantity import (
+    AS_BLOCKS,
+    AS_WRITTEN,
+    AT_ROOTS,
+    OF_TREES,
+    Frame,
+    expression,
+)
 from linkwise.errors import ModelError, ShapeError
+from linkwise.model import derived
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
@@ -30,6 +52,32 @@ if TYPE_CHECKING:
 
 Status: TypeAlias = NDArray[np.int32]
 Nodes: TypeAlias = str | Sequence[str]
+Forces: TypeAlias = Mapping[str, ArrayLike]
+"""External forces by node name."""
+
+Loops: TypeAlias = Literal["closed", "open"]
+"""Whether loops and couplings are held."""
+
+HELD: Loops = "closed"
+"""The default: as the same string it is recognised without a comparison."""
+
+
+class Options(TypedDict, total=False):
+    """Where a function puts its result, and how it treats a batch."""
+
+    out: Array | None
+    status: Status | None
+    threads: int | None
+
+
+class BatchOptions(TypedDict, total=False):
+    """How a function treats a batch, where its result is more than one array."""
+
+    status: Status | None
+    threads: int | None
+
+
+# ------------------------------------------------------------------------------------- kernels
 
 
 def kernel(
@@ -39,20 +87,20 @@ def kernel(
 
     Args:
         name: "forward_dynamics", "mass_matrix" ... (`linkwise.dynamics.QUANTITIES`).
-        nodes: Node or nodes it is about, for those that are about nodes.
-        frame: Axes of what belongs to nodes.
+        nodes: The node or nodes, for quantities of nodes.
+        frame: Axes of velocities and forces of nodes.
     """
-    return _made(mech, name, nodes if isinstance(nodes, str) else node_names(nodes), frame)
+    return _kernel(mech, name, nodes if isinstance(nodes, str) else node_names(nodes), frame)
 
 
 @once_per_mechanism
 def named(mech: Mechanism | Embedded, name: str) -> Kernel:
-    """The kernel behind a quantity that is about no nodes: `kernel`, by the shorter key."""
-    return _made(mech, name, (), "node")
+    """The kernel behind a quantity that needs no nodes: `kernel`, by the shorter key."""
+    return _kernel(mech, name, (), "node")
 
 
 @once_per_mechanism
-def _made(
+def _kernel(
     mech: Mechanism | Embedded, name: str, nodes: str | tuple[str, ...], frame: Frame
 ) -> Kernel:
     check_mechanism(mech)
@@ -63,28 +111,28 @@ def _made(
     expr = expression(name, frame=frame)
     if isinstance(mech, Embedded) and is_about_bodies(expr):
         raise ModelError(
-            f"{name} was asked of {mech.name!r} with its loops and couplings built in: it is about "
-            "single bodies. Ask the mechanism itself, embedded.mech, with v from "
+            f"{name} is about single bodies, but the loops and couplings of {mech.name!r} are "
+            "built in. Use the mechanism itself, embedded.mech, with v from "
             "lw.loops.full_velocity."
         )
     names = (nodes,) if isinstance(nodes, str) else nodes
-    if not names and _about_nodes(name, expr):
-        raise ModelError(f"the {name} of no node was asked for; name at least one.")
+    if not names and _needs_nodes(name, expr):
+        raise ModelError(f"{name} needs a node, and none was given; name at least one.")
     for node in names:
-        mech.node(node)  # raises for one that is not there
-    blocks = name in AS_BLOCKS | ROOT_BLOCKS
+        mech.node(node)  # raises for an unknown name
     rows = roots(cast(Mechanism, mech)) if name in AT_ROOTS else None
-    derive = name not in AS_WRITTEN
-    return compile(expr, mech, nodes=names, rows=rows, blocks=blocks, derive=derive)
+    return compile(
+        expr, mech, nodes=names, rows=rows, blocks=name in AS_BLOCKS, derive=name not in AS_WRITTEN
+    )
+
+
+def _needs_nodes(name: str, expr: Expr) -> bool:
+    """Whether it contains a Jacobian, whose axes make a difference, or poses of nodes."""
+    return expr.range is NODE_PLACE or expression(name) != expression(name, frame="world")
 
 
 def written(mech: Mechanism | Embedded, formula: Formula, nodes: Nodes = ()) -> Any:
-    """The kernel of a formula on a mechanism: made once, then kept with it.
-
-    Args:
-        formula: Array code on top of expressions.
-        nodes: Node or nodes it is about.
-    """
+    """The kernel of a formula, array code on top of expressions: made once, then kept."""
     return _written(mech, formula, nodes if isinstance(nodes, str) else node_names(nodes))
 
 
@@ -93,7 +141,7 @@ def _written(mech: Mechanism | Embedded, formula: Formula, nodes: str | tuple[st
     check_mechanism(mech)
     names = node_names(nodes)
     for node in names:
-        mech.node(node)  # raises for one that is not there
+        mech.node(node)  # raises for an unknown name
     return compile(formula, mech, nodes=names)
 
 
@@ -119,43 +167,71 @@ def one_state(mech: Mechanism | Embedded) -> OneState:
     return OneState()
 
 
-def _about_nodes(name: str, expr: Expr) -> bool:
-    """Whether it has a Jacobian in it, whose axes make a difference, or poses of nodes."""
-    return expr.range is NODE_PLACE or expression(name) != expression(name, frame="world")
+def called(kernel: Kernel, arrays: Mapping[str, Any], options: Mapping[str, Any]) -> Array:
+    """A kernel on those of the arrays that it takes."""
+    given = [arrays[name] for name, _ in kernel.signature.inputs]
+    for value in options.values():
+        if value is not None:
+            return kernel(*given, **options)
+    return kernel(*given)
+
+
+def put(result: Array, out: Array | None) -> Array:
+    """A result that took more than one kernel, copied to `out` if given."""
+    if out is None:
+        return result
+    is_array = isinstance(out, np.ndarray)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not is_array or out.shape != result.shape or out.dtype != result.dtype:
+        raise ShapeError(
+            f"out has shape {np.shape(out)}; it must be an array of {result.dtype} {result.shape}."
+        )
+    out[...] = result
+    return out
+
+
+# --------------------------------------------------------------------- mechanisms and their nodes
 
 
 def check_mechanism(mech: object) -> None:
     """Raise unless it is a mechanism."""
     if isinstance(mech, Mechanism | Embedded):
         return
-    found = f"mech is a {type(mech).__name__}"
+    kind = f"mech is a {type(mech).__name__}"
     if isinstance(mech, str | PurePath):
-        raise ModelError(f"{found}, {str(mech)!r}; lw.load makes a mechanism of a file.")
+        raise ModelError(f"{kind}, {str(mech)!r}; lw.load makes a mechanism of a file.")
     raise ModelError(
-        f"{found}; a mechanism comes first, which lw.load, lw.Builder or lw.models makes."
+        f"{kind}; a mechanism comes first, which lw.load, lw.Builder or lw.models makes."
     )
 
 
 def node_names(nodes: Nodes) -> tuple[str, ...]:
-    """Names of nodes one by one; raises for what is not a name."""
+    """Names of nodes as a tuple; raises for what is not a name."""
     if isinstance(nodes, str):
         return (nodes,)
     try:
-        found = tuple(nodes)
+        names = tuple(nodes)
     except TypeError:
-        found = (nodes,)
-    for name in found:
+        names = (nodes,)
+    for name in names:
         if not isinstance(name, str):
-            own = getattr(cast(object, name), "name", None)
-            hint = f" The name of this one is {own!r}." if isinstance(own, str) else ""
+            actual = getattr(cast(object, name), "name", None)
+            hint = f" The name of this one is {actual!r}." if isinstance(actual, str) else ""
             raise ModelError(
                 f"a node is given as {type(name).__name__}; it must be the name of a node or body, "
                 f"or several names.{hint}"
             )
-    return cast("tuple[str, ...]", found)
+    return cast("tuple[str, ...]", names)
 
 
-def acting(forces: Mapping[str, ArrayLike] | None) -> TypeGuard[Mapping[str, ArrayLike]]:
+def roots(mech: Mechanism) -> list[str]:
+    """The bodies on the ground."""
+    return [body.name for k, body in enumerate(mech.bodies) if mech.parent[k] < 0]
+
+
+# --------------------------------------------------------------------------------------- forces
+
+
+def acting(forces: Forces | None) -> TypeGuard[Forces]:
     """Whether there are forces; raises for what is not a dictionary."""
     if forces is not None and not isinstance(cast(object, forces), Mapping):
         raise ModelError(
@@ -165,69 +241,42 @@ def acting(forces: Mapping[str, ArrayLike] | None) -> TypeGuard[Mapping[str, Arr
     return bool(forces)
 
 
-def roots(mech: Mechanism) -> list[str]:
-    """The bodies on the ground."""
-    return [body.name for k, body in enumerate(mech.bodies) if mech.parent[k] < 0]
-
-
 def pushed(
     mech: Mechanism | Embedded,
     name: str,
     arrays: Mapping[str, Any],
-    forces: Mapping[str, ArrayLike],
+    forces: Forces,
     frame: Frame,
     options: Mapping[str, Any],
-    found: Kernel | None = None,
+    with_forces: Kernel | None = None,
 ) -> Array:
-    """A quantity with forces at nodes, which are one array f of the kernel; `found` if given."""
+    """A quantity with forces at nodes, which are one array f of its kernel, or of the given one."""
     nodes = pushed_nodes(forces)
     given = {**arrays, "f": side_by_side(forces, nodes)}
-    found = found or kernel(mech, name, nodes, frame=frame)
     try:
-        return called(found, given, options)
+        return called(with_forces or kernel(mech, name, nodes, frame=frame), given, options)
     except ShapeError as error:
         words = str(error)
         raise ShapeError(f"forces {words[2:]}" if words.startswith("f ") else words) from None
 
 
-def pushed_nodes(forces: Mapping[str, ArrayLike]) -> tuple[str, ...]:
-    """Where forces act, sorted: one kernel whatever their order."""
+def pushed_nodes(forces: Forces) -> tuple[str, ...]:
+    """The nodes that forces act on, sorted: one kernel whatever their order."""
     if not acting(forces):
         return ()
     return node_names(tuple(forces) if len(forces) == 1 else sorted(forces))
 
 
-def called(found: Kernel, arrays: Mapping[str, Any], options: Mapping[str, Any]) -> Array:
-    """A kernel on those of the arrays that it takes; without options, the quick way."""
-    given = [arrays[name] for name, _ in found.signature.inputs]
-    for value in options.values():
-        if value is not None:
-            return found(*given, **options)
-    return found(*given)
-
-
-def put(found: Array, out: Array | None) -> Array:
-    """A result that was made by more than a kernel, in the array that was asked for."""
-    if out is None:
-        return found
-    is_array = isinstance(out, np.ndarray)  # pyright: ignore[reportUnnecessaryIsInstance]
-    if not is_array or out.shape != found.shape or out.dtype != found.dtype:
-        raise ShapeError(
-            f"out has shape {np.shape(out)}; it must be an array of {found.dtype} {found.shape}."
-        )
-    out[...] = found
-    return out
-
-
-def side_by_side(forces: Mapping[str, ArrayLike], names: tuple[str, ...]) -> Array:
-    """The forces side by side (6 k,) or (batch, 6 k)."""
+def side_by_side(forces: Forces, names: tuple[str, ...], before: int = 0) -> Array:
+    """The forces side by side (6 k,) or (batch, 6 k), after those of `before` nodes without any."""
     if not names:
         raise ModelError(
             "no force was given: forces is a dictionary of node names and (moment, force) each, "
             "like {'hand': [0, 0, 0, 0, 0, 10]}."
         )
-    if len(names) == 1 and getattr(only := forces[names[0]], "shape", None) == (6,):
-        return cast("Array", only)  # most calls: its kernel looks at the rest
+    single = len(names) == 1 and not before
+    if single and getattr(only := forces[names[0]], "shape", None) == (6,):
+        return cast("Array", only)  # most calls: its kernel checks the rest
     parts = [floats(forces[name], f"the force on {name!r}") for name in names]
     rows = {len(part) for part in parts if part.ndim == 2}
     for name, part in zip(names, parts, strict=True):
@@ -236,7 +285,73 @@ def side_by_side(forces: Mapping[str, ArrayLike], names: tuple[str, ...]) -> Arr
                 f"the force on {name!r} has shape {part.shape}; it must be (6,) or (batch, 6), "
                 "moment first, with one batch for all."
             )
-    if rows:
-        lead = (rows.pop(),)
-        parts = [np.broadcast_to(part, (*lead, 6)) for part in parts]
-    return np.concatenate(parts, axis=-1)
+    lead = (rows.pop(),) if rows else ()
+    parts = [np.broadcast_to(part, (*lead, 6)) for part in parts]
+    return np.concatenate([np.zeros((*lead, 6 * before)), *parts], axis=-1)
+
+
+# ---------------------------------------------------------------------------- loops, held or open
+
+
+def is_closed(mech: Mechanism | Embedded, loops: Loops = "closed") -> TypeGuard[Mechanism]:
+    """Whether there are loops or couplings to hold.
+
+    Raises:
+        ModelError: `loops` is neither "closed" nor "open".
+    """
+    check_loops(loops)
+    if loops == "open" or isinstance(mech, Embedded):
+        return False
+    return bool(mech.loops or mech.couplings)
+
+
+def check_loops(loops: object) -> None:
+    """Raise unless it is "closed" or "open"."""
+    if not isinstance(loops, str) or loops not in ("closed", "open"):
+        raise ModelError(
+            f"loops is {loops!r}; it must be 'closed', so that loops and couplings are held, or "
+            "'open', so that each hinge moves by itself."
+        )
+
+
+@overload
+def tree_of(mech: Mechanism) -> Mechanism: ...
+@overload
+def tree_of(mech: Mechanism | Embedded) -> Mechanism | Embedded: ...
+def tree_of(mech: Mechanism | Embedded) -> Mechanism | Embedded:
+    """The mechanism without its loops and couplings; itself where it has none. Kept with it."""
+    if isinstance(mech, Embedded) or not (mech.loops or mech.couplings):
+        return mech
+    return _tree(mech)
+
+
+@once_per_mechanism
+def _tree(mech: Mechanism) -> Mechanism:
+    return derived.replaced(mech, loops=(), couplings=())
+
+
+def require_open(
+    mech: Mechanism | Embedded, loops: Loops, function: str, instead: str = ""
+) -> None:
+    """Refuse loops and couplings in a function that cannot hold them.
+
+    Args:
+        mech: The mechanism.
+        loops: The caller's argument.
+        function: Name of the function.
+        instead: What holds them, as a sentence.
+    """
+    if is_closed(mech, loops):
+        refuse(mech, function, instead)
+
+
+def refuse(mech: Mechanism, function: str, instead: str = "") -> NoReturn:
+    """Raise, since a function cannot hold the loops and couplings that the mechanism has."""
+    names = [x.name for x in (*mech.loops, *mech.couplings)]
+    shown = ", ".join(map(repr, names[:4])) + (", ..." if len(names) > 4 else "")
+    hint = f" {instead}" if instead else ""
+    raise ModelError(
+        f"{function} was called for {mech.name!r}, whose loops and couplings ({shown}) it cannot "
+        f"hold; without them the result would be that of another mechanism.{hint} "
+        'loops="open" lets each hinge move by itself.'
+    )

@@ -1,47 +1,44 @@
-"""The mass matrix and its inverse."""
+"""The mass matrix and its inverse; inertias of bodies with all they carry."""
 
 from __future__ import annotations
 
-from linkwise.dynamics.kernels import Status, named
+import math
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+
+from linkwise.codegen.formula import Formula
+from linkwise.dynamics.kernels import BatchOptions, Options, check_mechanism, named, written
+from linkwise.dynamics.mass_root import root_of
+from linkwise.dynamics.quantity import expression
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
+from linkwise.pipeline import compile
 from linkwise.spatial.array import Array, ArrayLike
+from linkwise.sweeps.result_part import Names, ResultPart, choice
+
+if TYPE_CHECKING:
+    from linkwise.codegen.kernel import Kernel
+    from linkwise.codegen.writing import Writing
 
 
-def mass_matrix(
-    mech: Mechanism | Embedded,
-    q: ArrayLike,
-    *,
-    out: Array | None = None,
-    status: Status | None = None,
-    threads: int | None = None,
-) -> Array:
+def mass_matrix(mech: Mechanism | Embedded, q: ArrayLike, **options: Unpack[Options]) -> Array:
     """The mass matrix: kinetic energy is ½ v* 𝓜 v.
 
     Expression:
         𝓜 = H φ M φ* H* + N,   `mass`, with the armature N of the mechanism.
 
-    Args:
-        mech: The mechanism; loops and couplings are left open.
-
     Returns:
-        The whole symmetric matrix (nv, nv), or (batch, nv, nv).
+        The symmetric matrix (nv, nv), or (batch, nv, nv).
     """
-    found = named(mech, "mass_matrix")
-    if out is status is threads is None:
-        return found(q)
-    return found(q, out=out, status=status, threads=threads)
+    return named(mech, "mass_matrix")(q, **options)
 
 
 def mass_matrix_inverse(
-    mech: Mechanism | Embedded,
-    q: ArrayLike,
-    *,
-    out: Array | None = None,
-    status: Status | None = None,
-    threads: int | None = None,
+    mech: Mechanism | Embedded, q: ArrayLike, **options: Unpack[Options]
 ) -> Array:
-    """The inverse of the mass matrix, without the mass matrix.
+    """The inverse of the mass matrix, computed without the mass matrix.
 
     Expression:
         𝓜⁻¹ = (I − H ψ K)* D⁻¹ (I − H ψ K),   `mass.inv`, with the armature in D.
@@ -49,29 +46,17 @@ def mass_matrix_inverse(
 
     To apply it to a vector, `mass_matrix_inverse_product` is cheaper: O(n) instead of O(n²).
 
-    Args:
-        mech: The mechanism; loops and couplings are left open.
-
     Returns:
-        The whole symmetric matrix (nv, nv), or (batch, nv, nv).
+        The symmetric matrix (nv, nv), or (batch, nv, nv).
 
     Raises:
         SingularHingeError: Nothing resists the hinge of some body, which is named.
     """
-    found = named(mech, "mass_matrix_inverse")
-    if out is status is threads is None:
-        return found(q)
-    return found(q, out=out, status=status, threads=threads)
+    return named(mech, "mass_matrix_inverse")(q, **options)
 
 
 def mass_matrix_inverse_product(
-    mech: Mechanism | Embedded,
-    q: ArrayLike,
-    x: ArrayLike,
-    *,
-    out: Array | None = None,
-    status: Status | None = None,
-    threads: int | None = None,
+    mech: Mechanism | Embedded, q: ArrayLike, x: ArrayLike, **options: Unpack[Options]
 ) -> Array:
     """The inverse of the mass matrix times a vector, without either matrix.
 
@@ -82,8 +67,7 @@ def mass_matrix_inverse_product(
     Source: 000 Lemma 4.3.
 
     Args:
-        mech: The mechanism; loops and couplings are left open.
-        x: Joint forces, or what is to be treated as such, (nv,) or (batch, nv) [N or N m].
+        x: Joint forces, or another vector over the joints, (nv,) or (batch, nv) [N or N m].
 
     Returns:
         (nv,) or (batch, nv): the accelerations that x causes at rest and without gravity.
@@ -91,8 +75,110 @@ def mass_matrix_inverse_product(
     Raises:
         SingularHingeError: Nothing resists the hinge of some body, which is named.
     """
-    name = "mass_matrix_inverse_product"
-    found = named(mech, name)
-    if out is status is threads is None:
-        return found(q, x)
-    return found(q, x, out=out, status=status, threads=threads)
+    return named(mech, "mass_matrix_inverse_product")(q, x, **options)
+
+
+def mass_matrix_inverse_block(
+    mech: Mechanism,
+    q: ArrayLike,
+    rows: Names,
+    columns: Names | None = None,
+    **options: Unpack[Options],
+) -> Array:
+    """Some rows and columns of the inverse of the mass matrix, without the rest of it.
+
+    Expression:
+        𝓜⁻¹ = (I − H ψ K)* D⁻¹ (I − H ψ K), of which only the named rows and columns are computed:
+        besides the articulated inertias, one path in from each column's body and one out to each
+        row's body. A single element is the acceleration of one joint per force on another.
+    Source: 004 Lemma 13, JPL 88-11 Theorem 4.1.
+    Departs: two half sweeps along the path between the two bodies give the element, so that no
+        table of products ψ(i, j) is needed.
+
+    Args:
+        mech: The mechanism; loops and couplings are left open. Armature is included.
+        rows: Hinges or bodies by name, or joint velocities by their index in v; one or several.
+        columns: The same for the columns; default: the rows.
+
+    Returns:
+        (r, c) or (batch, r, c): one row and column for each velocity of the named hinges.
+
+    Raises:
+        UnknownNameError: A hinge or body that the mechanism does not have.
+        ExpressionError: An index that it does not have, or hinges that are locked.
+        SingularHingeError: Nothing resists the hinge of some body, which is named.
+    """
+    check_mechanism(mech)
+    part = choice(rows, rows if columns is None else columns, False)
+    return _block_kernel(mech, part)(q, **options)
+
+
+@once_per_mechanism
+def _block_kernel(mech: Mechanism, part: ResultPart) -> Kernel:
+    expr = expression("mass_matrix_inverse")
+    return compile(expr, mech, rows=part.rows, columns=part.columns)
+
+
+def log_det_mass_matrix(mech: Mechanism, q: ArrayLike, **options: Unpack[BatchOptions]) -> Any:
+    """Logarithm of the determinant of the mass matrix, a number or (batch,).
+
+    Expression:
+        Σ log det D(k),   since 𝓜 = (I + H φ K) D (I + H φ K)* and I + H φ K has determinant 1;
+    with the armature of the mechanism in 𝓜. One pass, O(n), without a matrix.
+    Source: 000 Lemma 4.1.
+
+    Raises:
+        SingularHingeError: Nothing resists the hinge of some body, which is named. In a batch its
+            entry is NaN instead, reported by a warning or by `status`.
+    """
+    factors = written(mech, DETERMINANTS)(q, **options)
+    if factors.ndim == 1:
+        return sum(map(math.log, factors.tolist()), 0.0)
+    return np.log(factors).sum(axis=-1)[()]
+
+
+def determinants(at: Writing) -> Any:
+    """det D in factors of a dozen joints each, so that no product over- or underflows."""
+    pivots = [s[i, i] * s[i, i] for _, s in root_of(at).blocks for i in range(len(s))]
+    return np.array([math.prod(pivots[i : i + 12]) for i in range(0, len(pivots), 12)])
+
+
+DETERMINANTS = Formula(determinants)
+
+
+def composite_inertias(mech: Mechanism, q: ArrayLike, **options: Unpack[Options]) -> Array:
+    """Inertia of each body with everything it carries, as if no hinge beyond its own could move.
+
+    Expression:
+        R = E_φ R E_φ* + M, the diagonal blocks of φ M φ*,   `R`
+    Source: 004 Lemma 1.
+
+    Returns:
+        (n_bodies, 6, 6) or (batch, n_bodies, 6, 6), each about the origin of its body frame and in
+        its axes, angular part first. Armature is not included.
+    """
+    return named(mech, "composite_inertias")(q, **options)
+
+
+def articulated_inertias(
+    mech: Mechanism, q: ArrayLike, *, inboard: bool = False, **options: Unpack[Options]
+) -> Array:
+    """Inertia of each body with everything it carries, its hinges giving way.
+
+    Expression:
+        P = E_φ P⁺ E_φ* + M,   P⁺ = P − P H* D⁻¹ H P,   D = H P H*,   `P`, `P_plus`
+    with D = H P H* + N and the armature N of the mechanism.
+    Source: 000 (4.1); 004 Lemma 3, where P is the covariance of the estimation error.
+
+    Args:
+        inboard: P⁺ instead of P: as felt on the inboard side of the body's hinge.
+
+    Returns:
+        (n_bodies, 6, 6) or (batch, n_bodies, 6, 6), each about the origin of its body frame and in
+        its axes, angular part first.
+
+    Raises:
+        SingularHingeError: Nothing resists the hinge of some body, which is named.
+    """
+    name = "articulated_inertias_inboard" if inboard else "articulated_inertias"
+    return named(mech, name)(q, **options)

@@ -1,18 +1,20 @@
-"""Momentum of the whole mechanism, and how it depends on the joint velocities."""
+"""The mechanism as one body: mass, centre of mass, inertia and momentum."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 
 from linkwise.codegen.formula import Formula
-from linkwise.dynamics.kernels import Status, roots, written
+from linkwise.dynamics.kernels import BatchOptions, Options, check_mechanism, roots, written
 from linkwise.dynamics.quantity import expression
-from linkwise.dynamics.whole_inertia import center
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
+from linkwise.spatial.rotation import skew
+from linkwise.spatial.vector import blocks
 
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
@@ -21,15 +23,89 @@ About: TypeAlias = Literal["com", "world"] | ArrayLike
 """The centre of mass, the origin of the world, or a point in it (3,) or (batch, 3) [m]."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class WholeInertia:
+    """Inertia of all bodies frozen together, in world axes; batches have (batch,) in front.
+
+    Attributes:
+        mass: Of all bodies [kg].
+        com: Centre of mass in the world (3,) [m].
+        about_world: Spatial inertia about the origin of the world (6, 6).
+    """
+
+    mass: float
+    com: Array
+    about_world: Array
+
+    @property
+    def about_com(self) -> Array:
+        """Centroidal inertia (6, 6): diag(J, m), J about the centre of mass."""
+        c = skew(self.com)
+        out = np.zeros(self.about_world.shape)
+        out[..., :3, :3] = self.about_world[..., :3, :3] + self.mass * (c @ c)
+        out[..., 3:, 3:] = self.mass * np.eye(3)
+        return out
+
+
+def whole_inertia(mech: Mechanism, q: ArrayLike, **options: Unpack[BatchOptions]) -> WholeInertia:
+    """Mass, centre of mass and inertia of the whole mechanism, as if it were one rigid body.
+
+    Expression:
+        to_W⁻* R to_W⁻¹ at the bodies on the ground, summed over them: composite inertias referred
+        to the origin of the world,   `to_W.inv.T @ R @ to_W.inv`
+
+    Args:
+        mech: The mechanism; all of its trees count. Armature is not included.
+
+    Raises:
+        ModelError: There is no mass, hence no centre of it.
+    """
+    return WholeInertia(mech.total_mass, **written(mech, WHOLE)(q, **options))
+
+
+def centroidal_inertia(mech: Mechanism, q: ArrayLike, **options: Unpack[BatchOptions]) -> Array:
+    """Inertia of the whole mechanism about its centre of mass, in world axes: diag(J, m).
+
+    Returns:
+        (6, 6) or (batch, 6, 6) [kg m², kg].
+    """
+    return written(mech, CENTROIDAL)(q, **options)
+
+
+def center_of_mass(mech: Mechanism, q: ArrayLike, **options: Unpack[BatchOptions]) -> Array:
+    """Centre of mass of the whole mechanism in the world (3,) or (batch, 3) [m].
+
+    It is read from the composite inertia of the bodies on the ground: see `whole_inertia`.
+    """
+    return written(mech, CENTER)(q, **options)
+
+
+def center_of_mass_velocity(
+    mech: Mechanism, q: ArrayLike, v: ArrayLike, **options: Unpack[BatchOptions]
+) -> Array:
+    """Velocity of the centre of mass (3,) or (batch, 3) [m/s]: linear momentum over mass."""
+    return written(mech, LINEAR["momentum"])(q, v, **options)
+
+
+def center_of_mass_jacobian(
+    mech: Mechanism, q: ArrayLike, **options: Unpack[BatchOptions]
+) -> Array:
+    """Velocity of the centre of mass per joint velocity, (3, nv) or (batch, 3, nv)."""
+    return written(mech, LINEAR["momentum_matrix"])(q, **options)
+
+
+def center_of_mass_bias(
+    mech: Mechanism, q: ArrayLike, v: ArrayLike, **options: Unpack[BatchOptions]
+) -> Array:
+    """Acceleration of the centre of mass at v̇ = 0, (3,) or (batch, 3) [m/s²].
+
+    With `center_of_mass_jacobian` J: the acceleration is J v̇ plus this.
+    """
+    return written(mech, LINEAR["momentum_bias"])(q, v, **options)
+
+
 def momentum(
-    mech: Mechanism,
-    q: ArrayLike,
-    v: ArrayLike,
-    *,
-    about: About = "com",
-    out: Array | None = None,
-    status: Status | None = None,
-    threads: int | None = None,
+    mech: Mechanism, q: ArrayLike, v: ArrayLike, *, about: About = "com", **options: Unpack[Options]
 ) -> Array:
     """Momentum of the whole mechanism: (angular about a point, linear), in world axes.
 
@@ -38,11 +114,11 @@ def momentum(
         `to_W.inv.T @ phi @ M @ V`, two passes, O(n)
     which is about the origin of the world; about c it is (k − c × p, p).
 
-    The bodies alone count: rotors behind gears (armature) resist in 𝓜, but their spin is no
-    part of this.
+    Only the bodies count: rotors behind gears (armature) resist in 𝓜, but their spin is not
+    included.
 
     Args:
-        mech: The mechanism, free or on the ground; of several trees all are counted.
+        mech: The mechanism, free or on the ground; all of its trees count.
         about: "com", "world" or a point in the world (3,) or (batch, 3) [m].
 
     Returns:
@@ -51,17 +127,11 @@ def momentum(
     Raises:
         ModelError: `about` is "com" and there is no mass.
     """
-    return _gathered(mech, "momentum", (q, v), about, (out, status, threads))
+    return _about(mech, "momentum", (q, v), about, options)
 
 
 def momentum_matrix(
-    mech: Mechanism,
-    q: ArrayLike,
-    *,
-    about: About = "com",
-    out: Array | None = None,
-    status: Status | None = None,
-    threads: int | None = None,
+    mech: Mechanism, q: ArrayLike, *, about: About = "com", **options: Unpack[Options]
 ) -> Array:
     """Momentum per joint velocity; about the centre of mass, the centroidal momentum matrix.
 
@@ -70,7 +140,7 @@ def momentum_matrix(
         takes from no parent:   `to_W.inv.T @ phi @ R @ H.T`
 
     Args:
-        mech: The mechanism, free or on the ground; of several trees all are counted.
+        mech: The mechanism, free or on the ground; all of its trees count.
         about: "com", "world" or a point in the world (3,) or (batch, 3) [m].
 
     Returns:
@@ -79,18 +149,11 @@ def momentum_matrix(
     Raises:
         ModelError: `about` is "com" and there is no mass.
     """
-    return _gathered(mech, "momentum_matrix", (q,), about, (out, status, threads))
+    return _about(mech, "momentum_matrix", (q,), about, options)
 
 
 def momentum_bias(
-    mech: Mechanism,
-    q: ArrayLike,
-    v: ArrayLike,
-    *,
-    about: About = "com",
-    out: Array | None = None,
-    status: Status | None = None,
-    threads: int | None = None,
+    mech: Mechanism, q: ArrayLike, v: ArrayLike, *, about: About = "com", **options: Unpack[Options]
 ) -> Array:
     """Ȧ v: the rate of momentum while no joint velocity changes.
 
@@ -98,12 +161,12 @@ def momentum_bias(
         to_W⁻* φ (M φ* (a − a_g) + b) in the rows of the bodies on the ground:
         `to_W.inv.T @ phi @ (M @ phi.T @ (a - a_g) + b)`, two passes, O(n)
 
-    The rate of momentum is A v̇ + Ȧ v; it equals the forces from outside, gravity and the ground
-    included, about the same point. (About the centre of mass ċ × p vanishes, so nothing more comes
-    in from the motion of that point.)
+    The rate of momentum is A v̇ + Ȧ v; it equals the external forces, gravity and the ground
+    included, about the same point. (About the centre of mass ċ × p vanishes, so the motion of that
+    point adds nothing.)
 
     Args:
-        mech: The mechanism, free or on the ground; of several trees all are counted.
+        mech: The mechanism, free or on the ground; all of its trees count.
         about: "com", "world" or a fixed point in the world (3,) or (batch, 3) [m].
 
     Returns:
@@ -112,39 +175,78 @@ def momentum_bias(
     Raises:
         ModelError: `about` is "com" and there is no mass.
     """
-    return _gathered(mech, "momentum_bias", (q, v), about, (out, status, threads))
+    return _about(mech, "momentum_bias", (q, v), about, options)
 
 
-def _gathered(
+def _about(
     mech: Mechanism, name: str, arrays: tuple[ArrayLike, ...], about: About, options: Any
 ) -> Array:
     """A quantity at the roots, summed over them and referred to a point."""
-    named = isinstance(about, str)
-    if named and about not in ("com", "world"):
+    if not isinstance(about, str):
+        return written(mech, FORMULAS[name, "point"])(*arrays, about, **options)
+    if about not in ("com", "world"):
         raise ModelError(f"about is {about!r}; it must be 'com', 'world' or a point (3,).")
-    kernel = written(mech, FORMULAS[name, about if named else "point"])
-    point = () if named else (about,)
-    out, status, threads = options
-    if out is status is threads is None:
-        return kernel(*arrays, *point)
-    return kernel(*arrays, *point, out=out, status=status, threads=threads)
+    return written(mech, FORMULAS[name, about])(*arrays, **options)
+
+
+# ------------------------------------------------------------------------------------- formulas
+
+
+def check_mass(mech: Mechanism) -> float:
+    """The mass of all bodies [kg]; raises where there is none."""
+    check_mechanism(mech)
+    mass = float(mech.total_mass)
+    if not mass > 0.0:
+        raise ModelError(f"{mech.name} has no mass: it has no centre of mass.")
+    return mass
+
+
+def about_world(at: Writing) -> Any:
+    """The spatial inertia of all bodies about the origin of the world (6, 6)."""
+    return at.value(expression("inertia_in_world"), rows=roots(at.mech), blocks=True).sum(axis=0)
+
+
+def center(at: Writing) -> Any:
+    """The centre of mass (3,): the inertia about the world contains m c~."""
+    inertia = about_world(at)
+    return np.array([inertia[2, 4], inertia[0, 5], inertia[1, 3]]) / check_mass(at.mech)
+
+
+def _whole(at: Writing) -> Any:
+    return center(at), about_world(at)
+
+
+def _centroidal(at: Writing) -> Any:
+    mass, inertia, c = check_mass(at.mech), about_world(at), skew(center(at))
+    J = inertia[:3, :3] + mass * (c @ c)
+    return blocks(J, np.zeros((3, 3)), np.zeros((3, 3)), mass * np.eye(3))
 
 
 def at_roots(at: Writing, name: str, about: str) -> Any:
-    """A quantity of `momentum_quantity.py` about a point, summed over the bodies on the ground."""
+    """A momentum about a point, summed over the bodies on the ground."""
     if not at.mech.n_bodies:
         raise ModelError(f"{at.mech.name} has no bodies: it has no momentum.")
     names = roots(at.mech)
     rows = at.value(expression(name), rows=names)
-    whole = rows.reshape(len(names), 6, *rows.shape[1:]).sum(axis=0)
+    total = rows.reshape(len(names), 6, *rows.shape[1:]).sum(axis=0)
     if about == "world":
-        return whole
+        return total
     from linkwise.sweeps.structured_block import columns_crossed
 
     c = center(at) if about == "com" else at.read("about", 3)
-    return np.concatenate([whole[:3] - columns_crossed(c, whole[3:]), whole[3:]])
+    return np.concatenate([total[:3] - columns_crossed(c, total[3:]), total[3:]])
 
 
+def linear(at: Writing, name: str) -> Any:
+    """The linear part of a momentum over the mass."""
+    return at_roots(at, name, "world")[3:] / check_mass(at.mech)
+
+
+WHOLE, CENTROIDAL = Formula(_whole, (), ("com", "about_world")), Formula(_centroidal)
+CENTER = Formula(center)
+LINEAR = {
+    name: Formula(linear, (name,)) for name in ("momentum", "momentum_matrix", "momentum_bias")
+}
 FORMULAS = {
     (name, about): Formula(at_roots, (name, about))
     for name in ("momentum", "momentum_matrix", "momentum_bias")

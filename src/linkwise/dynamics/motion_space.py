@@ -1,15 +1,16 @@
-"""Motions that exist in a state, and their inertia, from rows of a Jacobian.
+"""Motions that exist in a state, their inertia, and those that are lost, in words.
 
 With orthonormal U that span the range of J, and A the whitened Jacobian, A A* = J 𝓜⁻¹ J*,
 
     Λ = U (U* J 𝓜⁻¹ J* U)⁻¹ U* = U (R* R)⁻¹ U*,      A* U = Q R:
 
-nothing is squared before it is inverted, so that half of the digits more are left near a
-singularity than (A A*)⁻¹ would have.
+nothing is squared before it is inverted, so that near a singularity half as many digits are lost
+as by (A A*)⁻¹.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,8 +25,14 @@ if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
 
 
+ALIGNED = 1e-3
+"""Largest angle to an axis [rad] at which a direction is called by the axis's name."""
+
+_KINDS = ("turn about", "move along")
+
+
 class Motions(NamedTuple):
-    """`MotionSpace` of one state, in a formula; which motions exist are zeros and ones (m,)."""
+    """`MotionSpace` of one state, in a formula; `exists` has ones and zeros (m,)."""
 
     inertia: Any
     rank: Any
@@ -40,8 +47,8 @@ class MotionSpace:
     """Of a batch of states.
 
     Attributes:
-        inertia: Λ (batch, m, m), zero for what is not a motion.
-        rank: How many independent motions there are (batch,).
+        inertia: Λ (batch, m, m), zero along directions without motion.
+        rank: Number of independent motions (batch,).
         basis: Orthonormal columns (batch, m, m), the motions that exist first.
         singular_values: Of the scaled Jacobian (batch, m), the largest first.
         condition: Largest inertia over smallest of the motions that exist, scaled (batch,).
@@ -54,7 +61,7 @@ class MotionSpace:
     condition: Array
 
     def spread(self, fine: NDArray[np.bool_]) -> MotionSpace:
-        """Among all states, of which these are fine; NaN and rank 0 for the others."""
+        """Among all states, of which these are valid; NaN and rank 0 for the others."""
         ranks = np.zeros(len(fine), dtype=np.int64)
         ranks[fine] = self.rank
         parts = (self.inertia, self.basis, self.singular_values, self.condition)
@@ -70,9 +77,9 @@ def motion_space(
     Args:
         J: Jacobians (batch, m, n).
         A: The same, whitened (batch, m, n): A A* = J 𝓜⁻¹ J*.
-        scale: What makes the rows of J comparable (m,), lengths for rows that turn.
-        tolerance: Singular values of the scaled J below this part of the largest are called zero.
-        floor: So are those below this, for all or for each (batch, 1).
+        scale: Factors that make the rows of J comparable (m,), lengths for rows that turn.
+        tolerance: Singular values of the scaled J below this part of the largest count as zero.
+        floor: So do those below this, for all or for each (batch, 1).
     """
     size = J.shape[1]
     span, values = left_singular(J * scale[:, None])
@@ -98,8 +105,8 @@ def motion_space(
 def motions(at: Writing, J: Any, A: Any, scale: Any, tolerance: Any, floor: Any) -> Motions:
     """The same in array code, for one state: see `motion_space`.
 
-    Directions that are lost are carried along as zeros, so that all ranks are one code: the basis
-    is D⁻¹ times left singular vectors that exist, D times those that are lost, D the scale.
+    Lost directions are carried along as zeros, so that the code is the same for all ranks: the
+    basis is D⁻¹ times left singular vectors that exist, D times those that are lost, D the scale.
     """
     span, values = singular(at, scale[:, None] * J)
     least = maximum(tolerance * values[0], floor)
@@ -141,7 +148,48 @@ def left_singular(J: Array) -> tuple[Array, Array]:
 
 
 def _spread(values: Array, fine: NDArray[np.bool_]) -> Array:
-    """The values of the states that are fine among all, NaN for the others."""
+    """The values of the valid states among all, NaN for the others."""
     out = np.full((len(fine), *values.shape[1:]), np.nan)
     out[fine] = values
     return out
+
+
+def lost_in_words(lost: Array, nodes: Sequence[str], axes: Sequence[str]) -> list[str]:
+    """The motions that nodes lack: along axes by name, the rest by components or by number.
+
+    Args:
+        lost: Orthonormal columns (6 k, r), (angular, linear) for each node.
+        nodes: Names of the k nodes.
+        axes: The owner of the axes, for each node: "the world".
+    """
+    sentences = list[str]()
+    aligned = (lost**2).sum(axis=1) > 1.0 - ALIGNED**2  # axes that lie in the lost space
+    for i, name in enumerate(nodes):
+        for kind, what in enumerate(_KINDS):
+            gone = aligned[6 * i + 3 * kind : 6 * i + 3 * kind + 3]
+            if gone.any():
+                letters = " and ".join("xyz"[j] for j in np.flatnonzero(gone))
+                sentences.append(f"{name!r} cannot {what} {letters} of {axes[i]}")
+    rest = lost.shape[1] - int(aligned.sum())
+    if rest:
+        sentences.append(_oblique(lost, aligned, rest, nodes, axes))
+    return sentences
+
+
+def _oblique(
+    lost: Array, aligned: NDArray[np.bool_], rest: int, nodes: Sequence[str], axes: Sequence[str]
+) -> str:
+    """The lost directions that are not along axes."""
+    inside = lost @ lost.T * ~aligned * ~aligned[:, None]
+    vector = np.linalg.eigh(inside)[1][:, -1].reshape(-1, 2, 3)  # node, turning or moving
+    sizes = np.linalg.norm(vector, axis=-1)
+    i, kind = divmod(int(np.argmax(sizes)), 2)
+    if rest == 1 and sizes[i, kind] > 1.0 - ALIGNED**2:
+        axis = vector[i, kind] * np.sign(vector[i, kind][np.argmax(np.abs(vector[i, kind]))])
+        parts = ", ".join(f"{part:.3g}" for part in np.where(np.abs(axis) < ALIGNED, 0.0, axis))
+        return f"{nodes[i]!r} cannot {_KINDS[kind]} ({parts}) of {axes[i]}"
+    shares = np.diag(inside).reshape(-1, 2, 3).sum(axis=-1)
+    i, kind = divmod(int(np.argmax(shares)), 2)
+    if shares[i, kind] > rest - ALIGNED**2:  # all in one node, all turning or all moving
+        return f"{nodes[i]!r} cannot {_KINDS[kind]} {rest} directions oblique to {axes[i]}"
+    return f"{rest} combination{'s' * (rest > 1)} of turning and moving cannot be had"

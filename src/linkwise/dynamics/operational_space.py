@@ -1,23 +1,32 @@
-"""Operational space where it may be singular: which motions of nodes exist, and their inertia.
+"""Operational space: the motions that nodes can have, and the inertia felt at them.
 
-The motions a set of nodes can have are the range of J, whatever the masses are. With orthonormal U
-that span it, the inertia of those motions is
+The motions that a set of nodes can have are the range of J, whatever the masses are. With
+orthonormal U that span it, the inertia of those motions is
 
     Λ = U (U* J 𝓜⁻¹ J* U)⁻¹ U*,      the pseudo-inverse of J 𝓜⁻¹ J*.
 
 J 𝓜⁻¹ J* = A* A with the whitened Jacobian A = D^(-½) H ψ B, one sweep from the tips to the base;
-from it Λ is found without squaring anything (`motion_space.py`).
+from it Λ is computed without squaring anything (`motion_space.py`).
 
 Rank is decided by the singular values of J with turning measured at a length: angular rows times
-`length`, so that all rows are in metres. The rank, the span of U and Λ on it do not depend on it as
-long as what is lost is lost exactly; it matters for what is called small.
+`length`, so that all rows are in metres. The rank, the span of U and Λ on it do not depend on it if
+directions are lost exactly; it matters for those that are nearly lost.
+
+With loops and couplings held, forces at nodes meet the inertia of everything that has to move
+along. With J_c the Jacobian of the constraints,
+
+    Λ_c⁻¹ = J (𝓜⁻¹ - 𝓜⁻¹ J_c* (J_c 𝓜⁻¹ J_c*)⁺ J_c 𝓜⁻¹) J* = A* (I - Q Q*) A,      A_c = Q T,
+
+A_c being J_c whitened like A: again nothing is squared before it is inverted, and nothing large is
+subtracted. Redundant rows of J_c are left out first. Source: 000 (5.11) and section 6.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,23 +35,41 @@ from linkwise.algebra import J, mass, rot_W
 from linkwise.algebra.symbols import articulated
 from linkwise.arguments import number, row
 from linkwise.codegen.formula import Formula
-from linkwise.dynamics.hinge_root import root_of
-from linkwise.dynamics.kernels import Nodes, Status, check_mechanism, kernel, node_names, written
-from linkwise.dynamics.loops import Loops, is_closed, tree_of
-from linkwise.dynamics.lost_motion import lost_in_words
-from linkwise.dynamics.motion_space import motion_space, motions
+from linkwise.codegen.scalar.status import FINE, MATRIX
+from linkwise.dynamics.innovations import innovations
+from linkwise.dynamics.kernels import (
+    BatchOptions,
+    Loops,
+    Nodes,
+    Options,
+    check_mechanism,
+    is_closed,
+    kernel,
+    node_names,
+    put,
+    tree_of,
+    written,
+)
+from linkwise.dynamics.kinematics import jacobian
+from linkwise.dynamics.mass_root import root_of
+from linkwise.dynamics.motion_space import lost_in_words, motion_space, motions
 from linkwise.dynamics.quantity import Frame, check_frame
-from linkwise.errors import ModelError, ShapeError
+from linkwise.dynamics.velocity_space import VelocitySpace, reach, states, velocity_spaces
+from linkwise.errors import ExpressionError, ModelError, RankWarning, ShapeError
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
-from linkwise.spatial.array import Array, ArrayLike
+from linkwise.spatial.array import Array, ArrayLike, floats
 
 if TYPE_CHECKING:
+    from linkwise.codegen.kernel import Kernel
     from linkwise.codegen.writing import Writing
 
 TOLERANCE = 1e-10
-"""Motions below this fraction of the easiest one are called lost: rounding of J is about 1e-15."""
+"""Motions below this fraction of the easiest one count as lost: rounding of J is about 1e-15."""
+
+HEAVY = 1e7
+"""Times the mass of the mechanism: more than any hand weighs away from a singularity."""
 
 _AXES = {"node": "its own axes", "world": "the world"}
 
@@ -55,11 +82,11 @@ class OperationalSpace:
 
     Attributes:
         nodes: Names of the nodes, k of them.
-        frame: Axes of all: those of the "node"s or of the "world".
-        inertia: Λ (6 k, 6 k): force (moment, force) per acceleration (angular, linear), zero for
-            what is not a motion.
+        frame: Axes of all: those of each "node" or of the "world".
+        inertia: Λ (6 k, 6 k): force (moment, force) per acceleration (angular, linear), zero along
+            directions without motion.
         inverse: J 𝓜⁻¹ J* (6 k, 6 k).
-        rank: How many independent motions there are; an array for a batch.
+        rank: Number of independent motions; an array for a batch.
         basis: Orthonormal columns (6 k, 6 k): the first `rank` of them are `directions`, the others
             `lost`.
         singular_values: Of J with turning measured at `length` (6 k,), the largest first [m].
@@ -85,7 +112,7 @@ class OperationalSpace:
 
     @property
     def lost(self) -> Array:
-        """What is missing (6 k, 6 k - rank): an orthonormal basis of the kernel of J*.
+        """Motions that are lost (6 k, 6 k - rank): an orthonormal basis of the kernel of J*.
 
         No motion has a component along it; a force along it moves nothing.
         """
@@ -107,20 +134,19 @@ class OperationalSpace:
         if self.inertia.ndim == 3:
             return f"operational space of {_listed(self.nodes)}, {len(self)} states"
         size = len(self.inertia)
-        told = f"operational space of {_listed(self.nodes)}: rank {self.rank} of {size}"
-        if self.rank == size:
-            return f"{told}, condition {self.condition:.3g}"
-        return f"{told}, condition {self.condition:.3g}; " + ", ".join(self.lost_in_words())
+        text = f"operational space of {_listed(self.nodes)}: rank {self.rank} of {size}"
+        text = f"{text}, condition {self.condition:.3g}"
+        return text if self.rank == size else f"{text}; " + ", ".join(self.lost_in_words())
 
     def lost_in_words(self) -> list[str]:
-        """What the nodes cannot do: along axes by name, the rest by components or by number."""
+        """The motions that the nodes lack: along axes by name, the rest by components or number."""
         return lost_in_words(self.lost, self.nodes, [_AXES[self.frame]] * len(self.nodes))
 
     def _one(self) -> OperationalSpace:
         if self.inertia.ndim == 3:
             raise ShapeError(
-                f"this is the operational space of {len(self)} states, with ranks of their own; "
-                "choose one of them first: space[0]."
+                f"this is the operational space of {len(self)} states, whose ranks may differ; "
+                "select one of them first: space[0]."
             )
         return self
 
@@ -134,60 +160,55 @@ def operational_space(
     length: float | None = None,
     tolerance: float = TOLERANCE,
     loops: Loops = "closed",
-    status: Status | None = None,
-    threads: int | None = None,
+    **options: Unpack[BatchOptions],
 ) -> OperationalSpace:
-    """The motions of nodes that exist, their inertia, and what is lost.
+    """The motions of nodes that exist, their inertia, and the directions that are lost.
 
     Expression:
         Λ = U (U* J 𝓜⁻¹ J* U)⁻¹ U*,  U an orthonormal basis of the range of J
-    with the armature of the mechanism in 𝓜, and rot_W J for J in world axes.
+    with the armature of the mechanism in 𝓜, and rot_W J for J in world axes. With loops and
+    couplings held,
+        Λ_c = U (U* Λ_c⁻¹ U)⁻¹ U*,  Λ_c⁻¹ = J (𝓜⁻¹ - 𝓜⁻¹ J_c* (J_c 𝓜⁻¹ J_c*)⁺ J_c 𝓜⁻¹) J*
+        and U an orthonormal basis of the motions that they leave.
+    Source: 000 (5.11) and section 6 for closed chains.
 
-    It exists always: for arms of fewer than six freedoms, at singular configurations, for nodes
-    that are bound to each other. Near a singularity Λ is large in the direction that goes away, and
-    `condition` tells; below `tolerance` the direction is called lost.
-
-    Loops and couplings are held: then it is `lw.loops.effective_space`.
+    It always exists: for arms with fewer than six degrees of freedom, at singular configurations,
+    for nodes that are bound to each other. Near a singularity Λ is large in the direction that
+    vanishes, and so is `condition`; below `tolerance` the direction counts as lost.
 
     Args:
         frame: Axes: those of the "node" or of the "world"; the point is the node's origin.
-        length: Where turning is compared with moving [m]: an angular velocity counts as the speed
-            it makes at that distance. By default the reach of the mechanism at the nodes.
-        tolerance: Singular values of J below this fraction of the largest are called zero.
+        length: The distance at which turning is compared with moving [m]: an angular velocity
+            counts as the speed it makes there; default: the reach of the mechanism at the nodes.
+        tolerance: Singular values of J below this fraction of the largest count as zero; with
+            loops, of the largest of the open mechanism.
 
     Raises:
         ModelError: The length or the tolerance is not a positive number.
         SingularHingeError: Nothing resists the hinge of some body, which is named. In a batch its
-            row is NaN and its rank 0 instead, and a warning or `status` tells.
+            row is NaN and its rank 0 instead, reported by a warning or by `status`.
     """
     check_mechanism(mech)
     nodes = node_names(node)
     if not nodes:
-        raise ModelError("the operational space of no node was asked for; name at least one.")
+        raise ModelError("operational_space needs a node, and none was given; name at least one.")
     length = number(reach(mech, nodes) if length is None else length, "length", above=0.0)
     tolerance = number(tolerance, "tolerance", above=0.0)
     if is_closed(mech, loops):
-        from linkwise.dynamics.effective_inertia import effective_space
-
-        found = effective_space(mech, q, node, frame=frame, length=length, tolerance=tolerance)
-        if status is not None:
+        if (status := options.get("status")) is not None:
             status[...] = 0
-        return found
+        return _closed_space(mech, q, nodes, frame, length, tolerance)
     mech = tree_of(mech)
     if isinstance(mech, Embedded):
-        return _of_aggregates(mech, q, nodes, frame, length, tolerance, status, threads)
+        return _embedded_space(mech, q, nodes, frame, length, tolerance, options)
     check_frame(frame)
-    given = (q, np.array([length]), np.array([tolerance]))
-    kernel = written(mech, SPACE[frame], nodes)
-    if status is threads is None:
-        parts = kernel(*given)
-    else:
-        parts = kernel(*given, status=status, threads=threads)
+    formula = written(mech, SPACE[frame], nodes)
+    parts = formula(q, np.array([length]), np.array([tolerance]), **options)
     return OperationalSpace(nodes, frame, **ranked(parts), length=length)
 
 
 def ranked(parts: dict[str, Any]) -> dict[str, Any]:
-    """Results of a kernel with the rank as a whole number, 0 for a state in trouble."""
+    """Results of a kernel with the rank as an integer, 0 for a state that failed."""
     rank, condition = parts["rank"], parts["condition"]
     if not rank.ndim:
         return parts | {"rank": int(rank) if rank == rank else 0, "condition": float(condition)}
@@ -202,9 +223,9 @@ def space(at: Writing, frame: Frame) -> Any:
     )
     (length,), (tolerance,) = at.read("length", 1), at.read("tolerance", 1)
     scale = np.tile(np.array([length] * 3 + [1.0] * 3, dtype=object), len(at.nodes))
-    found = motions(at, jacobian, root_of(at).solved(columns).T, scale, tolerance, 0.0)
-    rest = (found.rank, found.basis, found.singular_values, found.condition)
-    return found.inertia, inverse, *rest
+    space = motions(at, jacobian, root_of(at).solved(columns).T, scale, tolerance, 0.0)
+    rest = (space.rank, space.basis, space.singular_values, space.condition)
+    return space.inertia, inverse, *rest
 
 
 RESULTS = ("inertia", "inverse", "rank", "basis", "singular_values", "condition")
@@ -214,55 +235,247 @@ SPACE: dict[Frame, Formula] = {
 }
 
 
-def _of_aggregates(
+def _embedded_space(
     mech: Embedded,
     q: ArrayLike,
     nodes: tuple[str, ...],
     frame: Frame,
     length: float,
     tolerance: float,
-    status: Status | None,
-    threads: int | None,
+    options: BatchOptions,
 ) -> OperationalSpace:
     """The same where loops are built in: the blocks of D differ in size, so by the root of 𝓜."""
-    inside = kernel(mech, "operational_inertia_inverse", nodes, frame=frame)
-    inverse = inside(q, status=status, threads=threads)
+    inverse = kernel(mech, "operational_inertia_inverse", nodes, frame=frame)(q, **options)
     rows, single = np.atleast_2d(np.asarray(q, dtype=np.float64)), inverse.ndim == 2
     inverse = inverse[None] if single else inverse
     fine = np.asarray(np.isfinite(inverse).all(axis=(1, 2)), dtype=np.bool_)
-    jacobian = kernel(mech, "jacobian", nodes, frame=frame)(rows[fine])
+    J = kernel(mech, "jacobian", nodes, frame=frame)(rows[fine])
     mass: Array = kernel(mech, "mass_matrix")(rows[fine])
     root = np.linalg.cholesky(mass)
-    A = np.asarray(np.linalg.solve(root, np.swapaxes(jacobian, 1, 2)), dtype=np.float64)
+    A = np.asarray(np.linalg.solve(root, np.swapaxes(J, 1, 2)), dtype=np.float64)
     scale = np.tile([length] * 3 + [1.0] * 3, len(nodes))
-    found = motion_space(jacobian, np.swapaxes(A, 1, 2), scale, tolerance).spread(fine)
-    rest = (found.rank, found.basis, found.singular_values, found.condition, length)
-    whole = OperationalSpace(nodes, frame, found.inertia, inverse, *rest)
-    return whole[0] if single else whole
+    space = motion_space(J, np.swapaxes(A, 1, 2), scale, tolerance).spread(fine)
+    rest = (space.rank, space.basis, space.singular_values, space.condition, length)
+    result = OperationalSpace(nodes, frame, space.inertia, inverse, *rest)
+    return result[0] if single else result
 
 
-def reach(mech: Mechanism | Embedded, nodes: Sequence[str]) -> float:
-    """The way along the bodies from the ground to the farthest of the nodes [m], 1 if it is zero.
+def _closed_space(
+    mech: Mechanism,
+    q: ArrayLike,
+    nodes: tuple[str, ...],
+    frame: Frame,
+    length: float,
+    tolerance: float,
+) -> OperationalSpace:
+    """The operational space that loops and couplings leave."""
+    single, rows, _ = states(mech, q)
+    size = 6 * len(nodes)
+    inertia, inverse, basis = np.zeros((3, len(rows), size, size))
+    values, condition = np.zeros((len(rows), size)), np.ones(len(rows))
+    rank = np.zeros(len(rows), dtype=np.int64)
+    if len(rows):
+        J = jacobian(mech, rows, nodes, frame=frame)
+        spaces = velocity_spaces(mech, rows)
+        for i, A in enumerate(_whitened(mech, rows, J, spaces)):
+            inverse[i] = A @ A.T
+            parts = _decomposed(J[i], A, spaces[i], length, tolerance)
+            inertia[i], basis[i], values[i], condition[i], rank[i] = parts
+    rest = (rank, basis, values, condition, length)
+    space = OperationalSpace(nodes, frame, inertia, inverse, *rest)
+    return space[0] if single else space
 
-    It does not depend on q; hinges that slide add nothing.
-    """
-    return _reach(mech.mech if isinstance(mech, Embedded) else mech, tuple(nodes))
+
+def _whitened(mech: Mechanism, q: Array, J: Array, spaces: list[VelocitySpace]) -> list[Array]:
+    """A* (I - Q Q*) (6 k, nv) of each state: one sweep a row of J and of J_c."""
+    both = [np.concatenate([J_i, x.blocked]) for J_i, x in zip(J, spaces, strict=True)]
+    counts = [len(x) for x in both]
+    eps = innovations(mech, np.repeat(q, counts, axis=0), np.concatenate(both))
+    parts = list[Array]()
+    for rows in np.split(eps, np.cumsum(counts)[:-1]):
+        A, A_c = rows[: J.shape[1]], rows[J.shape[1] :]
+        across = np.linalg.qr(A_c.T)[0]  # Q
+        for _ in range(2):  # twice, so that what is left is orthogonal to the last digit
+            A = A - A @ across @ across.T
+        parts.append(A)
+    return parts
 
 
-@once_per_mechanism
-def _reach(mech: Mechanism, nodes: tuple[str, ...]) -> float:
-    found = 0.0
-    for name in nodes:
-        node = mech.node(name)
-        way, k = float(np.linalg.norm(node.pose.p)), mech.body_index[node.body]
-        while k >= 0:
-            body, p = mech.bodies[k], int(mech.parent[k])
-            way += float(np.linalg.norm(body.outboard.p))
-            way += float(np.linalg.norm(body.inboard.p)) if p >= 0 else 0.0
-            k = p
-        found = max(found, way)
-    return found or 1.0
+def _decomposed(
+    J: Array, A: Array, space: VelocitySpace, length: float, tolerance: float
+) -> tuple[Array, Array, Array, float, int]:
+    """Λ, basis, singular values, condition and rank of one state."""
+    size = len(J)
+    scale = np.tile([length] * 3 + [1.0] * 3, size // 6)[:, None]
+    opened = scale * J * space.scale.columns
+    motions = opened - opened @ space.right.T @ space.right
+    span, values, _ = np.linalg.svd(motions)
+    values = np.concatenate([values, np.zeros(size - len(values))])
+    easiest = float(np.linalg.norm(opened, 2)) if opened.size else 0.0
+    r = int((values > tolerance * easiest).sum())
+    basis, inertia = np.zeros((size, size)), np.zeros((size, size))
+    exist = np.linalg.qr(span[:, :r] / scale)[0]  # U
+    basis[:, :r] = exist
+    basis[:, r:] = np.linalg.qr(span[:, r:] * scale)[0]
+    if not r:
+        return inertia, basis, values, 1.0, 0
+    R = np.linalg.qr(A.T @ exist)[1]  # A U = Q R, Λ = U (R* R)⁻¹ U*
+    root = np.linalg.solve(R.T, exist.T)
+    spread = np.linalg.svd(R @ exist.T @ (span[:, :r] * scale), compute_uv=False)
+    return root.T @ root, basis, values, float((spread[0] / spread[-1]) ** 2), r
 
 
 def _listed(nodes: Sequence[str]) -> str:
     return " and ".join(repr(name) for name in nodes)
+
+
+def operational_inertia(
+    mech: Mechanism | Embedded,
+    q: ArrayLike,
+    node: Nodes,
+    *,
+    frame: Frame = "node",
+    loops: Loops = "closed",
+    **options: Unpack[Options],
+) -> Array:
+    """The inertia felt at nodes: force (moment, force) per acceleration (angular, linear).
+
+    Expression:
+        Λ = (J 𝓜⁻¹ J*)⁻¹,   `(J @ mass.inv @ J.T).inv`
+    with the armature of the mechanism in 𝓜, and rot_W J for J in world axes.
+
+    Derived form, 3 passes:
+        (B* ψ* H* D⁻¹ H ψ B)⁻¹
+
+    Where the nodes cannot move in all directions, for lack of joints or at a singular
+    configuration, the result is the pseudo-inverse: right for all motions that exist, zero along
+    the others. A warning reports the rank; `operational_space` gives it as a number, with the lost
+    directions, and without a warning.
+
+    Args:
+        frame: Axes: those of the "node" or of the "world"; the point is the node's origin.
+        status: An int32 array (batch,), or () for one state, that receives a code for each state:
+            0 means success, 3 that the rank is not full; then there is no warning.
+
+    Returns:
+        (6 k, 6 k) for k nodes, or (batch, 6 k, 6 k).
+
+    Raises:
+        SingularHingeError: Nothing resists the hinge of some body, which is named. In a batch its
+            row is NaN instead, reported by a warning or by `status`.
+    """
+    check_mechanism(mech)
+    status = options.get("status")
+    if is_closed(mech, loops):
+        space = operational_space(mech, q, node, frame=frame)
+        lost = np.asarray(space.rank) < space.inertia.shape[-1]
+        if status is not None:
+            status[...] = np.where(lost, MATRIX, FINE)
+        elif lost.any():
+            _warn(space, lost)
+        return put(space.inertia, options.get("out"))
+    check_frame(frame)
+    mech, names = tree_of(mech), node_names(node)
+    if not names:
+        raise ModelError("operational_inertia needs a node, and none was given; name at least one.")
+    regular = _regular(mech, node if isinstance(node, str) else names, frame)
+    if regular is not None and regular.quick is not None and not options:
+        result = regular.quick(q)  # most calls: one state that is far from a singular one
+        if result is not None and result.max() < _heavy(mech, names):
+            return result
+    inverse = kernel(mech, "operational_inertia_inverse", node, frame=frame)
+    lead = floats(q, "q").shape[:-1]
+    codes = np.zeros(lead, dtype=np.int32) if status is None else status
+    result = (regular or inverse)(q, **{**options, "status": codes})
+    if regular is None:
+        codes[codes == FINE] = MATRIX
+    heavy = result.max(axis=(-1, -2), initial=0.0) > _heavy(mech, names)
+    singular = (codes == MATRIX) | ((codes == FINE) & heavy)
+    if singular.any():
+        rows = np.asarray(q, dtype=np.float64)
+        space = operational_space(mech, rows[singular] if lead else rows, node, frame=frame)
+        result[singular] = space.inertia
+        codes[singular] = np.where(np.asarray(space.rank) == result.shape[-1], FINE, MATRIX)
+        if status is None and (codes == MATRIX).any():
+            _warn(space, codes == MATRIX)
+    if status is None and ((codes != FINE) & (codes != MATRIX)).any():
+        inverse(q)  # raises, or warns, for reasons other than the rank
+    return result
+
+
+@once_per_mechanism
+def _heavy(mech: Mechanism | Embedded, nodes: tuple[str, ...]) -> float:
+    """An inertia [kg, kg m²] that only nearly lost directions have.
+
+    The small dense inverse loses a digit with each one that Λ gains; from here on the inertia comes
+    from `operational_space`, which loses half as many.
+    """
+    length = reach(mech, nodes)
+    mass = mech.total_mass + float(mech.armature.sum()) / length**2
+    return HEAVY * mass * min(1.0, length**2) or np.inf
+
+
+@once_per_mechanism
+def _regular(
+    mech: Mechanism | Embedded, node: str | tuple[str, ...], frame: Frame
+) -> Kernel | None:
+    """The kernel for full rank; None where no configuration has it."""
+    if mech.nv < 6 * len(node_names(node)):
+        return None
+    try:
+        return kernel(mech, "operational_inertia", node, frame=frame)
+    except ExpressionError:
+        return None
+
+
+def _warn(space: OperationalSpace, singular: NDArray[np.bool_]) -> None:
+    """Warn about ranks that are not full."""
+    count, first = int(singular.sum()), space
+    if space.inertia.ndim == 3:
+        below = np.flatnonzero(np.asarray(space.rank) < space.inertia.shape[-1])
+        first = space[int(below[0])]
+    where = (
+        "here"
+        if not singular.ndim
+        else f"in row {int(np.argmax(singular))}, and less than full in {count} of {singular.size}"
+    )
+    warnings.warn(
+        f"the operational inertia of {' and '.join(map(repr, space.nodes))} has rank {first.rank} "
+        f"of {len(first.inertia)} {where}: {', '.join(first.lost_in_words())}. The result is right "
+        "for the motions that exist; lw.operational_space says which, and does not warn.",
+        RankWarning,
+        stacklevel=3,
+    )
+
+
+def operational_inertia_inverse(
+    mech: Mechanism | Embedded,
+    q: ArrayLike,
+    node: Nodes,
+    *,
+    frame: Frame = "node",
+    loops: Loops = "closed",
+    **options: Unpack[Options],
+) -> Array:
+    """The response of nodes to forces: acceleration (angular, linear) per force (moment, force).
+
+    Expression:
+        J 𝓜⁻¹ J*,   `J @ mass.inv @ J.T`
+    with the armature of the mechanism in 𝓜, and rot_W J for J in world axes.
+
+    Derived form, 2 passes, O(n) for one node:
+        B* ψ* H* D⁻¹ H ψ B
+
+    With loops and couplings held, see `operational_space`.
+
+    Args:
+        frame: Axes: those of the "node" or of the "world"; the point is the node's origin.
+
+    Returns:
+        (6 k, 6 k) for k nodes, or (batch, 6 k, 6 k).
+    """
+    check_mechanism(mech)
+    if is_closed(mech, loops):
+        space = operational_space(mech, q, node, frame=frame, status=options.get("status"))
+        return put(space.inverse, options.get("out"))
+    return kernel(tree_of(mech), "operational_inertia_inverse", node, frame=frame)(q, **options)

@@ -23,8 +23,7 @@ from linkwise.algebra.symbols import (
 from linkwise.arguments import generator, number
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar import parameters
-from linkwise.dynamics.kernels import Status, roots, written
-from linkwise.dynamics.loops import tree_of
+from linkwise.dynamics.kernels import Status, roots, tree_of, written
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike

@@ -1,7 +1,7 @@
-"""Bodies in another order: what the quantities of a mechanism are with other numbers.
+"""Bodies in another order: the quantities of a mechanism with other body numbers.
 
-Numbering changes nothing but places: with the permutation P of the bodies, every operator A becomes
-P A P*. So E_φ stays nilpotent, φ = (I − E_φ)⁻¹ its resolvent, and scatter and gather what they are
+Numbering changes only places: with the permutation P of bodies, every operator A becomes P A P*.
+So E_φ stays nilpotent, φ = (I − E_φ)⁻¹ stays its resolvent, and scatter and gather are unchanged
 (002, "Reversed body indices", "What about randomized indices?"). Only the pattern differs: with the
 tips first, as in the source documents, φ is lower triangular; with the base first, as here, upper
 triangular; in any other order it has no such pattern.
@@ -27,13 +27,13 @@ Index = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Renumbering:
-    """A permutation of the bodies of a mechanism, and of all that is stacked over them.
+    """A permutation of the bodies of a mechanism, and of everything stacked over them.
 
     Attributes:
-        mech: The mechanism, with its own order.
+        mech: The mechanism, in its order.
         order: Names of the bodies in the new order.
-        bodies: Which body of the mechanism stands at each new place (n,).
-        is_back: Whether it leads from the new order to the mechanism's own.
+        bodies: The body of the mechanism at each new place (n,).
+        is_back: Whether it leads from the new order back to that of the mechanism.
     """
 
     mech: Mechanism
@@ -43,16 +43,16 @@ class Renumbering:
 
     @cached_property
     def joints(self) -> Index:
-        """Which joint velocity of the mechanism stands at each new place (nv,)."""
+        """The joint velocity of the mechanism at each new place (nv,)."""
         return self._stacked(self.mech.v_start)
 
     @cached_property
     def coordinates(self) -> Index:
-        """Which joint position of the mechanism stands at each new place (nq,)."""
+        """The joint position of the mechanism at each new place (nq,)."""
         return self._stacked(self.mech.q_start)
 
     def back(self) -> Renumbering:
-        """The way back to the mechanism's own order."""
+        """The permutation back to the order of the mechanism."""
         return Renumbering(self.mech, self.order, self.bodies, not self.is_back)
 
     def q(self, q: ArrayLike) -> Array:
@@ -113,37 +113,37 @@ class Renumbering:
 
 
 def renumbering(mech: Mechanism, order: Sequence[str] = "tips first") -> Renumbering:
-    """The bodies of a mechanism in another order, as a permutation of what is stacked over them.
+    """The bodies of a mechanism in another order, as a permutation of vectors stacked over them.
 
-    `mech.renumber` gives a mechanism whose own order is another one; there parents still stand
-    before their children. Here any order will do: only arrays are rearranged.
+    `mech.renumber` gives a mechanism in another order, with parents still before their children.
+    Here any order is allowed: only arrays are rearranged.
 
     Args:
         order: Names of all bodies, each once; or "tips first", as in the source documents: the
-            mechanism's own order reversed, each body before its parent.
+            order of the mechanism reversed, each body before its parent.
 
     Raises:
         ModelError: A body is missing or named twice.
         UnknownNameError: A body that the mechanism does not have; lists those it has.
     """
     check_mechanism(mech)
-    own = [body.name for body in mech.bodies]
+    names = [body.name for body in mech.bodies]
     if isinstance(order, str):
         if order != "tips first":
             raise ModelError(
                 f"order is {order!r}; it must be 'tips first', or the names of all bodies."
             )
-        order = own[::-1]
-    known = set(own)
+        order = names[::-1]
+    known = set(names)
     for name in order:
         if name not in known:
-            raise unknown_name("body", name, own, owner=f"mechanism {mech.name!r}")
+            raise unknown_name("body", name, names, owner=f"mechanism {mech.name!r}")
     times = Counter(order)
-    if len(order) != len(own) or len(times) != len(own):
-        missing = [name for name in own if name not in times]
-        twice = [name for name in own if times[name] > 1]
+    if len(order) != len(names) or len(times) != len(names):
+        missing = [name for name in names if name not in times]
+        twice = [name for name in names if times[name] > 1]
         what = f"{missing[0]!r} is missing" if missing else f"{twice[0]!r} is named twice"
-        raise ModelError(f"an order names each of the {len(own)} bodies once; {what}.")
+        raise ModelError(f"an order names each of the {len(names)} bodies once; {what}.")
     bodies = np.array([mech.body_index[name] for name in order], dtype=np.int64)
     return Renumbering(mech, tuple(order), bodies)
 

@@ -1,4 +1,4 @@
-"""From where velocities and forces of nodes are looked at: in which axes, about which point.
+"""Viewpoints of velocities and forces of nodes: their axes and their point.
 
 Velocities V_W = (ω, v) of a node N, in world axes and at its origin, become
 
@@ -12,8 +12,7 @@ Forces f at P in the axes of F act in world axes about N with the adjoint of (1)
 
     f_W = (R* n + p × R* f, R* f)                                                           (3)
 
-What kernels do themselves, the axes of the node or of the world about the node's own origin, needs
-none of this.
+The axes of the node or of the world about the node's origin need none of this: kernels have them.
 """
 
 from __future__ import annotations
@@ -96,18 +95,18 @@ def by_node(J: Any) -> Any:
 
 
 def check(mech: Mechanism | Embedded, frame: object, about: object) -> None:
-    """Raise unless the frame and the point are of the mechanism."""
+    """Raise unless the frame and the point belong to the mechanism."""
     check_mechanism(mech)
     known = [*mech.node_index, *mech.body_index]
-    for what, asked, more in (("frame", frame, ("node",)), ("about", about, ())):
-        if isinstance(asked, str) and (asked in known or asked in more):
+    for what, name, more in (("frame", frame, ("node",)), ("about", about, ())):
+        if isinstance(name, str) and (name in known or name in more):
             continue
-        if what == "about" and asked is None:
+        if what == "about" and name is None:
             continue
         allowed = "'node' or 'world'" if more else "'world'"
-        near = str(unknown_name("node or body", asked, known, owner=f"mechanism {mech.name!r}"))
+        near = str(unknown_name("node or body", name, known, owner=f"mechanism {mech.name!r}"))
         raise UnknownNameError(
-            f"{what} is {asked!r}; it must be {allowed}, or the name of a node or body: {near}"
+            f"{what} is {name!r}; it must be {allowed}, or the name of a node or body: {near}"
         )
 
 
@@ -133,12 +132,12 @@ def _viewed(
 ) -> Any:
     check(mech, frame, about)
     if not nodes:
-        raise ModelError("a velocity or force of no node was asked for; name at least one.")
+        raise ModelError("this function needs a node, and none was given; name at least one.")
     return written(mech, Formula(write, (frame, about)), nodes)
 
 
 def viewpoint(at: Writing, frame: str, about: str | None) -> Viewpoint:
-    """Where F and P are, seen from each node, in a formula."""
+    """F and P as seen from each node, in a formula."""
     poses = at.value(expression("node_poses"), nodes=_with_ends(at, frame, about))
     poses = poses.reshape(-1, 3, 4)
     rot, p = poses[:-2, :, :3], poses[:-2, :, 3]
@@ -152,12 +151,12 @@ def motion(at: Writing, frame: str, about: str | None) -> Motion:
     """How F and P move in the world while the joints move with v, in a formula."""
     velocity = expression("node_velocity", frame="world")
     V = at.value(velocity, nodes=_with_ends(at, frame, about)).reshape(-1, 6)
-    own = V[:-2]
-    w_F = own[:, :3] if frame == "node" else np.broadcast_to(V[-2, :3], own[:, :3].shape)
-    pdot = np.zeros(w_F.shape) if about is None else V[-1, 3:] - own[:, 3:]
-    return Motion(own, w_F, pdot)
+    V_N = V[:-2]
+    w_F = V_N[:, :3] if frame == "node" else np.broadcast_to(V[-2, :3], V_N[:, :3].shape)
+    pdot = np.zeros(w_F.shape) if about is None else V[-1, 3:] - V_N[:, 3:]
+    return Motion(V_N, w_F, pdot)
 
 
 def _with_ends(at: Writing, frame: str, about: str | None) -> tuple[str, ...]:
-    """The nodes, then F, then P; the world for what is not needed."""
+    """The nodes, then F, then P; the world for the one that is not needed."""
     return (*at.nodes, "world" if frame == "node" else frame, about or "world")

@@ -22,12 +22,12 @@ class Covariance:
 
     Attributes:
         name: The vector: "X", "X - z" ...
-        space: Where it lives: BODY, six numbers a body; or JOINT, one a freedom.
+        space: Its space: BODY, six numbers per body; or JOINT, one per joint velocity.
         meaning: What it is, in words.
-        source: Where the covariance is from.
-        form: It as a product, as an expression in a family.
-        sum: The same as memoryless, causal and anticausal parts; right on any tree.
-        diagonal: Its blocks on the diagonal, memoryless; None where no recursion has them alone.
+        source: The source of the covariance.
+        form: The covariance as a product, as an expression in a family.
+        sum: The same as memoryless, causal and anticausal parts; valid on any tree.
+        diagonal: Its diagonal blocks, memoryless; None where no recursion gives them alone.
     """
 
     name: str

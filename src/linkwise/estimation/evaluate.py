@@ -1,8 +1,8 @@
 """Operators on numbers: sweeps in NumPy for a few vectors, kernels for many.
 
-A random field has one configuration, so that most of what is asked for is computed once: that is
-what the interpreter of the sweeps is for. Batches of vectors go through compiled kernels, which are
-made on first use and kept with the mechanism.
+A random field has one configuration, so that most quantities are computed once: the interpreter of
+the sweeps does that. Batches of vectors go through compiled kernels, which are made on first use
+and kept with the mechanism.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from linkwise.codegen.kernel import Kernel
 
 FEW = 16
-"""Vectors up to which the sweeps are done before a kernel would be compiled."""
+"""Largest number of vectors for which sweeps are faster than compiling a kernel."""
 
 _x = vector("x", BODY)
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Forms of one mechanism in one configuration, evaluated.
+    """Evaluates forms of one mechanism in one configuration.
 
     Attributes:
         mech: The mechanism.
@@ -69,25 +69,25 @@ class Evaluation:
         return self._run(self.expression(form), {})
 
     def blocks(self, form: Form) -> tuple[Array, ...]:
-        """The blocks of a block diagonal form, one a body, without its matrix.
+        """The blocks of a block diagonal form, one per body, without its matrix.
 
         A vector with a unit vector at every body shows one column of all blocks at once.
         """
         operator = self.expression(form)
         rows, columns = self.places(operator.range), self.places(operator.domain)
         widths = [s.stop - s.start for s in columns]
-        found = [np.zeros((s.stop - s.start, n)) for s, n in zip(rows, widths, strict=True)]
+        blocks = [np.zeros((s.stop - s.start, n)) for s, n in zip(rows, widths, strict=True)]
         for j in range(max(widths, default=0)):
             probe = np.zeros(columns[-1].stop)
             probe[[s.start + j for s, n in zip(columns, widths, strict=True) if j < n]] = 1.0
             seen = self._run(operator @ _argument(operator), {"x": probe, "tau": probe})
-            for block, s, n in zip(found, rows, widths, strict=True):
+            for block, s, n in zip(blocks, rows, widths, strict=True):
                 if j < n:
                     block[:, j] = seen[s]
-        return tuple(found)
+        return tuple(blocks)
 
     def places(self, space: Space) -> list[slice]:
-        """Where the numbers of each body stand in a vector: six a body, or those of its hinge."""
+        """The places of each body in a vector: six per body, or those of its hinge."""
         if space is not JOINT:
             return [slice(6 * k, 6 * k + 6) for k in range(self.mech.n_bodies)]
         start = self.mech.v_start.tolist()
@@ -103,7 +103,7 @@ class Evaluation:
 
     @cached_property
     def _with_noise(self) -> Mechanism:
-        """The mechanism with the noise for its armature, which is what the sweeps call N."""
+        """The mechanism with the noise as its armature, which the sweeps call N."""
         mech, noise = self.mech, self.noise
         if noise is None or noise is mech.armature:
             return mech
@@ -120,7 +120,7 @@ class Evaluation:
         return dataclasses.replace(mech, bodies=tuple(bodies))
 
     def require_resistance(self) -> None:
-        """Raise where nothing resists a hinge, by the measure that kernels have.
+        """Raise where nothing resists a hinge, by the same measure as kernels.
 
         Raises:
             SingularHingeError: Some D(k) is not positive definite; names the body.
@@ -133,7 +133,7 @@ class Evaluation:
         program, still = _program(D.inv @ tau)[0], {"tau": np.zeros(self.mech.nv)}
         swept = interpreted(program, self._with_noise, self.q, values=still)
         swept.result()
-        for k in reversed(range(self.mech.n_bodies)):  # tips first: what is above is built on them
+        for k in reversed(range(self.mech.n_bodies)):  # tips first: the others depend on them
             if not (_pivots(swept.value[D, True][k]) > thresholds(self.mech, k)).all():
                 raise status.error(status.hinge(k), self.mech)
         return True
@@ -148,7 +148,7 @@ class Evaluation:
         inputs = {name: given[name] for name in kernel.arguments}
         codes = np.zeros(len(x), dtype=np.int32)
         result = kernel(**inputs, status=codes)
-        if codes.any():  # q is the same for all: the first in trouble speaks for them
+        if codes.any():  # q is the same for all: report the first
             raise status.error(int(codes[np.argmax(codes != 0)]), self.mech)
         return result
 

@@ -1,4 +1,4 @@
-"""The mass matrix by Monte Carlo: how it emerges from draws, and how fast."""
+"""The mass matrix by Monte Carlo: its estimate from draws, and the convergence."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from linkwise.estimation.random_field import RandomField
 
 CHUNK = 2**21
-"""Random numbers that are in memory at a time."""
+"""Random numbers in memory at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MassMatrixSample:
-    """An average of T T* over draws of the random field, and how it came near the mass matrix.
+    """An average of T T* over draws of the random field, and its convergence to the mass matrix.
 
     With E[T T*] = 𝓜 = L L*, the error of an estimate Ŝ is measured free of units, ‖L⁻¹ Ŝ L⁻* - 1‖
     (Frobenius). n Ŝ has a Wishart distribution, so that
@@ -37,8 +37,8 @@ class MassMatrixSample:
         count: Number of draws.
         estimate: Their average of T T* (nv, nv).
         exact: The mass matrix (nv, nv), with the measurement noise on its diagonal.
-        counts: Numbers of draws at which the error was noted.
-        errors: The errors then.
+        counts: Numbers of draws at which the error was recorded.
+        errors: These errors.
     """
 
     count: int
@@ -65,7 +65,7 @@ class MassMatrixSample:
         return np.sqrt((self.exact**2 + np.outer(size, size)) / self.count)
 
     def band(self, probability: float = 0.95) -> tuple[Array, Array]:
-        """Where the error is with this probability at each of `counts`: lower, upper.
+        """Bounds of the error with this probability at each of `counts`: lower, upper.
 
         From the χ² above, for counts well above nv; its quantiles by Wilson and Hilferty.
 
@@ -88,7 +88,7 @@ class MassMatrixSample:
 
 
 def watch(field: RandomField, count: int, rng: np.random.Generator) -> Iterator[MassMatrixSample]:
-    """Draws added up, shown at 1, 2, 4 ... and `count` of them."""
+    """Sums of draws, yielded at 1, 2, 4 ... and `count` of them."""
     exact = field.covariance("T")
     field.numbers.require_resistance()  # a singular 𝓜 has no scale to measure errors with
     white = np.linalg.inv(np.linalg.cholesky(exact))

@@ -25,9 +25,9 @@ class Operator:
     """One operator of the problem.
 
     Attributes:
-        name: As it is asked for.
+        name: Its key.
         meaning: What it gives, in words.
-        source: Where it is from.
+        source: Its source.
         form: The expression, from a family.
     """
 
@@ -104,7 +104,7 @@ def estimate(name: str) -> Operator:
 
 
 def _named(kind: str, name: str, among: Sequence[Operator]) -> Operator:
-    for found in among:
-        if found.name == name:
-            return found
-    raise unknown_name(kind, name, [found.name for found in among], owner="linkwise.estimation")
+    for entry in among:
+        if entry.name == name:
+            return entry
+    raise unknown_name(kind, name, [entry.name for entry in among], owner="linkwise.estimation")

@@ -1,4 +1,14 @@
-"""The random-field model of a mechanism: inertia as covariance."""
+"""The random-field model of a mechanism: inertia as covariance.
+
+The process noise is white noise with the covariance of spatial inertia. A body of mass m, centre of
+mass c and rotational inertia J_c about it has
+
+    M = L L*,   L = [ J_c^½   √m c~ ]     W = L w,   w white
+                [  0      √m 1  ]
+
+A random force of variance m in every direction acts at the centre of mass, and a random moment of
+covariance J_c. Without mass there is no force: M may be singular.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +27,21 @@ from linkwise.algebra.symbols import articulated, bare_tree
 from linkwise.arguments import generator
 from linkwise.errors import ModelError, ShapeError
 from linkwise.estimation.covariance import covariance
+from linkwise.estimation.estimate import BatchEstimate, KalmanFilter, Smoother
 from linkwise.estimation.evaluate import Evaluation
 from linkwise.estimation.operator import MODEL, block, estimate, operator
-from linkwise.estimation.process_noise import draw_process, inertia_root
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats, frozen
+from linkwise.spatial.rotation import skew
+from linkwise.spatial.vector import blocks
 
 if TYPE_CHECKING:
-    from linkwise.estimation.batch import BatchEstimate
-    from linkwise.estimation.kalman_filter import KalmanFilter
     from linkwise.estimation.mass_matrix_sample import MassMatrixSample
-    from linkwise.estimation.smoother import Smoother
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draws:
-    """Realisations of the random field, one a row.
+    """Realisations of the random field, one per row.
 
     Attributes:
         W: Process noise at each body, (moment, force) (count, n, 6) [N m, N].
@@ -60,13 +69,13 @@ class RandomField:
     Departs: measurement noise n, which the document has none of; trees instead of chains.
 
     All spatial vectors are about the frame of their body, in its axes, (angular, linear); bodies
-    stand base first. Velocities do not enter: give T = τ - C where there are any.
+    are ordered base first. Velocities do not enter: with velocities, give T = τ - C.
 
     Attributes:
         mech: The mechanism; loops and couplings are left open.
         q: The configuration (nq,).
-        noise: Variance of the measurement noise of each freedom (nv,), or None. Armature is what it
-            means in mechanics: it adds to the mass matrix where the joint is.
+        noise: Variance of the measurement noise of each joint velocity (nv,), or None. In mechanics
+            it is armature: it adds to the diagonal of the mass matrix.
         numbers: Evaluates operators of the field.
     """
 
@@ -101,8 +110,8 @@ class RandomField:
         self.numbers = Evaluation(mech, self.q, self.noise)
 
     def __repr__(self) -> str:
-        told = "no measurement noise" if self.noise is None else "with measurement noise"
-        return f"RandomField({self.mech.name!r}, {self.mech.n_bodies} bodies, {told})"
+        noise = "no measurement noise" if self.noise is None else "with measurement noise"
+        return f"RandomField({self.mech.name!r}, {self.mech.n_bodies} bodies, {noise})"
 
     @property
     def family(self) -> Family:
@@ -115,7 +124,7 @@ class RandomField:
         """Realisations of the random field.
 
         Args:
-            count: How many.
+            count: Number of draws.
             seed: For the random numbers; the same seed gives the same draws.
         """
         white = self._white(arguments.count(count, "count", least=1), generator(seed))
@@ -155,8 +164,6 @@ class RandomField:
         Args:
             T: Joint forces (nv,) or (batch, nv) [N or N m].
         """
-        from linkwise.estimation.kalman_filter import KalmanFilter
-
         return KalmanFilter(self, self.measurement(T))
 
     def smooth(self, T: ArrayLike) -> Smoother:
@@ -165,18 +172,14 @@ class RandomField:
         Args:
             T: Joint forces (nv,) or (batch, nv) [N or N m].
         """
-        from linkwise.estimation.smoother import Smoother
-
         return Smoother(self.filter(T))
 
     def batch(self, T: ArrayLike) -> BatchEstimate:
-        """The same estimates by the whole covariance of T at once: dense, the slow reference.
+        """The same estimates by the full covariance of T at once: dense, the slow reference.
 
         Args:
             T: Joint forces (nv,) or (batch, nv) [N or N m].
         """
-        from linkwise.estimation.batch import BatchEstimate
-
         return BatchEstimate(self, self.measurement(T))
 
     def log_likelihood(self, T: ArrayLike) -> Array:
@@ -213,7 +216,7 @@ class RandomField:
         return result
 
     def blocks(self, name: str) -> tuple[Array, ...]:
-        """The blocks of a block diagonal operator, one a body: "P", "D", "G", "Upsilon" ..."""
+        """The blocks of a block diagonal operator, one per body: "P", "D", "G", "Upsilon" ..."""
         return self.numbers.blocks(block(name).form)
 
     # ------------------------------------------------------------------------- covariances
@@ -223,28 +226,28 @@ class RandomField:
 
         Args:
             name: "W", "X", "T", "z", "X - z", "eps", "nu", "alpha", "vdot", "f", "X - f", "f - z",
-                "W_hat" or "W - W_hat": `linkwise.estimation.COVARIANCES` says what each is.
+                "W_hat" or "W - W_hat": `linkwise.estimation.COVARIANCES` describes each.
         """
-        found = self.numbers.matrix(covariance(name).form)
-        return 0.5 * (found + found.T)
+        matrix = self.numbers.matrix(covariance(name).form)
+        return 0.5 * (matrix + matrix.T)
 
     def covariance_blocks(self, name: str) -> tuple[Array, ...]:
-        """Its blocks on the diagonal, one a body: what each body's own vector has.
+        """The diagonal blocks of a covariance, one per body: that of each body's vector.
 
-        O(n); for "vdot" alone they are cut out of the whole matrix.
+        O(n), except for "vdot", where they are taken from the full matrix.
         """
         entry = covariance(name)
         if entry.diagonal is None:
-            whole = self.covariance(name)
-            return tuple(whole[s, s] for s in self.numbers.places(entry.space))
+            matrix = self.covariance(name)
+            return tuple(matrix[s, s] for s in self.numbers.places(entry.space))
         return self.numbers.blocks(entry.diagonal)
 
     def deviation(self, name: str) -> Array:
         """Standard deviations: (n, 6), or (nv,) for joint vectors."""
         diagonals = [np.diag(block) for block in self.covariance_blocks(name)]
-        # What is known exactly has variance zero, up to rounding.
-        found = np.sqrt(np.maximum(np.concatenate([np.zeros(0), *diagonals]), 0.0))
-        return found.reshape(-1, 6) if covariance(name).space is BODY else found
+        # A vector that is known exactly has variance zero, up to rounding.
+        deviations = np.sqrt(np.maximum(np.concatenate([np.zeros(0), *diagonals]), 0.0))
+        return deviations.reshape(-1, 6) if covariance(name).space is BODY else deviations
 
     # ------------------------------------------------------------------------- Monte Carlo
 
@@ -255,12 +258,12 @@ class RandomField:
         seed: int | np.random.Generator | None = None,
         progress: Callable[[MassMatrixSample], object] | None = None,
     ) -> MassMatrixSample:
-        """The mass matrix as the covariance of draws, with how it converges.
+        """The mass matrix as the covariance of draws, with its convergence.
 
         Args:
-            count: Number of draws; the error goes down with its square root.
+            count: Number of draws; the error decreases with its square root.
             seed: For the random numbers.
-            progress: Called at 1, 2, 4, 8 ... draws with what is known by then.
+            progress: Called at 1, 2, 4, 8 ... draws with the sample so far.
         """
         if progress is not None:
             arguments.function(progress, "progress")
@@ -274,9 +277,9 @@ class RandomField:
     def watch_mass_matrix(
         self, count: int, *, seed: int | np.random.Generator | None = None
     ) -> Iterator[MassMatrixSample]:
-        """The same as a generator, which yields at 1, 2, 4, 8 ... draws and at the last.
+        """The same as a generator, which yields at 1, 2, 4, 8 ... draws and at the end.
 
-        Memory is bounded: draws are made, used and dropped, some tens of megabytes at a time.
+        Memory is bounded: draws are made, used and discarded, some tens of megabytes at a time.
         """
         from linkwise.estimation.mass_matrix_sample import watch
 
@@ -296,8 +299,8 @@ def _variances(mech: Mechanism, noise: str | ArrayLike | None) -> Array | None:
     variances = np.full(mech.nv, given) if given.ndim == 0 else given
     if variances.shape != (mech.nv,):
         raise ShapeError(
-            f"noise has shape {given.shape}; it must be one number, or a variance for each freedom "
-            f"({mech.nv},)."
+            f"noise has shape {given.shape}; it must be one number, or a variance for each "
+            f"velocity ({mech.nv},)."
         )
     for name, variance in zip(mech.velocity_names, variances.tolist(), strict=True):
         if not (np.isfinite(variance) and variance >= 0.0):
@@ -306,3 +309,19 @@ def _variances(mech: Mechanism, noise: str | ArrayLike | None) -> Array | None:
                 "not negative."
             )
     return frozen(variances.copy())
+
+
+def inertia_root(mech: Mechanism) -> Array:
+    """L (n, 6, 6) with M = L L* of every body."""
+    inertias = mech.inertias
+    moments, axes = np.linalg.eigh(inertias.J_com)
+    # Rounding may leave moments of rods and points below zero.
+    J_root = axes * np.sqrt(np.maximum(moments, 0.0))[..., None, :]
+    m_root = np.sqrt(inertias.mass)[..., None, None]
+    zero = np.zeros_like(J_root)
+    return blocks(J_root, m_root * skew(inertias.com), zero, m_root * np.eye(3))
+
+
+def draw_process(root: Array, white: Array) -> Array:
+    """W (count, 6 n) from white numbers of that shape."""
+    return np.einsum("kij,ckj->cki", root, white.reshape(len(white), -1, 6)).reshape(white.shape)

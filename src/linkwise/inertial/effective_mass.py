@@ -83,7 +83,7 @@ def effective_rotational_inertia(
         1 / I_u = u* Λ_ω⁻¹ u = J_u 𝓜⁻¹ J_u*,   Λ_ω⁻¹ = J_ω 𝓜⁻¹ J_ω*,   J_u = u* J_ω
     From rest, and without gravity, a unit moment about u makes the node accelerate by 1 / I_u about
     u. It does not depend on which point of a body is asked about. The document calls it effective
-    inertia; `lw.loops.effective_inertia` is all of Λ.
+    inertia; `lw.operational_inertia` is all of Λ.
     Source: 003 (29) and (31).
 
     Args:

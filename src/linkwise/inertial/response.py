@@ -25,13 +25,12 @@ from linkwise.algebra import J, f, rot_W
 from linkwise.algebra.symbols import articulated
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar.orthogonal import dot, singular
-from linkwise.dynamics.diagonal import innovations
-from linkwise.dynamics.hinge_root import root_of
-from linkwise.dynamics.kernels import check_mechanism, kernel, written
-from linkwise.dynamics.loops import Loops, is_closed, tree_of
-from linkwise.dynamics.operational_space import TOLERANCE, reach
+from linkwise.dynamics.innovations import innovations
+from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, kernel, tree_of, written
+from linkwise.dynamics.mass_root import root_of
+from linkwise.dynamics.operational_space import TOLERANCE
 from linkwise.dynamics.quantity import Frame, check_frame
-from linkwise.dynamics.velocity_space import VelocitySpace, velocity_spaces
+from linkwise.dynamics.velocity_space import VelocitySpace, reach, velocity_spaces
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism

@@ -15,8 +15,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.dynamics.inverse_kinematics import Target, inverse_kinematics
 from linkwise.dynamics.inverse_kinematics.reach import from_ground
+from linkwise.dynamics.inverse_kinematics.search import inverse_kinematics
+from linkwise.dynamics.inverse_kinematics.target import Target
 from linkwise.dynamics.kinematics import forward_kinematics
 from linkwise.errors import ShapeError
 from linkwise.model.mechanism import Mechanism

@@ -2,9 +2,11 @@
 
 from linkwise.dynamics.closure import (
     blocked_directions as blocked_directions,
+    closed_expression as closed_expression,
     closure_nodes as closure_nodes,
     constraint_bias as constraint_bias,
     constraint_error as constraint_error,
+    constraint_inertia_inverse as constraint_inertia_inverse,
     constraint_jacobian as constraint_jacobian,
     constraint_names as constraint_names,
     constraint_sizes as constraint_sizes,
@@ -12,25 +14,20 @@ from linkwise.dynamics.closure import (
     loop_errors as loop_errors,
     loop_forces as loop_forces,
 )
-from linkwise.dynamics.closure_kernels import closed_expression as closed_expression
-from linkwise.dynamics.constrained import (
-    closure_inertia_inverse as closure_inertia_inverse,
-    constrained_forward_dynamics as constrained_forward_dynamics,
-    constraint_forces as constraint_forces,
-)
-from linkwise.dynamics.effective_inertia import (
-    effective_inertia as effective_inertia,
-    effective_inertia_inverse as effective_inertia_inverse,
-    effective_space as effective_space,
-)
+from linkwise.dynamics.constrained import constraint_forces as constraint_forces
 from linkwise.front_door import open_front_door
 from linkwise.loops.assembly import (
     Assembly as Assembly,
     assemble as assemble,
+    close_loop as close_loop,
 )
-from linkwise.loops.close_loop import close_loop as close_loop
-from linkwise.loops.embedding.embed import embed as embed
-from linkwise.loops.embedding.full_motion import (
+from linkwise.loops.drive_forces import (
+    DriveForces as DriveForces,
+    drive_forces as drive_forces,
+    holding_forces as holding_forces,
+)
+from linkwise.loops.embedding import (
+    embed as embed,
     full_acceleration as full_acceleration,
     full_velocity as full_velocity,
     independent_force as independent_force,
@@ -39,11 +36,6 @@ from linkwise.loops.embedding.full_motion import (
 from linkwise.loops.independent import (
     IndependentCoordinates as IndependentCoordinates,
     independent_coordinates as independent_coordinates,
-)
-from linkwise.loops.inverse_dynamics import (
-    ConstrainedForces as ConstrainedForces,
-    constrained_inverse_dynamics as constrained_inverse_dynamics,
-    holding_forces as holding_forces,
 )
 from linkwise.loops.loop_drive import (
     loop_drive_forces as loop_drive_forces,
@@ -55,7 +47,6 @@ from linkwise.loops.mobility import (
 )
 from linkwise.loops.projection import (
     Projection as Projection,
-    position_projection as position_projection,
     project_position as project_position,
     project_velocity as project_velocity,
 )
@@ -64,4 +55,4 @@ from linkwise.model.embedded import (
     Embedded as Embedded,
 )
 
-open_front_door(globals(), careful=("constrained_forward_dynamics",))
+open_front_door(globals())

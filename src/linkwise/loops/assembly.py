@@ -1,9 +1,9 @@
-"""Assembly: joint positions at which loops are closed and couplings hold, from a guess."""
+"""Assembly: joint positions at which loops are closed; loops closed while a mechanism moves."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -16,11 +16,13 @@ from linkwise.dynamics.velocity_space import holonomic
 from linkwise.errors import ClosureError, ModelError, ShapeError
 from linkwise.loops.assembly_search import Problem, Searches, problem, widened
 from linkwise.loops.projection import CLOSED, ROUNDED
+from linkwise.model.body import Loop, Node
+from linkwise.model.hinges import Hinge, Locked
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
 
 TOGETHER = 8
-"""Searches from elsewhere that are made side by side."""
+"""Searches from random positions that run side by side."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -31,18 +33,17 @@ class Assembly:
     `assembly[i]` is one of them.
 
     Attributes:
-        q: Joint positions (nq,), within limits unless these were not asked for [m or rad].
+        q: Joint positions (nq,), within limits unless `limits` was False [m or rad].
         converged: Whether all loops are closed and all couplings hold ().
-        position_error: How far apart each loop is () [m], by its name.
-        orientation_error: How far turned away each loop is () [rad], by its name.
-        coupling_error: How far each follower is from where it belongs () [m or rad], by the
-            coupling's name.
+        position_error: Gap of each loop () [m], by its name.
+        orientation_error: Angle by which each loop is open () [rad], by its name.
+        coupling_error: Error of each coupling () [m or rad], by its name.
         loop_coordinates: θ of the hinge inside each loop (nq of the hinge,), by the loop's name.
         iterations: Steps of the search that found it ().
-        starts: How many searches were begun (), that at the guess and several at a time at random.
-        blocked: For each guess the hinges whose limits are in the way of closing, or, where limits
-            were not asked for, those that are beyond them; a tuple of one for one.
-        messages: For each guess what was found, in words; a tuple of one for one.
+        starts: Number of searches (): the one at the guess and those from random positions.
+        blocked: For each guess the hinges whose limits prevent closing, or, without limits, those
+            that are beyond them; a tuple of one for one.
+        messages: For each guess the result in words; a tuple of one for one.
     """
 
     q: Array
@@ -58,7 +59,7 @@ class Assembly:
 
     @property
     def message(self) -> str:
-        """What was found, in words; for a batch, of the first that is open."""
+        """The result in words; for a batch, of the first that is open."""
         if self.q.ndim == 1:
             return self.messages[0]
         head = f"{int(self.converged.sum())} of {len(self)} closed"
@@ -81,7 +82,7 @@ class Assembly:
         return len(self.q)
 
     def __getitem__(self, i: int) -> Assembly:
-        """One of a batch."""
+        """One state of a batch."""
         i = row(i, None if self.q.ndim == 1 else len(self), "this assembly")
         return Assembly(
             self.q[i],
@@ -118,24 +119,24 @@ def assemble(
 
     Expression of a step:
         y = -(A* A + μ)⁻¹ A* e,   A the Jacobian of all loops with the coordinates of their hinges
-    by Levenberg and Marquardt's method (`linkwise.loops.assembly_search`): from any guess, with
-    redundant constraints, and downhill always.
+    by the Levenberg-Marquardt method (`linkwise.loops.assembly_search`): from any guess, with
+    redundant constraints, and always downhill.
 
-    The search begins at the guess; what it finds is near it in general. Where it ends with open
-    loops, it begins again at random positions within the limits. Balls that roll are put where they
-    are needed on their planes: which way they could get there is not asked.
+    The search begins at the guess, and usually ends near it. Where it ends with open loops, it
+    begins again at random positions within the limits. Rolling balls are placed anywhere on their
+    planes: whether they could roll there is not checked.
 
-    A mechanism that cannot be put together is no error: `converged` tells, and `message` says which
-    loop stays open by how much; `lw.loops.assemble(...).required()` gives q or raises.
+    A mechanism that cannot be assembled is not an error: `converged` is False, and `message` says
+    which loop stays open by how much; `lw.loops.assemble(...).required()` gives q or raises.
 
     Args:
-        guess: Where to begin (nq,), or (batch, nq) [m or rad]; by default at neutral.
-        hold: Hinges (by their names or their bodies') that stand still: with the coordinates to
-            stand at, {"crank": 0.3}, or only named, at those of the guess.
-        limits: Whether the limits of the hinges count, those of loops among them.
+        guess: Where to begin (nq,), or (batch, nq) [m or rad]; default: neutral.
+        hold: Hinges (by their names or their bodies') that do not move: with their coordinates,
+            {"crank": 0.3}, or only named, at those of the guess.
+        limits: Whether the limits of the hinges apply, including those of loops.
         tolerance: Largest error of a row of the constraints that counts as closed [rad or m].
-        iterations: Steps of one search, at most.
-        restarts: How many more searches there are, at most, if the first one fails.
+        iterations: Most steps of one search.
+        restarts: Most further searches if the first one fails.
 
     Returns:
         An `Assembly`.
@@ -152,29 +153,29 @@ def assemble(
     if start.ndim > 2:
         raise ShapeError(f"guess has shape {start.shape}; it must be ({mech.nq},) or (batch, nq).")
     rows, names = _held(mech, np.array(np.atleast_2d(start)), hold, limits=limits)
-    asked = problem(holonomic(mech), names, limits=limits, tolerance=tolerance)
+    setup = problem(holonomic(mech), names, limits=limits, tolerance=tolerance)
     begin = (
-        asked.joints.within(widened(asked.mech, rows))
+        setup.joints.within(widened(setup.mech, rows))
         if len(rows)
-        else np.zeros((0, asked.joints.mech.nq))
+        else np.zeros((0, setup.joints.mech.nq))
     )
-    best = asked.solve(begin, most)
+    best = setup.solve(begin, most)
     starts = np.ones(len(rows), dtype=np.int64)
     rng = generator(seed, stream=1989)
-    from_start = np.ones(len(rows), dtype=np.int64)  # which one led to what was found
+    from_start = np.ones(len(rows), dtype=np.int64)  # the start that led to the result
     for i in np.flatnonzero(~_closed(best)).tolist():
-        starts[i], from_start[i] = _elsewhere(asked, best, i, begin[i], most, again, rng)
+        starts[i], from_start[i] = _elsewhere(setup, best, i, begin[i], most, again, rng)
     left = np.flatnonzero(~_closed(best))
-    if len(left):  # the end of the way down, not almost
-        _taken(best, left, asked.solve(best.q[left], most, slow=1e-9))
-    found = _found(mech, asked, best, starts, from_start, most, limits=limits)
-    return found[0] if start.ndim == 1 else found
+    if len(left):  # down to the very end
+        _taken(best, left, setup.solve(best.q[left], most, slow=1e-9))
+    assembly = _assembly(mech, setup, best, starts, from_start, most, limits=limits)
+    return assembly[0] if start.ndim == 1 else assembly
 
 
 def _held(
     mech: Mechanism, q: Array, hold: Mapping[str, ArrayLike] | Iterable[str], *, limits: bool
 ) -> tuple[Array, tuple[str, ...]]:
-    """q (s, nq) with held hinges where they are wanted, and their names."""
+    """q (s, nq) with held hinges at their coordinates, and their names."""
     names = (hold,) if isinstance(hold, str) else tuple(hold)
     for name in names:
         part = mech.q_slice(name)
@@ -190,7 +191,7 @@ def _held(
         if limits and ((q[:, part] < low - SLACK) | (q[:, part] > high + SLACK)).any():
             raise ModelError(
                 f"hinge {name!r} is to be held outside of its limits, {low} to {high}. Hold it "
-                "within them, or ask for limits=False."
+                "within them, or pass limits=False."
             )
     mech.check_q(q)
     return q, names
@@ -203,7 +204,7 @@ def _closed(searches: Searches) -> NDArray[np.bool_]:
 
 
 def _elsewhere(
-    asked: Problem,
+    setup: Problem,
     best: Searches,
     i: int,
     near: Array,
@@ -214,15 +215,15 @@ def _elsewhere(
     """Searches for one guess from random positions.
 
     Returns:
-        How many starts there were, with that at the guess, and which of them led nearest.
+        The number of starts, including the guess, and the one that led nearest.
     """
     done, nearest = 0, 1
     while done < restarts:
         count = min(TOGETHER, restarts - done)
-        drawn = asked.joints.random(np.repeat(near[None], count, axis=0), rng)
-        found = asked.solve(drawn, iterations, first=True)
-        j = int(np.lexsort((found.sizes(), ~_closed(found)))[0])
-        if _taken(best, np.array([i]), found, np.array([j])).any():
+        drawn = setup.joints.random(np.repeat(near[None], count, axis=0), rng)
+        searches = setup.solve(drawn, iterations, first=True)
+        j = int(np.lexsort((searches.sizes(), ~_closed(searches)))[0])
+        if _taken(best, np.array([i]), searches, np.array([j])).any():
             nearest = 2 + done + j
         done += count
         if _closed(best)[i]:
@@ -233,21 +234,21 @@ def _elsewhere(
 def _taken(
     best: Searches,
     at: NDArray[np.int64],
-    found: Searches,
+    others: Searches,
     which: NDArray[np.int64] | None = None,
 ) -> NDArray[np.bool_]:
-    """Searches that ended nearer to closed are put in the place of others; which did."""
+    """Replace searches by others that ended nearer to closed; returns which were replaced."""
     rows = np.arange(len(at)) if which is None else which
-    nearer = found.sizes()[rows] < best.sizes()[at]
+    nearer = others.sizes()[rows] < best.sizes()[at]
     at, rows = at[nearer], rows[nearer]
     for name in ("q", "error", "boost", "tried", "idle"):
-        getattr(best, name)[at] = getattr(found, name)[rows]
+        getattr(best, name)[at] = getattr(others, name)[rows]
     return nearer
 
 
-def _found(
+def _assembly(
     mech: Mechanism,
-    asked: Problem,
+    setup: Problem,
     best: Searches,
     starts: NDArray[np.int64],
     from_start: NDArray[np.int64],
@@ -267,14 +268,14 @@ def _found(
     blocked = list[tuple[str, ...]]()
     messages = list[str]()
     for i in range(len(q)):
-        names = _in_the_way(asked, best, i, closed=bool(closed[i]), limits=limits)
+        names = _in_the_way(setup, best, i, closed=bool(closed[i]), limits=limits)
         freed = False
         if not closed[i] and limits and names:
-            freed = bool(_closed(asked.unlimited().solve(best.q[i : i + 1], iterations))[0])
+            freed = bool(_closed(setup.unlimited().solve(best.q[i : i + 1], iterations))[0])
         blocked.append(names)
         errors = [(f"loop {x!r}", apart[i, j], turned[i, j]) for j, x in enumerate(loops)]
         errors += [(f"coupling {x!r}", abs(rows[i, j]), 0.0) for j, x in enumerate(couplings)]
-        words = _open(errors, asked.length, asked.tolerance)
+        words = _open(errors, setup.length, setup.tolerance)
         where = "at a limit" if limits else "beyond limits"
         begun = int(starts[i]), int(from_start[i])
         messages.append(_message(closed[i], best.tried[i], begun, words, names, where, freed))
@@ -293,22 +294,22 @@ def _found(
 
 
 def _in_the_way(
-    asked: Problem, best: Searches, i: int, *, closed: bool, limits: bool
+    setup: Problem, best: Searches, i: int, *, closed: bool, limits: bool
 ) -> tuple[str, ...]:
     """Hinges at a limit while loops are open; without limits, those beyond them."""
-    mech, q = asked.joints.mech, best.q[i]
+    mech, q = setup.joints.mech, best.q[i]
     if not limits:
-        return asked.joints.names((q < mech.lower - SLACK) | (q > mech.upper + SLACK))
-    return () if closed else asked.joints.names(asked.joints.at_limit(q[None])[0])
+        return setup.joints.names((q < mech.lower - SLACK) | (q > mech.upper + SLACK))
+    return () if closed else setup.joints.names(setup.joints.at_limit(q[None])[0])
 
 
 def _open(errors: list[tuple[str, float, float]], length: float, tolerance: float) -> str:
-    """Which stay open by how much, the worst first."""
+    """What stays open by how much, the worst first."""
     left = [x for x in errors if max(x[1], x[2]) > max(tolerance, ROUNDED)]
     left.sort(key=lambda x: -(x[1] + length * x[2]))
     parts = list[str]()
     for what, apart, turned in left[:3]:
-        # Only what matters: searches that end with open loops leave 1e-4 of this or that.
+        # Only the larger part: searches that end with open loops leave 1e-4 of the other.
         sizes = [f"{apart:.3g} m"] if apart > 1e-3 * length * turned else []
         sizes += [f"{turned:.3g} rad"] if length * turned > 1e-3 * apart else []
         parts.append(f"{what} stays open by {' and '.join(sizes)}")
@@ -327,12 +328,60 @@ def _message(
     at = ", ".join(repr(name) for name in names)
     starts, nearest = begun
     if closed:
-        told = f"closed in {steps} step{'' if steps == 1 else 's'}"
+        text = f"closed in {steps} step{'' if steps == 1 else 's'}"
         if nearest > 1:
-            told += f" from start {nearest}, at random, since that at the guess led nowhere"
-        return told + (f"; {at} {where}" if at else "")
+            text += f" from start {nearest}, at random; the start at the guess did not converge"
+        return text + (f"; {at} {where}" if at else "")
     if freed:
         which = "limit" if len(names) == 1 else "limits"
         return f"blocked by the {which} of {at}: without limits it can be closed; {words}"
     tried = f"not closed from {starts} start{'' if starts == 1 else 's'}: {words}"
     return tried + (f", with {at} {where}" if at else "")
+
+
+def close_loop(
+    mech: Mechanism,
+    q: ArrayLike,
+    name: str,
+    node_a: str,
+    node_b: str,
+    hinge: Hinge | None = None,
+) -> Mechanism:
+    """The mechanism with one more loop, closed with its two nodes where they are at q.
+
+    A new node on the body of `node_b`, named after the loop, is placed at `node_a`, so there is no
+    gap: nothing moves at that instant. Velocities may jump: where the two nodes approach each
+    other, `project_velocity` of the new mechanism gives those after the impact, which conserves
+    momentum. `mech.without(name)` opens the loop again.
+
+    Args:
+        mech: The mechanism; its coordinates stay the same.
+        q: Joint positions (nq,) at which the loop is closed [m or rad].
+        name: The loop's name, which must be new.
+        node_a: A node or body.
+        node_b: Another, on another body.
+        hinge: The hinge between them, which is at neutral at q; default: `Locked()`.
+
+    Raises:
+        ModelError: Not a mechanism, the name is taken, or both nodes are on one body.
+        UnknownNameError: A node that the mechanism does not have.
+    """
+    check_mechanism(mech)
+    q = mech.check_q(q)
+    if q.ndim != 1:
+        raise ModelError(f"a loop is closed at one configuration; q has the shape {q.shape}.")
+    if name in {x.name for x in mech.loops} | {*mech.node_index, *mech.body_index}:
+        raise ModelError(
+            f"loop {name!r} cannot be added to {mech.name!r}: it has a loop, node or body of that "
+            "name. Choose another one."
+        )
+    a, b = mech.node(node_a), mech.node(node_b)
+    if a.body == b.body:
+        raise ModelError(
+            f"loop {name!r} would join {node_a!r} and {node_b!r}, which are both on {a.body!r}; "
+            "a loop joins two bodies, or a body and the world."
+        )
+    X_ba = mech.pose(q, node_b).inverse() @ mech.pose(q, node_a)
+    new = Node(name, b.body, b.pose @ X_ba)
+    loop = Loop(name, node_a, name, Locked() if hinge is None else hinge)
+    return replace(mech, nodes=(*mech.nodes, new), loops=(*mech.loops, loop))

@@ -1,14 +1,14 @@
-"""The search for closed loops from far away: Levenberg and Marquardt's method.
+"""The search for closed loops from far away, by the Levenberg-Marquardt method.
 
-The coordinates θ of the loops' hinges are searched together with all others, so that what is asked
-for is smooth wherever the search begins. With O where the hinge of a loop puts node b, and X_ob the
-pose in which b is seen from there,
+The coordinates θ of the loops' hinges are searched together with all others, so that the problem is
+smooth wherever the search begins. With O where the hinge of a loop puts node b, and X_ob the pose
+of b seen from there,
 
     e = (rotation vector of rot_ob, rot_ob* p_ob),      A = D [J_b - T J_a, -φ_ob* H*] C
 
 The exact slope of ½ |D e|² is A* D e, since the logarithm of a rotation keeps its axis: with some
-damping μ,  y = -(A* A + μ)⁻¹ A* D e  lessens the error unless it is least already. Freedoms that
-are held or pulled against a limit stand still for a step; what goes beyond a limit is put back.
+damping μ,  y = -(A* A + μ)⁻¹ A* D e  reduces the error unless it is least already. Joints that are
+held or pulled against a limit do not move in a step; those beyond a limit are put back.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ DAMPING = 0.01
 """μ over the mean diagonal entry of A* A, for an error of the size of the mechanism."""
 
 LONGEST = 0.7
-"""Most that a freedom moves in a step [rad, or of the mechanism's length]."""
+"""Largest step of a joint [rad, or of the mechanism's length]."""
 
 SLOW, PATIENCE = 1e-4, 8
-"""A search that gains less than this part of its error in so many steps has come to rest."""
+"""A search that gains less than this part of its error in this number of steps is at rest."""
 
 WORD = " (closing)"
-"""What the bodies that stand for loops' hinges are called, after the loops' names."""
+"""Added to the loops' names for the bodies that represent their hinges."""
 
 
 @once_per_mechanism
 def opened(mech: Mechanism) -> Mechanism:
     """The mechanism with the hinges of its loops in the tree, and welds in their place.
 
-    Nothing is computed with it: it knows the limits of all that is searched, and how it moves.
-    q of the mechanism comes first, the coordinates of the loops' hinges follow. A nonholonomic
-    hinge is replaced by its hull: any of its poses will do.
+    It only provides the limits of all coordinates that are searched, and how they move. q of the
+    mechanism comes first, the coordinates of the loops' hinges follow. A nonholonomic hinge is
+    replaced by its hull: all of its poses are allowed.
     """
     bodies, loops = list(mech.bodies), list[Loop]()
     for loop in mech.loops:
@@ -71,15 +71,15 @@ def opened(mech: Mechanism) -> Mechanism:
 
 @dataclass(slots=True, eq=False)
 class Searches:
-    """Several searches side by side, one row each.
+    """Searches side by side, one row each.
 
     Attributes:
-        problem: What is asked.
+        problem: The problem.
         q: Coordinates of the opened mechanism (s, nq).
         error: e of all welds and couplings (s, m).
         boost: Factor of the damping (s,).
         tried: Steps so far (s,).
-        idle: Steps in a row with no gain to speak of (s,).
+        idle: Consecutive steps with hardly any gain (s,).
     """
 
     problem: Problem
@@ -98,11 +98,11 @@ class Searches:
         return np.abs(self.error).max(axis=-1, initial=0.0)
 
     def resting(self) -> NDArray[np.bool_]:
-        """Searches that have come to rest."""
+        """Searches that are at rest."""
         return (self.idle >= PATIENCE) | (self.boost > 1e12)
 
     def step(self, at: NDArray[np.int64], slow: float) -> None:
-        """One step of some searches, taken where it leads down."""
+        """One step of some searches, accepted where it leads down."""
         problem, q, e = self.problem, self.q[at], self.error[at] * self.problem.rows
         J = problem.rows[:, None] * problem.jacobian(q) * problem.columns
         pull = -(np.swapaxes(J, 1, 2) @ e[..., None])[..., 0]
@@ -130,11 +130,11 @@ class Searches:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """What stays the same in all steps.
+    """The constants of a search.
 
     Attributes:
         mech: The mechanism.
-        joints: What may move, and how far; of the opened mechanism.
+        joints: The joints of the opened mechanism, with their limits.
         rows: Diagonal of D (m,).
         columns: Diagonal of C (nv,).
         length: The size of the mechanism [m].
@@ -152,12 +152,12 @@ class Problem:
         """X_ab, X_ob and H (s, nv, 6) of each loop."""
         mech, at = self.mech, self.mech.nq
         X = forward_kinematics(mech, q[:, :at], closure_nodes(mech))
-        found = list[tuple[Pose, Pose, Array]]()
+        placed = list[tuple[Pose, Pose, Array]]()
         for i, loop in enumerate(mech.loops):
             X_ab, hinge = X[:, 2 * i].inverse() @ X[:, 2 * i + 1], loop.hinge.hull
             theta, at = q[:, at : at + hinge.nq], at + hinge.nq
-            found.append((X_ab, hinge.pose(theta).inverse() @ X_ab, hinge.hinge_map(theta)))
-        return found
+            placed.append((X_ab, hinge.pose(theta).inverse() @ X_ab, hinge.hinge_map(theta)))
+        return placed
 
     def error(self, q: Array) -> Array:
         """e (s, m) of the loops, and q_dependent - f(q) of the couplings."""
@@ -184,8 +184,8 @@ class Problem:
             at += H.shape[1]
         if mech.couplings:
             count = len(mech.couplings)
-            found = constraint_jacobian(mech, q[:, : mech.nq])
-            out[:, -count:, : mech.nv] = found[:, -count:]
+            J_c = constraint_jacobian(mech, q[:, : mech.nq])
+            out[:, -count:, : mech.nv] = J_c[:, -count:]
         return out
 
     def begin(self, q: Array) -> Searches:
@@ -196,15 +196,15 @@ class Problem:
     def solve(
         self, q: Array, iterations: int, *, slow: float = SLOW, first: bool = False
     ) -> Searches:
-        """Searches from q (s, nq) to their end, or till the first of them is closed."""
-        found = self.begin(np.array(q))
+        """Searches from q (s, nq) to their end, or until the first of them is closed."""
+        searches = self.begin(np.array(q))
         for _ in range(iterations):
-            closed = found.largest() <= self.tolerance
-            going = np.flatnonzero(~closed & ~found.resting())
+            closed = searches.largest() <= self.tolerance
+            going = np.flatnonzero(~closed & ~searches.resting())
             if not len(going) or (first and closed.any()):
                 break
-            found.step(going, slow)
-        return found
+            searches.step(going, slow)
+        return searches
 
     def unlimited(self) -> Problem:
         """The same without limits."""
@@ -213,7 +213,7 @@ class Problem:
 
 
 def problem(mech: Mechanism, hold: tuple[str, ...], *, limits: bool, tolerance: float) -> Problem:
-    """What is asked of a mechanism."""
+    """The problem of closing the loops of a mechanism."""
     wide = opened(mech)
     measure = scale(wide)
     movable = joints(wide, hold, limits=limits, length=measure.length)
@@ -221,7 +221,7 @@ def problem(mech: Mechanism, hold: tuple[str, ...], *, limits: bool, tolerance: 
 
 
 def widened(mech: Mechanism, q: Array) -> Array:
-    """Coordinates (s, nq) of the opened mechanism, loops' hinges as near to closed as can be."""
+    """Coordinates (s, nq) of the opened mechanism, loops' hinges as near to closed as possible."""
     theta = loop_coordinates(mech, q)
     parts = [theta[x.name] for x in mech.loops if not isinstance(x.hinge, Locked)]
     return np.concatenate([q, *parts], axis=-1)

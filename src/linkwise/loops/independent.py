@@ -1,4 +1,4 @@
-"""Independent velocities: some of the freedoms of the tree that determine all others.
+"""Independent velocities: some of the joint velocities of the tree that determine all others.
 
 All velocities that obey loops and couplings are v = Z y. Rows of Z that are independent belong to
 velocities that can be chosen at will; with Z_i these rows,
@@ -6,8 +6,8 @@ velocities that can be chosen at will; with Z_i these rows,
     v = X v_i,          X = Z Z_i⁻¹
     v̇ = X v̇_i + x,      J_c x = -γ and x_i = 0.
 
-Which rows to take is decided by pivots: always the row that is longest after the parts along those
-already taken were removed, as in a QR decomposition with pivots.
+Pivots decide which rows to take: always the row that is longest after the parts along those already
+taken were removed, as in a QR decomposition with pivots.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
 LEAST = 1e-6
-"""A preferred velocity of which less is left beside those already taken depends on them."""
+"""A preferred velocity of which less than this part is independent depends on those before it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -36,14 +36,14 @@ class IndependentCoordinates:
     Attributes:
         mech: The mechanism.
         q: The configuration (nq,).
-        indices: Where in v the independent ones stand (f,), in the order of v.
+        indices: Places of the independent ones in v (f,), in the order of v.
         names: Their names.
-        dependent: Where the others stand (nv - f,).
+        dependent: Places of the others (nv - f,).
         dependent_names: Their names.
         map: X (nv, f): v = X v_i.
         rejected: Preferred velocities that depend on others before them.
         condition: Of the choice: largest over smallest singular value of X, with turning measured
-            at the mechanism's length; large where another choice is due.
+            at the mechanism's length; large where another choice is needed.
         space: Blocked and free velocities.
     """
 
@@ -74,16 +74,16 @@ class IndependentCoordinates:
         v = self.mech.check_v(v)
         gamma = constraint_bias(self.mech, np.broadcast_to(self.q, (*v.shape[:-1], len(self.q))), v)
         some = -self.space.answer(gamma)
-        found = some - some[..., self.indices] @ self.map.T
-        found[..., self.indices] = 0.0
-        return found
+        x = some - some[..., self.indices] @ self.map.T
+        x[..., self.indices] = 0.0
+        return x
 
     def acceleration(self, v: ArrayLike, independent: ArrayLike) -> Array:
         """All accelerations v̇ (..., nv) from the independent ones (..., f): X v̇_i + x."""
         return self._given(independent) @ self.map.T + self.bias(v)
 
     def _given(self, independent: ArrayLike) -> Array:
-        shown = ", ".join(self.names) or "no freedom is left"
+        shown = ", ".join(self.names) or "nothing can move"
         return rows(independent, len(self), "the independent part", hint=shown)
 
     def __repr__(self) -> str:
@@ -104,23 +104,23 @@ def independent_coordinates(
         v = X v_i,  v̇ = X v̇_i + x,   X = Z Z_i⁻¹, Z a basis of the kernel of J_c
 
     At a singular configuration the kernel is larger than the set of motions; there are then more
-    independent velocities than freedoms of the mechanism (`lw.loops.mobility` tells).
+    independent velocities than degrees of freedom of the mechanism (see `lw.loops.mobility`).
 
     Args:
         q: Joint positions (nq,) [m or rad], with closed loops.
-        prefer: Names of velocities, of hinges or of bodies that shall be independent, the most
-            wanted first: the driven ones, for instance. Those that depend on earlier ones are
-            `rejected`; what is missing is chosen by pivots.
+        prefer: Names of velocities, of hinges or of bodies that shall be independent, in order of
+            preference: the driven ones, for instance. Those that depend on earlier ones are
+            `rejected`; pivots select the rest.
         tolerance: Singular values of J_c below this part of the largest count as zero.
 
     Raises:
-        UnknownNameError: A name that is neither a velocity, nor a hinge, nor a body.
+        UnknownNameError: A name that is not a velocity, a hinge or a body.
     """
     q = one_state(mech, q)
-    wanted = [j for name in _names(prefer) for j in velocity_indices(mech, name)]
+    preferred = [j for name in _names(prefer) for j in velocity_indices(mech, name)]
     space = velocity_space(mech, q, tolerance)
     free, columns = space.free, space.scale.columns
-    taken, rejected = _pivots(free / columns[:, None], list(dict.fromkeys(wanted)))
+    taken, rejected = _pivots(free / columns[:, None], list(dict.fromkeys(preferred)))
     taken.sort()
     others = [j for j in range(mech.nv) if j not in taken]
     indices = np.array(taken, dtype=np.int64)
@@ -149,7 +149,7 @@ def _names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def velocity_indices(mech: Mechanism, name: str) -> list[int]:
-    """Where in v a velocity stands, or those of a hinge or body."""
+    """The places in v of a velocity, or of those of a hinge or body."""
     if name in mech.hinge_index or name in mech.body_index:
         part = mech.v_slice(name)
         return list(range(part.start, part.stop))
@@ -162,8 +162,8 @@ def velocity_indices(mech: Mechanism, name: str) -> list[int]:
     )  # fmt: skip
 
 
-def _pivots(rows: Array, wanted: list[int]) -> tuple[list[int], list[int]]:
-    """As many independent rows as there are columns, wanted ones first; and those not taken."""
+def _pivots(rows: Array, preferred: list[int]) -> tuple[list[int], list[int]]:
+    """As many independent rows as there are columns, preferred ones first; and those rejected."""
     left, taken, rejected = rows.copy(), list[int](), list[int]()
 
     def take(j: int) -> None:
@@ -172,7 +172,7 @@ def _pivots(rows: Array, wanted: list[int]) -> tuple[list[int], list[int]]:
         left[j] = 0.0
         taken.append(j)
 
-    for j in wanted:
+    for j in preferred:
         if len(taken) < rows.shape[1] and np.linalg.norm(left[j]) > LEAST:
             take(j)
         else:

@@ -1,10 +1,10 @@
-"""What moves and acts inside the hinges of loops: their velocities, springs and dampers.
+"""The hinges of loops: their velocities, springs and dampers.
 
-A hinge that is cut has no entry in v and τ. Its velocity W follows from those of the two nodes,
+A cut hinge has no entry in v and τ. Its velocity W follows from those of the two nodes,
 
     V_b - T V_a = H* W                          W = (H H*)⁻¹ H (V_b - T V_a)
 
-and a force f inside it is a pair of forces at the nodes, of the same power f · W:
+and a force f inside it is a pair of forces at the nodes with the same power f · W:
 
     on b, in its axes, F = H* (H H*)⁻¹ f;       on a the opposite one, -T* F.
 """
@@ -23,8 +23,6 @@ from linkwise.model.body import WORLD, Loop
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
 
-__all__ = ["loop_drive_forces", "loop_velocities"]
-
 TURN = 2.0 * np.pi
 
 
@@ -33,7 +31,7 @@ def loop_velocities(mech: Mechanism, q: ArrayLike, v: ArrayLike) -> dict[str, Ar
 
     Expression:
         W = (H H*)⁻¹ H (V_b - T V_a)
-    Where loops are not closed it is that of the nearest motion which the hinge allows.
+    Where loops are not closed it is that of the nearest motion that the hinge allows.
 
     Returns:
         For each loop (nv of its hinge,) or (batch, nv of its hinge).
@@ -52,33 +50,33 @@ def loop_drive_forces(
     *,
     guess: Mapping[str, ArrayLike] | None = None,
 ) -> dict[str, Array]:
-    """Forces at nodes of the springs and dampers inside loops: what `forces` takes.
+    """Forces at nodes of the springs and dampers inside loops, as the argument `forces` takes them.
 
     Expression:
         f = -k (θ - rest) - d W,   F_b = H* (H H*)⁻¹ f,   F_a = -T* F_b
-    A hinge with a quaternion has its spring at rest at neutral. Coulomb friction and limits are
-    not part of it.
+    The spring of a hinge with a quaternion is at rest at neutral. Coulomb friction and limits are
+    not included.
 
-    θ is found from the pose of the two nodes, which does not count turns: angles are in (-π, π],
+    θ is computed from the pose of the two nodes, which does not count turns: angles are in (-π, π],
     and the force of a spring jumps where a hinge passes π. For a spring that is wound up farther
-    `guess` says about where it is; in a plane that is a sum of angles of the tree.
+    `guess` gives the approximate angle; in a plane that is a sum of angles of the tree.
 
     Args:
         mech: The mechanism; `loop.drive` has stiffness, rest and damping.
-        guess: About where the hinges of loops are, by the loop's name: (nq of its hinge,) or
-            (batch, nq of its hinge), or a number for one coordinate [m or rad]. To angles that
-            repeat after a turn whole turns are added, up to the nearest to the guess.
+        guess: Approximate coordinates of the hinges of loops, by the loop's name: (nq of its
+            hinge,) or (batch, nq of its hinge), or a number for one coordinate [m or rad]. Angles
+            that repeat after a turn are moved by full turns to be nearest to the guess.
 
     Returns:
         By node (moment, force), (6,) or (batch, 6) [N m, N], about its origin, in its own axes.
-        Nodes on the ground and those of loops without spring and damper are left out.
+        Nodes on the ground and those of loops without spring and damper are omitted.
 
     Raises:
         ShapeError: An array does not fit, or q and v are batches of different size.
         UnknownNameError: A guess for a loop that the mechanism does not have.
     """
     q, v = _state(mech, q, v)
-    theta, found = _coordinates(mech, q, guess), dict[str, Array]()
+    theta, forces = _coordinates(mech, q, guess), dict[str, Array]()
     W, poses = _velocities(mech, q, v, theta), relative_poses(mech, q)
     for loop, X_ab in zip(mech.loops, poses, strict=True):
         stiffness, damping = (loop.drive.array(x, loop.hinge) for x in ("stiffness", "damping"))
@@ -89,14 +87,14 @@ def loop_drive_forces(
         on_b = _times(np.swapaxes(H, -1, -2), _solved(H, f))
         for name, force in ((loop.node_b, on_b), (loop.node_a, -X_ab.shift_force(on_b))):
             if mech.node(name).body != WORLD:
-                found[name] = found[name] + force if name in found else force
-    return found
+                forces[name] = forces[name] + force if name in forces else force
+    return forces
 
 
 def _coordinates(
     mech: Mechanism, q: Array, guess: Mapping[str, ArrayLike] | None
 ) -> dict[str, Array]:
-    """θ of each loop, nearest to what is guessed."""
+    """θ of each loop, nearest to the guess."""
     if guess is None:
         return loop_coordinates(mech, q)
     lead = q.shape[:-1]
@@ -104,21 +102,21 @@ def _coordinates(
     parts = dict[str, list[Array]]()
     for i in np.ndindex(*lead):
         start = {name: x[i] if x.ndim > 1 else x for name, x in near.items()}
-        for name, theta in loop_coordinates(mech, q[i], start).items():
-            parts.setdefault(name, []).append(theta)
+        for name, each in loop_coordinates(mech, q[i], start).items():
+            parts.setdefault(name, []).append(each)
     shapes = {loop.name: (*lead, loop.hinge.nq) for loop in mech.loops}
-    found = {name: np.reshape(parts.get(name, []), shape) for name, shape in shapes.items()}
+    theta_of = {name: np.reshape(parts.get(name, []), shape) for name, shape in shapes.items()}
     for loop in mech.loops:
         if loop.name in near:
-            found[loop.name] = _wound(loop, found[loop.name], near[loop.name])
-    return found
+            theta_of[loop.name] = _wound(loop, theta_of[loop.name], near[loop.name])
+    return theta_of
 
 
 def _guesses(mech: Mechanism, guess: object, lead: tuple[int, ...]) -> dict[str, Array]:
     """Guesses as arrays (nq,) or (batch, nq), checked."""
     if not isinstance(guess, Mapping):
-        raise ModelError(f"guess is {guess!r}; it is a dictionary of coordinates by loop.")
-    loops, found = {loop.name: loop for loop in mech.loops}, dict[str, Array]()
+        raise ModelError(f"guess is {guess!r}; it must be a dictionary of coordinates by loop.")
+    loops, guesses = {loop.name: loop for loop in mech.loops}, dict[str, Array]()
     for name, value in cast("Mapping[str, ArrayLike]", guess).items():
         if name not in loops:
             raise unknown_name("loop", name, list(loops), owner=f"mechanism {mech.name!r}")
@@ -131,15 +129,12 @@ def _guesses(mech: Mechanism, guess: object, lead: tuple[int, ...]) -> dict[str,
             )
         if not np.isfinite(x).all():
             raise ModelError(f"guess[{name!r}] is not finite: {x.tolist()}.")
-        found[name] = x
-    return found
+        guesses[name] = x
+    return guesses
 
 
 def _wound(loop: Loop, theta: Array, near: Array) -> Array:
-    """θ + 2π k, nearest to the guess, for angles of pins and the like, but not of screws.
-
-    Those are meant after a turn of which the pose is as it was.
-    """
+    """θ + 2π k, nearest to the guess, for angles that leave the pose unchanged after a turn."""
     hinge, neutral = loop.hinge, loop.hinge.neutral()
     here = hinge.pose(neutral)
     turns = np.zeros(hinge.nq)
@@ -158,26 +153,26 @@ def _state(mech: Mechanism, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
     check_mechanism(mech)
     q, v = mech.check_q(q), mech.check_v(v)
     if q.ndim > 1 and v.ndim > 1 and q.shape[:-1] != v.shape[:-1]:
-        raise ShapeError(f"q {q.shape} and v {v.shape} do not go together: their batches differ.")
+        raise ShapeError(f"q {q.shape} and v {v.shape} do not fit: their batches differ.")
     lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
     return np.broadcast_to(q, (*lead, mech.nq)), np.broadcast_to(v, (*lead, mech.nv))
 
 
 def _velocities(mech: Mechanism, q: Array, v: Array, theta: dict[str, Array]) -> dict[str, Array]:
-    found = dict[str, Array]()
+    velocities = dict[str, Array]()
     if not mech.loops:
-        return found
+        return velocities
     speeds = kernel(mech, "node_velocity", closure_nodes(mech))(q, v)
     V = np.reshape(speeds, (*q.shape[:-1], len(mech.loops), 2, 6))
     for i, (loop, X_ab) in enumerate(zip(mech.loops, relative_poses(mech, q), strict=True)):
         V_ab = V[..., i, 1, :] - X_ab.shift_velocity(V[..., i, 0, :])
         H = loop.hinge.hinge_map(theta[loop.name])
-        found[loop.name] = _solved(H, _times(H, V_ab))
-    return found
+        velocities[loop.name] = _solved(H, _times(H, V_ab))
+    return velocities
 
 
 def _stretch(loop: Loop, theta: Array) -> Array:
-    """θ - rest (..., nv), along the freedoms."""
+    """θ - rest (..., nv), along the velocities of the hinge."""
     hinge = loop.hinge
     rest = hinge.neutral() if hinge.quaternion else loop.drive.array("rest", hinge)
     return hinge.difference(np.broadcast_to(rest, theta.shape), theta)
@@ -185,8 +180,8 @@ def _stretch(loop: Loop, theta: Array) -> Array:
 
 def _solved(H: Array, x: Array) -> Array:
     """(H H*)⁻¹ x."""
-    found = np.linalg.solve(H @ np.swapaxes(H, -1, -2), x[..., None])[..., 0]
-    return np.asarray(found, dtype=np.float64)
+    solution = np.linalg.solve(H @ np.swapaxes(H, -1, -2), x[..., None])[..., 0]
+    return np.asarray(solution, dtype=np.float64)
 
 
 def _times(matrix: Array, vector: Array) -> Array:

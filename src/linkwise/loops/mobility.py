@@ -1,14 +1,15 @@
-"""Mobility: how many freedoms loops and couplings leave, what is redundant, what is singular.
+"""Mobility: the degrees of freedom that loops and couplings leave, redundant and singular rows.
 
-Rows of the constraints are counted three ways. As they stand there are m, and Grübler's count of
-freedoms is nv - m. Of these r are independent in the given configuration, the rank of J_c, and
-nv - r freedoms are left in it. Nearby, among the configurations in which loops are closed, the rank
-may be larger: then the given one is singular, and has velocities that no motion has.
+Rows of the constraints are counted three ways. There are m in all, and Grübler's count of degrees
+of freedom is nv - m. Of these r are independent in the given configuration, the rank of J_c, and
+nv - r degrees of freedom are left in it. Nearby, among the configurations in which loops are
+closed, the rank may be larger: then the given one is singular, and has velocities that no motion
+has.
 
-Rank is decided by singular values after turning and moving were made one unit
+Singular values decide the rank after turning and moving were put into one unit
 (`linkwise.dynamics.velocity_space`). The dynamics does not decide: it takes rows as they are, down
-to rounding. Between the two are rows that are doubtful: they nearly follow from others, by an axis
-that is not quite parallel, or where loops are not quite closed, and lock what they leave free.
+to rounding. Between the two are doubtful rows: they nearly depend on others, because an axis is not
+quite parallel or loops are not quite closed, and lock motions that they should leave free.
 """
 
 from __future__ import annotations
@@ -30,51 +31,51 @@ from linkwise.dynamics.velocity_space import (
     velocity_space,
     velocity_spaces,
 )
-from linkwise.loops.projection import position_projection
+from linkwise.loops.projection import project_position
 from linkwise.model import closure
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
 NEARBY = 0.05
-"""How far configurations are that ranks are compared with [rad, or of the mechanism's length]."""
+"""Distance of configurations nearby [rad, or of the mechanism's length]."""
 
 OPEN = 1e-8
-"""Loops that are open by more are said to be [rad or m]."""
+"""Loops with a larger error are reported as open [rad or m]."""
 
 NEAR = 1e4
-"""A larger condition is said to be near a singular configuration."""
+"""A larger condition is reported as near a singular configuration."""
 
 TAKEN = 1e-13
-"""Rows above this part of the largest singular value change what the dynamics gives, by 1e-3 at
-that size and altogether from 1e-11 on: Ω, their square, is damped by rounding only."""
+"""Rows above this part of the largest singular value change the dynamics, by 1e-3 at that size and
+completely from 1e-11 on: Ω, their square, is damped by rounding only."""
 
 COMBINED = 1e-8
-"""The same for combinations of rows, each measured by its own size: about √1e-13, the damping,
-and less since the residual is solved for once more."""
+"""The same for combinations of rows, each relative to its size: about √1e-13, the damping, and
+less since the residual is solved for once more."""
 
 ROUNDING = 4e-16
-"""Of a few numbers; accelerations lose it times the square of the condition."""
+"""Rounding of a few numbers; accelerations lose it times the square of the condition."""
 
 WHOLE = 1e-6
-"""A row of which less is left beside the redundant combinations is redundant by itself."""
+"""A row of which less than this is outside the redundant combinations is redundant by itself."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Mobility:
-    """Freedoms and redundancies of a mechanism in one configuration.
+    """Degrees of freedom and redundancies of a mechanism in one configuration.
 
     Attributes:
         name: The mechanism's name.
-        velocities: Freedoms of the tree, nv.
+        velocities: Joint velocities of the tree, nv.
         rows: Rows of the constraints, m.
         rank: How many of them are independent here.
         generic_rank: How many are in configurations nearby.
-        inertia: Whether every motion that is left is resisted by some mass.
+        inertia: Whether some mass resists every remaining motion.
         error: The largest error of a row of the constraints [rad or m].
         singular_values: Of J_c with turning measured at `length` (min(m, nv),) [m].
-        length: What turning is compared with moving at [m].
-        redundancies: Rows that are redundant, in words.
-        doubtful: How many rows nearly follow from others: they are not counted in `rank`, but the
+        length: The distance at which turning is compared with moving [m].
+        redundancies: Redundant rows, in words.
+        doubtful: How many rows nearly depend on others: they are not counted in `rank`, but the
             dynamics takes them as they are.
     """
 
@@ -97,17 +98,17 @@ class Mobility:
 
     @property
     def motions(self) -> int:
-        """Freedoms of configurations nearby: at a singular one fewer than `freedoms`."""
+        """Degrees of freedom of configurations nearby: at a singular one fewer than `freedoms`."""
         return self.velocities - self.generic_rank
 
     @property
     def redundant(self) -> int:
-        """Rows that repeat what others ask: m - rank."""
+        """Rows that repeat others: m - rank."""
         return self.rows - self.rank
 
     @property
     def gruebler(self) -> int:
-        """Grübler's count nv - m: what were left if no row was redundant; it may be negative."""
+        """Grübler's count nv - m: what would be left without redundant rows; may be negative."""
         return self.velocities - self.rows
 
     @property
@@ -124,12 +125,12 @@ class Mobility:
 
     @property
     def accuracy(self) -> float:
-        """What part of the accelerations rounding may change: 4e-16 times the condition squared."""
+        """Part of the accelerations that rounding may change: 4e-16 times the condition squared."""
         return min(1.0, ROUNDING * self.condition**2)
 
     @property
     def doubt(self) -> float:
-        """Largest singular value of the `doubtful` rows as a part of the largest of all, or 0."""
+        """Largest singular value of the `doubtful` rows relative to the largest of all, or 0."""
         if not self.doubtful:
             return 0.0
         return float(self.singular_values[self.rank] / self.singular_values[0])
@@ -150,57 +151,57 @@ class Mobility:
         return self.unique_accelerations and self.unique_forces
 
     def __str__(self) -> str:
-        told = [
-            f"{self.name}: {_counted(self.freedoms, 'freedom')} in a tree of {self.velocities}, "
-            f"{_counted(self.rows, 'row')} of rank {self.rank}; Grübler's count is {self.gruebler}"
+        lines = [
+            f"{self.name}: {_counted(self.freedoms, 'degree', ' of freedom')} in a tree of "
+            f"{self.velocities}, {_counted(self.rows, 'row')} of rank {self.rank}; Grübler's count "
+            f"is {self.gruebler}"
         ]
         if self.error > OPEN:
-            told.append(f"loops are open: a row is off by {self.error:.3g} (rad or m)")
+            lines.append(f"loops are open: a row is off by {self.error:.3g} (rad or m)")
         if self.singular:
-            told.append(
+            lines.append(
                 f"singular: rank {self.rank} here, {self.generic_rank} nearby, so that "
-                f"{self.freedoms - self.motions} of the freedoms belong to no motion"
+                f"{self.freedoms - self.motions} of these velocities belong to no motion"
             )
         elif self.condition > NEAR:
-            told.append(
+            lines.append(
                 f"near a singular configuration: condition {self.condition:.3g}; digits are lost "
                 f"with its square, so that accelerations may be off by {self.accuracy:.1g} of "
                 "their size"
             )
         if self.doubtful:
-            told.append(self._doubts())
+            lines.append(self._doubts())
         if self.redundant:
-            told.append(f"redundant rows: {self.redundant}; " + "; ".join(self.redundancies))
+            lines.append(f"redundant rows: {self.redundant}; " + "; ".join(self.redundancies))
         forces = "unique" if self.unique_forces else "not unique (those of least norm are taken)"
         moves = "unique" if self.inertia else "not unique (no mass resists)"
         if self.inertia and self.doubtful:
             moves = "unique only with the doubtful rows taken as they are"
         elif self.singular:
-            moves = "not unique (the rank drops here, and it may go on in several ways)"
-        told.append(f"accelerations are {moves}, constraint forces are {forces}")
-        return "\n  ".join(told)
+            moves = "not unique (the rank drops here, and the motion may continue in several ways)"
+        lines.append(f"accelerations are {moves}, constraint forces are {forces}")
+        return "\n  ".join(lines)
 
     def _doubts(self) -> str:
-        left = _counted(self.freedoms - self.doubtful, "freedom")
+        left = _counted(self.freedoms - self.doubtful, "degree", " of freedom")
         one = self.doubtful == 1
         return (
-            f"doubtful: {_counted(self.doubtful, 'row')} nearly {'follows' if one else 'follow'} "
-            f"from others (relative singular value {self.doubt:.2g}); the dynamics takes "
+            f"doubtful: {_counted(self.doubtful, 'row')} nearly {'depends' if one else 'depend'} "
+            f"on others (relative singular value {self.doubt:.2g}); the dynamics takes "
             f"{'it as it is' if one else 'them as they are'}, and then {left} "
             f"{'is' if self.freedoms - self.doubtful == 1 else 'are'} left. Make axes exactly "
-            "parallel, close loops to rounding (lw.loops.assemble), or take hinges that block "
-            "less (for "
-            "two pins of a planar loop a Spherical and a Cylindrical one)"
+            "parallel, close loops to rounding (lw.loops.assemble), or use hinges that block less "
+            "(for two pins of a planar loop a Spherical and a Cylindrical one)"
         )
 
     def __repr__(self) -> str:
         state = ", singular" if self.singular else ""
-        free = _counted(self.freedoms, "freedom")
+        free = _counted(self.freedoms, "degree", " of freedom")
         return f"<Mobility of {self.name!r}: {free}, rank {self.rank}{state}>"
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+def _counted(count: int, what: str, more: str = "") -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}{more}"
 
 
 def mobility(
@@ -211,7 +212,7 @@ def mobility(
     seed: int | np.random.Generator = 0,
     tolerance: float = TOLERANCE,
 ) -> Mobility:
-    """How many freedoms are left in a configuration, and whether the problem is well posed there.
+    """The degrees of freedom left in a configuration, and whether the problem is well posed there.
 
     Expression:
         freedoms = nv - rank J_c
@@ -220,18 +221,17 @@ def mobility(
 
     Args:
         q: Joint positions (nq,) [m or rad], with closed loops. Where they are open by some error,
-            singular values of that size are not told from zero.
-        nearby: How many configurations nearby the rank is compared with; 0 leaves it out.
-        seed: Of these, or a generator.
-        tolerance: Singular values below this part of the largest count as zero. Those that are
-            nevertheless above rounding are told as `doubtful`, since the dynamics has no such
-            tolerance: it takes rows as they are.
+            singular values of that size cannot be distinguished from zero.
+        nearby: Number of configurations nearby that the rank is compared with; 0 skips this.
+        tolerance: Singular values below this part of the largest count as zero. Those above
+            rounding are reported as `doubtful`, since the dynamics has no such tolerance: it takes
+            rows as they are.
 
     Returns:
         A `Mobility`; print it.
 
     Raises:
-        ModelError: A tolerance or a number of configurations that means nothing.
+        ModelError: The tolerance or the number of configurations is out of range.
     """
     q = one_state(mech, q)
     tolerance = checked_tolerance(tolerance)
@@ -260,14 +260,14 @@ def mobility(
 
 
 def _doubtful(space: VelocitySpace) -> int:
-    """Singular values that are not counted in the rank and that the dynamics sees."""
+    """The number of singular values that the dynamics sees and the rank does not count."""
     s, measure = space.singular_values, space.scale
     largest = max(float(s.max(initial=0.0)), LEAST * measure.length)
-    # Ω is damped by a part of its diagonal: each row is compared with its own size.
+    # Ω is damped by a part of its diagonal: each row is compared with its size.
     A = measure.rows[:, None] * space.jacobian * measure.columns
     size = np.linalg.norm(A, axis=1, keepdims=True)
-    own = np.where(size > TAKEN * largest, A / np.maximum(size, TAKEN * largest), 0.0)
-    seen = int((np.linalg.svd(own, compute_uv=False) > COMBINED).sum()) if A.size else 0
+    unit = np.where(size > TAKEN * largest, A / np.maximum(size, TAKEN * largest), 0.0)
+    seen = int((np.linalg.svd(unit, compute_uv=False) > COMBINED).sum()) if A.size else 0
     return max(0, min(seen, int((s > TAKEN * largest).sum())) - space.rank)
 
 
@@ -279,14 +279,14 @@ def _ranks_nearby(
     rng: np.random.Generator,
     tolerance: float,
 ) -> list[int]:
-    """Ranks of configurations with closed loops a little away along the free velocities."""
+    """Ranks of configurations with closed loops nearby, along the free velocities."""
     free = space.free
     if not count or not free.shape[1] or not len(space.jacobian):
         return []
     way = rng.standard_normal((count, free.shape[1]))
     way *= NEARBY / np.abs(way).max(axis=1, keepdims=True)
-    found = position_projection(mech, mech.integrate(q, way @ free.T))
-    return [x.rank for x in velocity_spaces(mech, found.q[found.closed], tolerance)]
+    around = project_position(mech, mech.integrate(q, way @ free.T))
+    return [x.rank for x in velocity_spaces(mech, around.q[around.closed], tolerance)]
 
 
 def _resisted(mech: Mechanism, q: Array, space: VelocitySpace) -> bool:
@@ -299,38 +299,38 @@ def _resisted(mech: Mechanism, q: Array, space: VelocitySpace) -> bool:
 
 
 def row_words(mech: Mechanism) -> list[tuple[str, str]]:
-    """The constraint and what is asked, for each row: ("loop 'a'", "turning about x") ..."""
-    found = list[tuple[str, str]]()
+    """The constraint and the direction of each row: ("loop 'a'", "turning about x") ..."""
+    rows = list[tuple[str, str]]()
     axes = [f"{what} {axis}" for what in ("turning about", "moving along") for axis in "xyz"]
     for loop in mech.loops:
         S = closure.constant_directions(loop.hinge)
         for i in range(loop.rows):
             plain = S is not None and float(np.abs(S[i]).max()) == 1.0
-            words = axes[int(np.argmax(np.abs(S[i])))] if plain and S is not None else f"row {i}"
-            found.append((f"loop {loop.name!r}", words))
-    return found + [(f"coupling {x.name!r}", "") for x in mech.couplings]
+            axis = axes[int(np.argmax(np.abs(S[i])))] if plain and S is not None else f"row {i}"
+            rows.append((f"loop {loop.name!r}", axis))
+    return rows + [(f"coupling {x.name!r}", "") for x in mech.couplings]
 
 
 def _redundancies(mech: Mechanism, space: VelocitySpace) -> list[str]:
-    """Rows that nothing moves, and which constraints repeat each other."""
+    """Rows that nothing moves, and constraints that repeat each other."""
     left = np.eye(len(space.jacobian)) - space.left @ space.left.T  # on the kernel of J_c*
     redundant = len(left) - space.rank
     if not redundant:
         return []
-    words, told = row_words(mech), list[str]()
+    words, sentences = row_words(mech), list[str]()
     still = np.diag(left) > 1.0 - WHOLE
     for name in dict.fromkeys(words[i][0] for i in np.flatnonzero(still)):
         rows = [words[i][1] for i in np.flatnonzero(still) if words[i][0] == name]
-        told.append(f"nothing moves {name}" + (f" by {', '.join(rows)}" if any(rows) else ""))
+        sentences.append(f"nothing moves {name}" + (f" by {', '.join(rows)}" if any(rows) else ""))
     others = redundant - int(still.sum())
     if others:
         part = np.where(still, 0.0, np.diag(left))
-        told.append(f"{_counted(others, 'combination')} {_among(words, part)}")
-    return told
+        sentences.append(f"{_counted(others, 'combination')} {_among(words, part)}")
+    return sentences
 
 
 def _among(words: list[tuple[str, str]], part: Array) -> str:
-    """The constraints whose rows have a part in what is redundant."""
+    """The constraints whose rows have a part in the redundant combinations."""
     within = dict[str, float]()
     for (name, _), size in zip(words, part.tolist(), strict=True):
         within[name] = within.get(name, 0.0) + size

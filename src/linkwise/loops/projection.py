@@ -1,24 +1,24 @@
-"""Positions and velocities put back to where loops and couplings hold.
+"""Positions and velocities moved to where loops and couplings hold.
 
-Positions, by Gauss and Newton: with e the errors of the constraints (`constraint_error`) and W what
-a step is measured by,
+Positions, by the Gauss-Newton method: with e the errors of the constraints (`constraint_error`) and
+W the measure of a step,
 
     δ = -W⁻¹ J_c* (J_c W⁻¹ J_c* + μ)⁻¹ e,      q ← q ⊕ δ.
 
-For μ = 0 it is the least step that takes the errors away to first order. Where constraints are
-redundant J_c W⁻¹ J_c* is singular, and off the closed configurations nearly so, which is worse: a
+For μ = 0 it is the least step that removes the errors to first order. Where constraints are
+redundant J_c W⁻¹ J_c* is singular, and away from closed configurations nearly so, which is worse: a
 row that repeats others gives a large step for a small error. Damping by μ in proportion to |e|
-keeps such steps small and leaves the convergence quadratic, redundant rows or not (Yamashita and
+keeps such steps small and the convergence quadratic, redundant rows or not (Yamashita and
 Fukushima 2001).
 
 Velocities: of all v' with J_c v' = 0 the one with the least ½ (v' - v)* W (v' - v). With W = 𝓜 it
-is the velocity after an impact by which the loops catch the mechanism: it loses the least energy.
+is the velocity after an impact that closes the loops: it loses the least energy.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,13 +38,13 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
 Weight: TypeAlias = Literal["mass"] | None
-"""What a change is measured by: kinetic energy, or the angles and lengths themselves."""
+"""Measure of a change: kinetic energy, or the angles and lengths themselves."""
 
 CLOSED = 1e-12
 """Errors of rows up to this are zero [rad or m]."""
 
 ROUNDED = 1e-10
-"""Errors up to this that no step makes smaller are rounding [rad or m]."""
+"""Errors up to this that no step reduces are rounding [rad or m]."""
 
 DAMPING = 0.01
 """μ over the mean diagonal entry, for an error of the size of the mechanism."""
@@ -58,16 +58,38 @@ class Projection:
         q: Joint positions (nq,).
         closed: Whether all constraints hold ().
         error: The largest error of a row of the constraints () [rad or m].
-        iterations: Steps that were tried ().
+        iterations: Number of steps ().
+        mech: The mechanism.
+        tolerance: Largest error of a row that counts as closed [rad or m].
     """
 
     q: Array
     closed: NDArray[np.bool_]
     error: Array
     iterations: NDArray[np.int64]
+    mech: Mechanism
+    tolerance: float
+
+    def required(self) -> Array:
+        """q, if all loops are closed.
+
+        Raises:
+            ClosureError: Some loop stays open; the worst is named.
+        """
+        if not np.all(self.closed):
+            i = int(np.flatnonzero(~np.atleast_1d(self.closed))[0])
+            kind, name, error = worst(holonomic(self.mech), np.atleast_2d(self.q)[i])
+            where = f" in state {i} of the batch" if self.q.ndim == 2 else ""
+            raise ClosureError(
+                f"no configuration with closed loops was found near the given one{where}: after "
+                f"{int(np.atleast_1d(self.iterations)[i])} steps {kind} {name!r} of "
+                f"{self.mech.name!r} is still off by {error:.3g} (rad or m), and "
+                f"{self.tolerance:.3g} is allowed. Begin nearer, or let lw.loops.assemble search."
+            )
+        return self.q
 
 
-def position_projection(
+def project_position(
     mech: Mechanism,
     q: ArrayLike,
     *,
@@ -75,22 +97,23 @@ def position_projection(
     tolerance: float = CLOSED,
     iterations: int = 50,
 ) -> Projection:
-    """The configuration with closed loops next to a given one, and how it was found.
+    """The configuration with closed loops nearest to a given one, and how it was found.
 
     Expression of a step:
         δ = -W⁻¹ J_c* (J_c W⁻¹ J_c* + μ)⁻¹ e,  μ ~ |e|
 
-    It goes downhill only, and is meant for configurations that are nearly closed: those of a
+    It only goes downhill, and is meant for configurations that are nearly closed: those of a
     simulation that has drifted, for instance. From far away `assemble` finds more.
 
     Args:
-        weight: What the step is measured by: None for angles, and lengths over the size of the
-            mechanism; "mass" for kinetic energy, W = 𝓜.
+        q: Joint positions (nq,) or (batch, nq) [m or rad], nearly closed.
+        weight: Measure of the step: None for angles, and lengths over the size of the mechanism;
+            "mass" for kinetic energy, W = 𝓜.
         tolerance: Largest error of a row that counts as closed [rad or m].
-        iterations: Steps, at most.
+        iterations: Most steps.
 
     Returns:
-        A `Projection`; it does not raise where loops stay open.
+        A `Projection`. It does not raise where loops stay open; its `required()` gives q or raises.
     """
     single, rows, _ = states(mech, q)
     _check(weight, tolerance)
@@ -100,12 +123,13 @@ def position_projection(
         search.step()
     error = search.largest()
     closed = (error <= tolerance) | (search.stuck() & (error <= max(ROUNDED, tolerance)))
-    found = (search.q, closed, error, search.tried)
-    return Projection(*(x[0] for x in found)) if single else Projection(*found)
+    at: Any = 0 if single else slice(None)
+    parts = (search.q[at], closed[at], error[at], search.tried[at])
+    return Projection(*parts, mech, tolerance)
 
 
 class _Search:
-    """Several searches side by side."""
+    """Searches side by side."""
 
     def __init__(self, mech: Mechanism, q: Array, weight: Weight, tolerance: float) -> None:
         self.mech, self.q, self.weight, self.tolerance = mech, q, weight, tolerance
@@ -119,14 +143,14 @@ class _Search:
         return np.abs(self.error).max(axis=-1, initial=0.0)
 
     def stuck(self) -> NDArray[np.bool_]:
-        """Where even the smallest steps do not lead down."""
+        """Whether even the smallest steps do not lead down."""
         return self.boost > 1e12
 
     def going(self) -> NDArray[np.bool_]:
         return (self.largest() > self.tolerance) & ~self.stuck()
 
     def step(self) -> None:
-        """One step of each search that is not at its end; taken where the error gets smaller."""
+        """One step of each active search, accepted where the error decreases."""
         at = np.flatnonzero(self.going())
         q, D = self.q[at], self.scale.rows
         e = self.error[at] * D
@@ -152,44 +176,6 @@ class _Search:
         self.tried[at] += 1
 
 
-def project_position(
-    mech: Mechanism,
-    q: ArrayLike,
-    *,
-    weight: Weight = None,
-    tolerance: float = CLOSED,
-    iterations: int = 50,
-) -> Array:
-    """The configuration with closed loops next to a given one.
-
-    Args:
-        q: Joint positions (nq,) or (batch, nq) [m or rad], nearly closed.
-        weight: What the change is measured by: None for angles, and lengths over the size of the
-            mechanism; "mass" for kinetic energy.
-        tolerance: Largest error of a row that counts as closed [rad or m].
-        iterations: Steps, at most.
-
-    Returns:
-        Joint positions (nq,) or (batch, nq). `position_projection` also tells the error that is
-        left and how many steps it took.
-
-    Raises:
-        ClosureError: Some loop stays open; the worst is named.
-    """
-    found = position_projection(mech, q, weight=weight, tolerance=tolerance, iterations=iterations)
-    if not np.all(found.closed):
-        i = int(np.flatnonzero(~np.atleast_1d(found.closed))[0])
-        kind, name, error = worst(holonomic(mech), np.atleast_2d(found.q)[i])
-        where = f" in state {i} of the batch" if found.q.ndim == 2 else ""
-        raise ClosureError(
-            f"no configuration with closed loops was found near the given one{where}: after "
-            f"{int(np.atleast_1d(found.iterations)[i])} steps {kind} {name!r} of {mech.name!r} is "
-            f"still off by {error:.3g} (rad or m), and {tolerance:.3g} is allowed. Begin nearer, "
-            "or let lw.loops.assemble search."
-        )
-    return found.q
-
-
 def project_velocity(
     mech: Mechanism,
     q: ArrayLike,
@@ -198,11 +184,11 @@ def project_velocity(
     weight: Weight = "mass",
     tolerance: float | None = None,
 ) -> Array:
-    """The velocity that obeys loops and couplings next to a given one.
+    """The velocity nearest to a given one that obeys loops and couplings.
 
     Expression:
         v' = v - 𝓜⁻¹ J_c* (J_c 𝓜⁻¹ J_c*)⁺ J_c v,      `weight="mass"`
-    of all that obey, the one whose difference from v has the least kinetic energy; with
+    of those that obey, the one whose difference from v has the least kinetic energy; with
     `weight=None` it has the least square, angles as they are and lengths over the mechanism's size.
 
     Redundant rows are left out first: they are found by the singular values of J_c.
@@ -227,7 +213,7 @@ def project_velocity(
         for i, (space, back) in enumerate(zip(spaces, backs, strict=True)):
             R = space.blocked
             out[i] -= np.linalg.solve(R @ back.T, R @ out[i]) @ back
-    for i, space in enumerate(spaces):  # also takes rounding of the above away
+    for i, space in enumerate(spaces):  # also removes the rounding of the above
         out[i] -= (space.blocked @ out[i]) @ space.right * space.scale.columns
     return out[0] if single else out
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from linkwise.arguments import number
 from linkwise.dynamics.kinematics import forward_kinematics
-from linkwise.dynamics.operational_space import reach
+from linkwise.dynamics.velocity_space import reach
 from linkwise.errors import ModelError, ShapeError
 from linkwise.inertial import (
     InertialMap,

@@ -10,7 +10,7 @@ import numpy as np
 from linkwise.arguments import number
 from linkwise.dynamics import mass_matrix_inverse
 from linkwise.dynamics.closure import constraint_jacobian, relative_poses
-from linkwise.dynamics.constrained import constrained_forward_dynamics
+from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.dynamics.quantity import Frame
 from linkwise.dynamics.velocity_space import scale
 from linkwise.errors import ClosureError, ModelError
@@ -116,7 +116,7 @@ def settled(mech: Mechanism, q: Array, v: Array, gap: Gap) -> tuple[Array, Array
         result = _by_newton(mech, q, v, gap)
         if result is not None:
             return result
-    q = project_position(mech, q, weight="mass")
+    q = project_position(mech, q, weight="mass").required()
     return q, project_velocity(mech, q, v), Gap(mech, q)
 
 
@@ -185,7 +185,7 @@ class LoopKeeper:
         closing = None
         if self.keep == "baumgarte":
             closing = baumgarte_closing(self.mech, q, v, self.rates)
-        vdot = constrained_forward_dynamics(
+        vdot = forward_dynamics(
             self.mech, q, v, tau, forces=forces, forces_frame=self.frame, closing=closing
         )
         bad = np.flatnonzero(~np.isfinite(vdot))

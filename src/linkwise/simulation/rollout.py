@@ -15,8 +15,7 @@ from linkwise.arguments import count, itemsize, number
 from linkwise.codegen import arrays
 from linkwise.codegen.stepping.kernel import Motions, RolloutKernel, describe
 from linkwise.codegen.stepping.passive import passive as dampers_and_springs
-from linkwise.dynamics.kernels import check_mechanism
-from linkwise.dynamics.loops import Loops, is_closed, refuse, tree_of
+from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, refuse, tree_of
 from linkwise.errors import (
     LoweringError,
     ModelError,

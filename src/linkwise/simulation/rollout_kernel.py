@@ -14,8 +14,7 @@ from linkwise.codegen.stepping.cuda_kernel import CudaMotion
 from linkwise.codegen.stepping.kernel import RolloutKernel
 from linkwise.codegen.stepping.passive import passive
 from linkwise.codegen.stepping.stepping import Sketch, Stepping
-from linkwise.dynamics.kernels import check_mechanism
-from linkwise.dynamics.loops import require_open, tree_of
+from linkwise.dynamics.kernels import check_mechanism, require_open, tree_of
 from linkwise.dynamics.quantity import Frame, expression
 from linkwise.errors import LoweringError, ModelError
 from linkwise.model.mechanism import Mechanism

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.dynamics.kernels import check_mechanism
-from linkwise.dynamics.loops import Loops, check_loops, tree_of
+from linkwise.dynamics.kernels import Loops, check_loops, check_mechanism, tree_of
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import EnergyWarning, ModelError, SimulationError, caller
 from linkwise.model.embedded import Embedded
@@ -82,7 +81,7 @@ def simulate(
 
     Expression:
         v̇ = 𝓜⁻¹ (τ − C + J* f)   on trees (`forward_dynamics`)
-        𝓜 v̇ + C = τ + J* f + J_c* λ,   J_c v̇ + γ = 0   with loops (`constrained_forward_dynamics`)
+        𝓜 v̇ + C = τ + J* f + J_c* λ,   J_c v̇ + γ = 0   with loops (`forward_dynamics`)
     with τ = τ_user − d v − k (q − rest), integrated on the configuration manifold by one of
     `lw.simulation.INTEGRATORS`; the docs compare them.
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.dynamics.center_of_mass import center_of_mass
 from linkwise.dynamics.closure import constraint_jacobian, loop_errors
 from linkwise.dynamics.energy import kinetic_energy, potential_energy
-from linkwise.dynamics.momentum import momentum
+from linkwise.dynamics.momentum import center_of_mass, momentum
 from linkwise.model.closure import coupling_error
 from linkwise.model.hinges import Free
 from linkwise.model.mechanism import Mechanism

@@ -12,9 +12,8 @@ from linkwise.algebra import bias, mass
 from linkwise.arguments import row, rows
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.forward_dynamics import forward_dynamics
-from linkwise.dynamics.inverse_dynamics import bias_force
-from linkwise.dynamics.kernels import written
-from linkwise.dynamics.loops import Loops, is_closed
+from linkwise.dynamics.joint_force import bias_force
+from linkwise.dynamics.kernels import Loops, is_closed, written
 from linkwise.dynamics.mass_root import LARGE, mass_root
 from linkwise.dynamics.operational_space import TOLERANCE, ranked
 from linkwise.dynamics.velocity_space import states

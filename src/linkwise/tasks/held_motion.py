@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.dynamics.diagonal import innovations, velocity_from_diagonal
+from linkwise.dynamics.innovations import innovations, velocity_from_diagonal
 from linkwise.dynamics.velocity_space import velocity_spaces
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from linkwise.dynamics.closure_quantity import Setting
+from linkwise.dynamics.closure import Setting
 from linkwise.errors import ExpressionError, unknown_name
 from linkwise.model.closure import closure_nodes
 from linkwise.model.mechanism import Mechanism

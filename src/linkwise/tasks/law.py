@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from linkwise.algebra.expr import Expr
-from linkwise.dynamics.loops import Loops, require_open
+from linkwise.dynamics.kernels import Loops, require_open
 from linkwise.errors import ExpressionError, ModelError, ShapeError, unknown_name
 from linkwise.model import aim
 from linkwise.model.closure import closure_nodes

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.dynamics.kernels import kernel
-from linkwise.dynamics.relative_pose import relative_pose
+from linkwise.dynamics.kinematics import relative_pose
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.body import WORLD
 from linkwise.model.mechanism import Mechanism

@@ -20,7 +20,7 @@ from linkwise.algebra import A_V, H, I, M, a_g, b, bias, mass, phi, servo, tau, 
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import CONSTRAINT
 from linkwise.algebra.symbols import articulated, vector
-from linkwise.dynamics.closure_quantity import CLOSED, Setting, closing
+from linkwise.dynamics.closure import CLOSED, Setting, closing
 
 applied = vector("applied", CONSTRAINT, tex=r"F_{\mathrm{applied}}")
 """A force along the rows of the tasks that is added."""
@@ -45,7 +45,7 @@ class Law:
 
 def inertia(s: Setting) -> Expr:
     """Λ."""
-    return CLOSED["closure_inertia_inverse"](s).inv
+    return CLOSED["constraint_inertia_inverse"](s).inv
 
 
 def response(s: Setting) -> Expr:
@@ -90,7 +90,7 @@ def torque(s: Setting, law: Law) -> Expr:
 TASK: dict[str, Callable[[Setting], Expr]] = {
     "task_jacobian": CLOSED["constraint_jacobian"],
     "task_bias": CLOSED["constraint_bias"],
-    "task_inertia_inverse": CLOSED["closure_inertia_inverse"],
+    "task_inertia_inverse": CLOSED["constraint_inertia_inverse"],
     "task_inertia": inertia,
     "task_columns": lambda s: (I - H @ articulated.psi @ articulated.K) @ s.jacobian.T,
     "task_response": response,

@@ -22,12 +22,10 @@ from numpy.typing import NDArray
 
 from linkwise.arguments import row, rows
 from linkwise.codegen.formula import Formula
-from linkwise.dynamics.closure_quantity import Setting
-from linkwise.dynamics.hinge_root import hinge_root, root_of
-from linkwise.dynamics.kernels import written
-from linkwise.dynamics.loops import Loops, is_closed
-from linkwise.dynamics.lost_motion import lost_in_words
-from linkwise.dynamics.motion_space import Motions, motion_space, motions
+from linkwise.dynamics.closure import Setting
+from linkwise.dynamics.kernels import Loops, is_closed, written
+from linkwise.dynamics.mass_root import hinge_root, root_of
+from linkwise.dynamics.motion_space import Motions, lost_in_words, motion_space, motions
 from linkwise.dynamics.operational_space import TOLERANCE, ranked
 from linkwise.dynamics.velocity_space import states
 from linkwise.errors import ModelError, ShapeError

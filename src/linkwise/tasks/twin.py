@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.dynamics.kernels import check_mechanism
-from linkwise.dynamics.operational_space import reach
+from linkwise.dynamics.velocity_space import reach
 from linkwise.errors import ModelError
 from linkwise.model import derived
 from linkwise.model.body import Coupling, Loop

@@ -8,8 +8,7 @@ from linkwise import models
 from linkwise.algebra import bias, mass, tau
 from linkwise.algebra.dense import Dense
 from linkwise.dynamics import bias_force, forward_dynamics
-from linkwise.dynamics.kernels import kernel
-from linkwise.dynamics.loops import tree_of
+from linkwise.dynamics.kernels import kernel, tree_of
 from linkwise.estimation import RandomField
 from linkwise.pipeline import derive, plan
 from linkwise.plot.filter_and_smoother import filter_and_smoother

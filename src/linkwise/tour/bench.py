@@ -11,8 +11,7 @@ import numpy as np
 
 from linkwise import dynamics
 from linkwise.algebra.dense import Dense
-from linkwise.dynamics.kernels import kernel
-from linkwise.dynamics.loops import tree_of
+from linkwise.dynamics.kernels import kernel, tree_of
 from linkwise.errors import LinkwiseError, ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array

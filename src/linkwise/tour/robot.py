@@ -6,7 +6,7 @@ import numpy as np
 
 from linkwise import models
 from linkwise.dynamics import forward_dynamics, jacobian
-from linkwise.dynamics.operational_space import reach
+from linkwise.dynamics.velocity_space import reach
 from linkwise.inertial import inertial_properties
 from linkwise.loops import loop_errors
 from linkwise.model.mechanism import Mechanism

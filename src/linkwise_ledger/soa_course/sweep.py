@@ -9,7 +9,7 @@ import numpy as np
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import BODY
 from linkwise.algebra.symbols import E_phi, H, V, phi, phi_tilde, v
-from linkwise.dynamics.kinematic_quantity import x
+from linkwise.dynamics.quantity import x_body as x
 from linkwise.dynamics.renumbering import Renumbering, renumbering
 from linkwise.models import chain
 from linkwise.pipeline import compile

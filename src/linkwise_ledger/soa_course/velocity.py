@@ -14,7 +14,7 @@ import numpy as np
 
 from linkwise.algebra.space import BODY
 from linkwise.algebra.symbols import E_phi, H, V, to_W, v
-from linkwise.dynamics.hinge_frame import inboard_name, outboard_name, with_hinge_frames
+from linkwise.dynamics.kinematics import with_hinge_frames
 from linkwise.model.derived import replaced
 from linkwise.spatial.array import Array
 from linkwise.spatial.inertia import SpatialInertia
@@ -57,12 +57,12 @@ def body(case: Case, k: int) -> str:
 
 def outside(case: Case, k: int) -> str:
     """The hinge frame O(k), fixed on the body."""
-    return outboard_name(case.mech.bodies[k].hinge_name)
+    return f"{case.mech.bodies[k].hinge_name}:O"
 
 
 def inside(case: Case, k: int) -> str:
     """The hinge frame O⁺(k), fixed on what the body hangs on."""
-    return inboard_name(case.mech.bodies[k].hinge_name)
+    return f"{case.mech.bodies[k].hinge_name}:O+"
 
 
 @cache

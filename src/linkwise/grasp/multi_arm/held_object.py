@@ -22,7 +22,7 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike, constant
 
-_INSTEAD = "lw.loops.constrained_forward_dynamics takes any mechanism with loops and couplings."
+_INSTEAD = "lw.forward_dynamics takes any mechanism with loops and couplings."
 
 
 Point: TypeAlias = str | ArrayLike | None
@@ -104,7 +104,7 @@ def rigid_parts(mech: Mechanism, held: str | None = None) -> MultiArm:
         raise ModelError(
             f"the object {parts.object!r} of {mech.name!r} has freedoms inside ({inside}), so that "
             "arms that hold different parts of it do not add up at one point. The augmented object "
-            "is one rigid body; lw.loops.effective_inertia and lw.papers.multi_arm_dynamics take "
+            "is one rigid body; lw.operational_inertia and lw.papers.multi_arm_dynamics take "
             "any."
         )
     return parts

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.dynamics.kernels import check_mechanism
-from linkwise.dynamics.operational_space import reach
-from linkwise.dynamics.velocity_space import states
+from linkwise.dynamics.velocity_space import reach, states
 from linkwise.errors import ModelError, RankWarning, unknown_name
 from linkwise.grasp.multi_arm.algorithm import ALGORITHMS, Found
 from linkwise.grasp.multi_arm.contact import Contacts, contacts, free_directions
@@ -113,7 +112,7 @@ def multi_arm_dynamics(
     own; gravity enters as the acceleration of the base.
 
     The mechanism is arms and an object, joined by its loops alone (`multi_arm_parts`);
-    `constrained_forward_dynamics` takes any other. Every equation of the source is a kernel of its
+    `forward_dynamics` takes any other. Every equation of the source is a kernel of its
     own here. Forces from outside are added to tau by `equivalent_force`; damping, friction, springs
     and limits are not part of it.
 

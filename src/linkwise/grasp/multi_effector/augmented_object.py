@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import row, rows
-from linkwise.dynamics.diagonal import velocity_from_diagonal
+from linkwise.dynamics.innovations import velocity_from_diagonal
 from linkwise.dynamics.velocity_space import checked_tolerance, states as states_of
 from linkwise.errors import ShapeError, unknown_name
 from linkwise.grasp.multi_arm.held_object import Arm, MultiArm, Point, point_of, rigid_parts

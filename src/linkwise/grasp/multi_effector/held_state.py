@@ -31,11 +31,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.dynamics.closure import constraint_bias, constraint_jacobian
-from linkwise.dynamics.coriolis import coriolis_force
-from linkwise.dynamics.diagonal import innovations
-from linkwise.dynamics.inverse_dynamics import gravity_force
-from linkwise.dynamics.jacobian_rate import jacobian_dot_v
-from linkwise.dynamics.kinematics import jacobian
+from linkwise.dynamics.innovations import innovations
+from linkwise.dynamics.joint_force import coriolis_force, gravity_force
+from linkwise.dynamics.kinematics import jacobian, jacobian_bias
 from linkwise.dynamics.velocity_space import Scale, scale
 from linkwise.errors import SingularHingeError
 from linkwise.grasp.multi_arm.evaluation import multi_arm_kernel
@@ -204,7 +202,7 @@ def _at_point(
     """J_p and J̇_p v at the operational point, in the axes of the world: v_p = v_O + ω × r."""
     body = parts.object_bodies[0]
     J = np.asarray(jacobian(mech, q, body, frame="world"))[:, :, parts.object_rows]
-    bias = np.array(jacobian_dot_v(mech, q, v, body, frame="world"))
+    bias = np.array(jacobian_bias(mech, q, v, body, frame="world"))
     if not point.any():
         return J, bias
     r = (mech.pose(q, body).rot @ point)[:, None, :]

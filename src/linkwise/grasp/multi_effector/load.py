@@ -28,9 +28,8 @@ from typing import cast
 
 import numpy as np
 
-from linkwise.dynamics.kernels import check_mechanism
+from linkwise.dynamics.kernels import Loops, check_mechanism
 from linkwise.dynamics.kinematics import jacobian
-from linkwise.dynamics.loops import Loops
 from linkwise.dynamics.mass_matrix import mass_matrix
 from linkwise.dynamics.operational_space import TOLERANCE, OperationalSpace, operational_space
 from linkwise.dynamics.quantity import Frame

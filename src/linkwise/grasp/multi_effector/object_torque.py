@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from linkwise.dynamics.closure import blocked_directions
-from linkwise.dynamics.diagonal import innovations
+from linkwise.dynamics.innovations import innovations
 from linkwise.dynamics.velocity_space import checked_tolerance, states as states_of
 from linkwise.errors import ModelError, ShapeError
 from linkwise.grasp import Grasp

@@ -22,8 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from linkwise.arguments import row
-from linkwise.dynamics.kernels import kernel
-from linkwise.dynamics.loops import Loops, require_open, tree_of
+from linkwise.dynamics.kernels import Loops, kernel, require_open, tree_of
 from linkwise.dynamics.velocity_space import states
 from linkwise.errors import ModelError, ShapeError
 from linkwise.inertial.macro_mini.parts import MacroMini, macro_mini

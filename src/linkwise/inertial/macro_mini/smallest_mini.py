@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.dynamics.loops import Loops, require_open
+from linkwise.dynamics.kernels import Loops, require_open
 from linkwise.dynamics.operational_space import TOLERANCE
 from linkwise.dynamics.velocity_space import states
 from linkwise.errors import ModelError

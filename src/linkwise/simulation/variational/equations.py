@@ -29,8 +29,7 @@ from typing import Any
 
 from linkwise.algebra import A_V, B_V, H, J as jacobian, M, a_g, f, mass, phi, rot_W, v
 from linkwise.algebra.expr import Expr
-from linkwise.dynamics.open_chain_quantity import x
-from linkwise.dynamics.quantity import Frame
+from linkwise.dynamics.quantity import Frame, x
 from linkwise.simulation.variational.coordinates import Coordinates
 from linkwise.spatial import quaternion
 from linkwise.spatial.vector import cross

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.arguments import number
-from linkwise.dynamics.kernels import written
-from linkwise.dynamics.loops import Loops, require_open
+from linkwise.dynamics.kernels import Loops, require_open, written
 from linkwise.dynamics.velocity_space import states
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model.closure import closure_nodes

@@ -15,7 +15,7 @@ import numpy as np
 
 from linkwise.algebra import X_B, bias, mass
 from linkwise.codegen.formula import Formula
-from linkwise.dynamics.closure_quantity import Setting
+from linkwise.dynamics.closure import Setting
 from linkwise.dynamics.mass_root import LARGE, MassRoot, mass_root
 from linkwise.model.body import WORLD
 from linkwise.spatial.choice import gate, maximum, minimum, norm, where

@@ -18,10 +18,10 @@ import math
 from dataclasses import dataclass
 from typing import cast
 
+from linkwise.dynamics.kernels import Loops, is_closed
 from linkwise.dynamics.kinematics import forward_kinematics, jacobian
-from linkwise.dynamics.loops import Loops, is_closed
 from linkwise.dynamics.mass_matrix import mass_matrix_inverse_product
-from linkwise.dynamics.operational_inertia import operational_inertia_inverse
+from linkwise.dynamics.operational_space import operational_inertia_inverse
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike

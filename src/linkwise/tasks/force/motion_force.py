@@ -38,8 +38,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from linkwise.arguments import number
-from linkwise.dynamics.kernels import written
-from linkwise.dynamics.loops import Loops, require_open
+from linkwise.dynamics.kernels import Loops, require_open, written
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.closure import closure_nodes
 from linkwise.model.mechanism import Mechanism

@@ -1,15 +1,15 @@
-"""Inverse dynamics of mechanisms with loops: joint forces of the driven hinges, and of the loops.
+"""Inverse dynamics of mechanisms with loops: forces of the driven hinges, and of the loops.
 
     B τ_a + J_c* λ = 𝓜 v̇ + C - J* f = τ_t,     the joint forces that the open tree would need
 
-with B the columns of the driven freedoms. Loops carry what they can; what they cannot is the part
-along the motions Z that are left, and has to come from the drives:
+with B the columns of the driven velocities. Loops carry what they can; the part along the remaining
+motions Z has to come from the drives:
 
     Z* B τ_a = Z* τ_t.
 
-There may be fewer drives than motions, or drives that do not move some of them: then some of Z* τ_t
-is left over, and told. There may be more: then τ_a is the least of those that do it, and the others
-differ from it by forces that only squeeze.
+With fewer drives than motions, or drives that do not move some of them, part of Z* τ_t is left
+over, and reported. With more, τ_a is the least of the possible ones; the others differ from it by
+forces that only squeeze.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import row
-from linkwise.dynamics.allowed_motion import OBEYED
 from linkwise.dynamics.closure import constraint_bias
+from linkwise.dynamics.constrained import OBEYED
 from linkwise.dynamics.inverse_dynamics import inverse_dynamics
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.dynamics.quantity import Frame
@@ -34,24 +34,24 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
 
 ACHIEVED = 1e-9
-"""Part of the forces needed that may be missing where a motion is said to be achievable."""
+"""Part of the needed forces that may be missing where a motion counts as achievable."""
 
 TOLERANCE = 1e-9
-"""Drives that move less than this part of what the best does are said not to move it."""
+"""Drives with less than this part of the effect of the best do not count as moving it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ConstrainedForces:
+class DriveForces:
     """Joint forces that cause a motion of a mechanism with loops. For a batch, (batch,) in front.
 
     Attributes:
         tau: Joint forces (nv,), zero where nothing is driven [N or N m].
         constraint_forces: λ (m,), of least norm where rows are redundant [N or N m].
-        missing: Joint forces (nv,) that would be needed besides and cannot be had: the least ones
-            with  tau + missing + J_c* λ = 𝓜 v̇ + C.  Zero where the motion is achievable.
+        missing: Joint forces (nv,) that would be needed in addition: the least ones with
+            tau + missing + J_c* λ = 𝓜 v̇ + C.  Zero where the motion is achievable.
         achievable: Whether the drives can cause the motion ().
-        rank: How many independent motions the drives act on ().
-        freedoms: How many there are ().
+        rank: Number of independent motions that the drives act on ().
+        freedoms: Number of independent motions ().
         actuated: Names of the driven velocities.
     """
 
@@ -73,15 +73,15 @@ class ConstrainedForces:
             raise TypeError("these forces are of one state, not of a batch")
         return len(self.tau)
 
-    def __getitem__(self, i: int) -> ConstrainedForces:
+    def __getitem__(self, i: int) -> DriveForces:
         """One state of a batch."""
         i = row(i, None if self.tau.ndim == 1 else len(self), "this record of forces")
         parts = (self.tau, self.constraint_forces, self.missing, self.achievable)
         a, b, c, d = (part[i] for part in parts)
-        return ConstrainedForces(a, b, c, d, self.rank[i], self.freedoms[i], self.actuated)
+        return DriveForces(a, b, c, d, self.rank[i], self.freedoms[i], self.actuated)
 
 
-def constrained_inverse_dynamics(
+def drive_forces(
     mech: Mechanism,
     q: ArrayLike,
     v: ArrayLike,
@@ -93,7 +93,7 @@ def constrained_inverse_dynamics(
     forces: Mapping[str, ArrayLike] | None = None,
     forces_frame: Frame = "node",
     tolerance: float | None = None,
-) -> ConstrainedForces:
+) -> DriveForces:
     """Joint forces of the driven hinges, and forces of the loops, that cause a motion.
 
     Expression:
@@ -108,19 +108,18 @@ def constrained_inverse_dynamics(
         v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s] that obey the constraints.
         vdot: Joint accelerations (nv,) or (batch, nv) [m/s² or rad/s²] that obey them; with
             `independent`, those of the independent velocities alone.
-        independent: What `lw.loops.independent_coordinates` gave at q, for one state.
-        actuated: Names of driven velocities, hinges or bodies; by default all are driven.
-        weights: w of each driven velocity, in their order or by the names given, positive; 1 by
-            default. A large one spares a weak drive.
-        forces_frame: Axes of `forces`: those of the "node" or of the "world".
+        independent: The result of `lw.loops.independent_coordinates` at q, for one state.
+        actuated: Names of driven velocities, hinges or bodies; default: all.
+        weights: w of each driven velocity, in their order or by name, positive; default: 1. A
+            large one spares a weak drive.
         tolerance: Singular values of J_c below this part of the largest count as zero.
 
     Returns:
-        `ConstrainedForces`: tau, constraint_forces, and what is missing.
+        A `DriveForces`: tau, constraint_forces, and the missing part.
 
     Raises:
         ClosureError: v or v̇ breaks a loop or coupling, which is named.
-        UnknownNameError: A name that is neither a velocity, nor a hinge, nor a body.
+        UnknownNameError: A name that is not a velocity, a hinge or a body.
     """
     if independent is not None:
         _check_independent(independent)
@@ -150,8 +149,8 @@ def constrained_inverse_dynamics(
     sizes = [np.linalg.norm(x * columns, axis=-1) for x in (missing, needed)]
     achievable = sizes[0] <= ACHIEVED * sizes[1]
     names = tuple(mech.velocity_names[j] for j in driven)
-    whole = ConstrainedForces(tau, lam, missing, achievable, rank, count, names)
-    return whole[0] if single else whole
+    record = DriveForces(tau, lam, missing, achievable, rank, count, names)
+    return record[0] if single else record
 
 
 def holding_forces(
@@ -163,18 +162,17 @@ def holding_forces(
     forces: Mapping[str, ArrayLike] | None = None,
     forces_frame: Frame = "node",
     tolerance: float | None = None,
-) -> ConstrainedForces:
+) -> DriveForces:
     """Joint forces that hold a mechanism with loops at rest: inverse dynamics at v = v̇ = 0.
 
     Args:
         q: Joint positions (nq,) or (batch, nq) [m or rad], with closed loops.
-        actuated: Names of driven velocities, hinges or bodies; by default all are driven.
-        weights: As of `constrained_inverse_dynamics`.
-        forces_frame: Axes of `forces`: those of the "node" or of the "world".
+        actuated: Names of driven velocities, hinges or bodies; default: all.
+        weights: As for `drive_forces`.
         tolerance: Singular values of J_c below this part of the largest count as zero.
     """
     check_mechanism(mech)
-    return constrained_inverse_dynamics(
+    return drive_forces(
         mech,
         q,
         np.zeros(mech.nv),
@@ -190,13 +188,14 @@ def holding_forces(
 def _check_independent(independent: object) -> None:
     if not isinstance(independent, IndependentCoordinates):
         raise ModelError(
-            f"independent is {independent!r}; it is what lw.loops.independent_coordinates(mech, q) "
-            "gives. Names of driven hinges go into `actuated`."
+            f"independent is {independent!r}; it must be the result of "
+            "lw.loops.independent_coordinates(mech, q). Names of driven hinges belong in "
+            "`actuated`."
         )
 
 
 def _driven(mech: Mechanism, actuated: Iterable[str] | None) -> list[int]:
-    """Where in v the driven ones stand."""
+    """The places of the driven velocities in v."""
     if actuated is None:
         return list(range(mech.nv))
     names = (actuated,) if isinstance(actuated, str) else tuple(actuated)
@@ -213,21 +212,19 @@ def _price(
     if weights is None:
         return np.ones(len(driven))
     if isinstance(weights, Mapping):
-        found = np.ones(len(driven))
+        w = np.ones(len(driven))
         for name, value in weights.items():
             for j in velocity_indices(mech, name):
                 if j not in driven:
                     raise ModelError(f"weights names {name!r}, which is not driven: {actuated!r}.")
-                found[driven.index(j)] = floats(value, f"weights[{name!r}]")
+                w[driven.index(j)] = floats(value, f"weights[{name!r}]")
     else:
-        found = floats(weights, "weights")
-    if found.shape != (len(driven),):
-        raise ShapeError(
-            f"weights has shape {found.shape}; there are {len(driven)} driven velocities."
-        )
-    if not (np.isfinite(found).all() and (found > 0.0).all()):
-        raise ModelError(f"weights must be positive numbers; found {found.tolist()}.")
-    return found
+        w = floats(weights, "weights")
+    if w.shape != (len(driven),):
+        raise ShapeError(f"weights has shape {w.shape}; there are {len(driven)} driven velocities.")
+    if not (np.isfinite(w).all() and (w > 0.0).all()):
+        raise ModelError(f"weights must be positive numbers; w {w.tolist()}.")
+    return w
 
 
 def _check(mech: Mechanism, q: Array, v: Array, vdot: Array, spaces: list[VelocitySpace]) -> None:
@@ -259,19 +256,19 @@ def _check(mech: Mechanism, q: Array, v: Array, vdot: Array, spaces: list[Veloci
 def _shared(
     space: VelocitySpace, needed: Array, driven: list[int], price: Array
 ) -> tuple[Array, Array, int]:
-    """τ and what is missing (nv,), and on how many motions the drives act.
+    """τ and the missing part (nv,), and the number of motions that the drives act on.
 
     All in one unit: forces at slides times the length, motions orthonormal in that measure.
     """
     columns = space.scale.columns
     free = space.free / columns[:, None]  # orthonormal
-    asked = free.T @ (columns * needed)
+    needed_along = free.T @ (columns * needed)
     root = np.sqrt(price)
     act = (columns[:, None] * free)[driven].T / root  # of √w τ_a
     left, s, right = np.linalg.svd(act, full_matrices=False)
     r = int((s > TOLERANCE * s.max(initial=0.0)).sum())
-    pulls = ((left[:, :r].T @ asked) / s[:r]) @ right[:r]
+    pulls = ((left[:, :r].T @ needed_along) / s[:r]) @ right[:r]
     tau = np.zeros(len(needed))
     tau[driven] = pulls / root
-    rest = asked - left[:, :r] @ (left[:, :r].T @ asked)
+    rest = needed_along - left[:, :r] @ (left[:, :r].T @ needed_along)
     return tau, free @ rest / columns, r

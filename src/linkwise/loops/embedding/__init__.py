@@ -1,1 +1,0 @@
-"""Constraint embedding: loops and couplings built into a tree of aggregate bodies."""
