@@ -27,8 +27,16 @@ CODE = re.compile(r"(`+[^`]*`+)")
 def process(app, what, name, obj, options, lines: list[str]) -> None:
     """Rewrite the lines of one docstring in place."""
     lines[:] = rewritten(lines)
-    if what in ("attribute", "property"):
-        lines.insert(0, "")  # napoleon takes words before a colon in the first line for a type
+
+
+def joined(app, what, name, obj, options, lines: list[str]) -> None:
+    """Undo what napoleon does to a property: it takes words before a colon for its type."""
+    types = [line for line in lines if line.startswith(":type: ")]
+    if what in ("attribute", "property") and types:
+        text = [line for line in lines if line not in types]
+        first = next(i for i, line in enumerate(text) if line.strip())
+        text[first] = f"{types[0].removeprefix(':type: ')}: {text[first]}"
+        lines[:] = text
 
 
 def rewritten(lines: list[str]) -> list[str]:
@@ -82,6 +90,7 @@ def skipped(app, what, name, obj, skip: bool, options) -> bool | None:
 def setup(app) -> dict[str, bool]:
     """Connect before napoleon (priority 500), which adds more markup."""
     app.connect("autodoc-process-docstring", process, priority=400)
+    app.connect("autodoc-process-docstring", joined, priority=600)
     TypeAliasForwardRef.__repr__ = lambda self: self.name  # type aliases by their names
     app.connect("autodoc-skip-member", skipped)
     return {"parallel_read_safe": True}
