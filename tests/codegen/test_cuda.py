@@ -96,10 +96,10 @@ class Case:
         found = {"single": (self.traced, cuda_plan.single(self.traced))}
         found["limbs"] = (self.traced, cuda_plan.limbs(self.traced, self.mech))
         itemsize = np.dtype(self.dtype).itemsize
-        twinned = cuda_plan.twinned(
+        shared = cuda_plan.by_families(
             self.program, self.mech, self.nodes, itemsize=itemsize, plain=self.traced
         )
-        return found if twinned is None else found | {"twins": twinned}
+        return found if shared is None else found | {"families": shared}
 
     def bound(self, i):
         """Rounding of one state: for accelerations, what the scaled mass matrix makes of it."""

@@ -258,9 +258,9 @@ def test_trouble_where_several_warps_share_motions(card):
 def test_what_is_on_a_card(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", cupy_on_host.fake())
     for value in (None, 1, 1.0, [1.0], (1.0,), np.ones(2), np.float64(1.0)):
-        assert not arrays.is_on_card(value)
-    assert arrays.is_on_card(on_card(np.ones(2)))
-    assert arrays.is_on_card(SimpleNamespace(__cuda_array_interface__={}))  # of Numba
+        assert not arrays.is_on_gpu(value)
+    assert arrays.is_on_gpu(on_card(np.ones(2)))
+    assert arrays.is_on_gpu(SimpleNamespace(__cuda_array_interface__={}))  # of Numba
 
 
 def test_arrays_that_do_not_fit(card):

@@ -141,7 +141,7 @@ def test_what_cannot_be_compiled_is_told():
     mech = lw.models.pendulum(2)
     with pytest.raises(ModelError, match="dtype is 'foo'; it must be float64 or float32"):
         lw.compile(mass, mech, dtype="foo")
-    with pytest.raises(ExpressionError, match="wants a mechanism, not None"):
+    with pytest.raises(ExpressionError, match="takes a mechanism, not None"):
         lw.compile(mass, None)
     with pytest.raises(ModelError, match="rolled of compile must be True or False or None"):
         lw.compile(mass, mech, rolled="yes")

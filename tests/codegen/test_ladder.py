@@ -206,7 +206,7 @@ def test_random_expressions(seed, tmp_path):
     mech = SMALL[seed % len(SMALL)](seed % 23)
     if is_own(expr):  # its values are no numbers of the mechanism, and no vectors
         for options in KERNELS.values():
-            with pytest.raises(ExpressionError, match=r"[QCF] is an operator of one's own"):
+            with pytest.raises(ExpressionError, match=r"[QCF] is an operator that the mechanism"):
                 _ = lw.compile(expr, mech, nodes=nodes_of(mech), **options).ops
     else:
         climb(Case(expr, mech, nodes_of(mech), seed, vanishing=True), tmp_path, least=1)

@@ -126,7 +126,7 @@ def test_arrays_on_a_card_stay_there(card, arm):
 
 def test_the_interpreter_takes_no_arrays_of_a_card(card, arm):
     kernel, given = lw.compile(FORWARD, arm, target="numpy"), states(arm, 2)
-    with pytest.raises(ShapeError, match=r"q is on a card .*target='cuda'"):
+    with pytest.raises(ShapeError, match=r"q is on a GPU .*target='cuda'"):
         kernel(*map(on_card, given))
 
 

@@ -243,9 +243,9 @@ def test_the_rates_of_the_riccati_recursion_are_sweeps():
     text = str(lw.plan(articulated_inertia_rate()))
     assert "- Σ_c ψ(k,c) (P A_V)(c) K*(k,c)" in text
     f = riccati(E_phi, M, H)
-    with pytest.raises(LoweringError, match="is not memoryless"):
+    with pytest.raises(LoweringError, match="has to be memoryless"):
         lw.plan(lyapunov(f.E_psi, f.E_psi @ f.P @ B_V))
-    with pytest.raises(LoweringError, match="is not memoryless"):
+    with pytest.raises(LoweringError, match="has to be memoryless"):
         lw.plan(lyapunov(f.E_psi, B_V @ f.P + A_V @ f.K.T @ f.P))
 
 

@@ -108,11 +108,11 @@ def test_what_has_no_meaning_is_refused() -> None:
     q, u = e.mech.neutral(), np.zeros(1)
     with pytest.raises(ExpressionError, match=r"straight code only"):
         lw.compile(mass, e, rolled=True)
-    with pytest.raises(ExpressionError, match=r"Only whole results"):
+    with pytest.raises(ExpressionError, match=r"complete results only"):
         lw.compile(mass, e, rows=[0])
     with pytest.raises(ExpressionError, match=r"only 'gravity'"):
         lw.compile(mass, e, parameters=("inertia",))
-    with pytest.raises(ExpressionError, match=r"there are 'cpu' and 'numpy'"):
+    with pytest.raises(ExpressionError, match=r"the targets 'cpu' and 'numpy'"):
         lw.compile(mass, e, target="c")
     with pytest.raises(LoweringError, match=r"aggregate bodies"):
         lw.compile(A_V @ v, e)

@@ -2,8 +2,9 @@
 # (CuPy, Torch and JAX are optional, and have no type information here)
 """Arrays of callers: NumPy, CuPy, Torch, JAX, and whatever speaks DLPack.
 
-An array of another library is seen through DLPack or a protocol of its own, which hands over the
-address of its numbers: nothing is copied. Results are given back in kind.
+Arrays of other libraries are viewed through DLPack or their own protocol, which gives the address
+of the numbers: nothing is copied. Results are returned as arrays of the same library. DLPack makes
+the stream that reads an array wait for the one that wrote it.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ import numpy as np
 
 from linkwise.errors import DeviceError, MissingExtraError, ShapeError
 
-ON_CARD = (2, 13)
-"""DLPack's numbers for memory of a CUDA card, its own and managed."""
+ON_GPU = (2, 13)
+"""DLPack's numbers for memory of a GPU, its own and managed."""
 
 JAX = ("jax", "jaxlib")
 
 
 def library(value: Any) -> str:
-    """Whose array it is, by the module of its class."""
+    """The library of an array, by the module of its class."""
     return type(value).__module__.split(".")[0]
 
 
-def is_on_card(value: Any) -> bool:
-    """Whether numbers are on a CUDA card, and not in the memory of the computer."""
+def is_on_gpu(value: Any) -> bool:
+    """Whether numbers are on a GPU, and not in the memory of the computer."""
     cupy = sys.modules.get("cupy")
     if type(value) is np.ndarray or value is None:
         return False
@@ -38,18 +39,18 @@ def is_on_card(value: Any) -> bool:
         return True
     if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack_device__"):
         return hasattr(value, "__cuda_array_interface__")
-    return int(value.__dlpack_device__()[0]) in ON_CARD
+    return int(value.__dlpack_device__()[0]) in ON_GPU
 
 
 def foreign(values: Iterable[Any]) -> Any:
-    """The first array that is neither NumPy's nor CuPy's, in whose kind results are given back."""
+    """The first array that is neither NumPy's nor CuPy's: results are returned in its library."""
     cupy = sys.modules.get("cupy")
     known = (np.ndarray, np.generic) if cupy is None else (np.ndarray, np.generic, cupy.ndarray)
     return next((x for x in values if hasattr(x, "__dlpack__") and not isinstance(x, known)), None)
 
 
 def given_back(array: Any, like: Any) -> Any:
-    """An array of NumPy or CuPy as one of the library of another, the same memory if it can be."""
+    """An array of NumPy or CuPy as one of another library, in the same memory where possible."""
     if like is None:
         return array
     if library(like) in JAX:
@@ -62,17 +63,17 @@ def given_back(array: Any, like: Any) -> Any:
 
 
 def here(name: str, value: Any) -> Any:
-    """An array in the memory of the computer as NumPy sees it; numbers as a new one.
+    """An array in the memory of the computer as a NumPy array; numbers as a new one.
 
     Raises:
-        ShapeError: It is on a card; says how to get it here.
+        ShapeError: It is on a GPU; says how to copy it.
     """
     if type(value) is np.ndarray:
         return value
-    if is_on_card(value):
+    if is_on_gpu(value):
         raise ShapeError(
-            f"{name} is on a card ({type(value).__name__}), and this runs on the processor. "
-            f"Copy it, cupy.asnumpy({name}) or {name}.cpu(), or ask for target='cuda'."
+            f"{name} is on a GPU ({type(value).__name__}), and this runs on the processor. "
+            f"Copy it, cupy.asnumpy({name}) or {name}.cpu(), or use target='cuda'."
         )
     if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
         return np.from_dlpack(value)
@@ -80,15 +81,15 @@ def here(name: str, value: Any) -> Any:
 
 
 _seen: dict[str, Any] = {}
-"""CuPy, once it was seen to have a card."""
+"""CuPy, after it was checked that there is a GPU."""
 
 
 def cupy() -> Any:
-    """CuPy, with a card.
+    """CuPy, with a GPU.
 
     Raises:
         MissingExtraError: It is not installed.
-        DeviceError: There is no card it could use.
+        DeviceError: There is no GPU that it can use.
     """
     known = sys.modules.get("cupy")
     if known is not None and known is _seen.get("cupy"):
@@ -109,34 +110,34 @@ def cupy() -> Any:
             return module
         reason = "CUDA counts no devices"
     raise DeviceError(
-        f"no CUDA card can be used here ({reason}). kernel.source and kernel.explain() need none; "
+        f"no GPU is available ({reason}). kernel.source and kernel.explain() need none; "
         "target='cpu' makes a kernel for this processor."
     )
 
 
 def taken(name: str, value: Any) -> Any:
-    """The caller's array as CuPy sees it: a view of the same memory.
+    """The caller's array as a CuPy array: a view of the same memory.
 
     Raises:
-        ShapeError: It is not an array on the card; says how to get it there.
+        ShapeError: It is not an array on the GPU; says how to copy it there.
     """
     cp = cupy()
     if isinstance(value, cp.ndarray):
         return value
-    if not is_on_card(value):
+    if not is_on_gpu(value):
         known = hasattr(value, "__array__") or isinstance(value, float | int | list | tuple)
         if not known and not hasattr(value, "__dlpack__"):
             raise ShapeError(
-                f"{name} is a {type(value).__name__}; an array of CuPy, Torch or JAX is wanted."
+                f"{name} is a {type(value).__name__}; an array of CuPy, Torch or JAX is needed."
             )
         raise ShapeError(
             f"{name} is in the memory of the computer ({type(value).__name__}), and this kernel "
-            f"runs on the card. Move it there: cupy.asarray({name}), torch.tensor({name}, "
+            f"runs on the GPU. Move it there: cupy.asarray({name}), torch.tensor({name}, "
             f"device='cuda') or jax.device_put({name}); or compile with target='cpu'."
         )
     if getattr(value, "requires_grad", False):
         raise ShapeError(
-            f"{name} wants a gradient, which kernels do not give; use {name}.detach()."
+            f"{name} requires a gradient, which kernels do not compute; use {name}.detach()."
         )
     try:
         return cp.from_dlpack(value)
@@ -147,7 +148,7 @@ def taken(name: str, value: Any) -> Any:
 
 
 def stream(like: Any) -> AbstractContextManager[Any]:
-    """The stream on which the caller works: Torch has a current one of its own."""
+    """The stream of the caller: Torch has its own current stream."""
     torch = sys.modules.get("torch")
     if library(like) != "torch" or torch is None:
         return nullcontext()
@@ -156,12 +157,12 @@ def stream(like: Any) -> AbstractContextManager[Any]:
     return cp.cuda.ExternalStream(address) if address else cp.cuda.Stream.null
 
 
-def card_of(values: Any) -> int:
-    """The card on which the first of some arrays is, or the current one."""
+def device_of(values: Any) -> int:
+    """The GPU that has the first of these arrays, or the current one."""
     cp = cupy()
     for value in values:
         if isinstance(value, cp.ndarray):
             return int(value.device.id)
-        if is_on_card(value) and hasattr(value, "__dlpack_device__"):
+        if is_on_gpu(value) and hasattr(value, "__dlpack_device__"):
             return int(value.__dlpack_device__()[1])
     return int(cp.cuda.runtime.getDevice())

@@ -1,4 +1,4 @@
-"""What a kernel needs of the place where it runs: memory, and a call for many states."""
+"""What a kernel needs from the device it runs on: memory, and a call for many states."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Trouble:
 
 
 def trouble(codes: NDArray[Any]) -> Trouble | None:
-    """What codes of states (batch,) say."""
+    """The states of a batch that failed, by their codes (batch,); None if all are fine."""
     bad = np.flatnonzero(codes)
     if not len(bad):
         return None
@@ -39,7 +39,7 @@ def trouble(codes: NDArray[Any]) -> Trouble | None:
 
 
 class Device(Protocol):
-    """Where a kernel runs. Arrays are NumPy's or CuPy's: views of those of the caller."""
+    """Where a kernel runs. Arrays are NumPy's or CuPy's: views of the caller's."""
 
     @property
     def inputs(self) -> tuple[tuple[str, int], ...]:
@@ -48,12 +48,12 @@ class Device(Protocol):
 
     @property
     def signature(self) -> Signature:
-        """What the kernel takes and gives."""
+        """The inputs and results of the kernel."""
         ...
 
     @property
     def fast(self) -> Callable[..., Any] | None:
-        """The bare call for one state: the result, or None where a closer look is needed."""
+        """The fast call for one state: the result, or None where the careful call is needed."""
         ...
 
     @property
@@ -67,19 +67,19 @@ class Device(Protocol):
         ...
 
     def whole_batch(self, arrays: tuple[Any, ...], out: Any, codes: Any) -> Any:
-        """The result of a batch in the most usual form, or None where a closer look is needed."""
+        """The result of a batch in the usual form, or None where the careful call is needed."""
         ...
 
     def entered(self, arrays: list[Any], like: Any) -> AbstractContextManager[Any]:
-        """Around all that follows: the device of the arrays, the stream of their library."""
+        """A context for the call: the device of the arrays, the stream of their library."""
         ...
 
     def taken(self, name: str, value: Any) -> Any:
-        """An input as it can be read here, with the numbers of a row one behind the other."""
+        """An input as it can be read here, with contiguous rows."""
         ...
 
     def place(self, name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-        """A caller's array that is written to, as seen here; raises where it does not fit."""
+        """A caller's array for results; raises where it does not fit."""
         ...
 
     def usable(self, out: Any, rows: list[Any]) -> bool:
@@ -91,7 +91,7 @@ class Device(Protocol):
     ) -> tuple[Any, Trouble | None]:
         """The results of all states, in `out` unless that is None; rows in trouble are NaN.
 
-        Codes go to `codes`; where that is None, it tells of trouble instead.
+        Codes go to `codes`; where that is None, it returns the trouble instead.
         """
         ...
 
@@ -106,7 +106,7 @@ class InMemory:
     dtype: np.dtype[Any]  # kind of its numbers
 
     def whole_batch(self, arrays: tuple[Any, ...], out: Any, codes: Any) -> Any:
-        """Nothing: looking closer is quick."""
+        """None: the careful call is fast enough."""
         return None
 
     def entered(self, arrays: list[Any], like: Any) -> AbstractContextManager[Any]:
@@ -114,13 +114,13 @@ class InMemory:
         return nullcontext()
 
     def taken(self, name: str, value: Any) -> NDArray[Any]:
-        """Numbers of the right kind, contiguous within a row; raises for what is none."""
+        """Numbers of the right dtype, contiguous within a row; raises for other values."""
         try:
             if type(value) is not np.ndarray and np.ma.is_masked(value):
                 raise TypeError("some entries are masked")
             array: NDArray[Any] = arrays.here(name, value)
             if array.dtype.kind not in "fiub":
-                raise TypeError(f"numbers are wanted, not {array.dtype}")
+                raise TypeError(f"it has {array.dtype}, not numbers")
             array = array.astype(self.dtype, copy=False)
         except (TypeError, ValueError, RuntimeError, BufferError) as error:
             if isinstance(error, ShapeError):

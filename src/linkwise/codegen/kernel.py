@@ -35,22 +35,22 @@ Status = NDArray[np.int32]
 TARGETS = ("cpu", "cuda", "c", "numpy")
 
 SHOWN = 40
-"""Lines of the source that `explain` has."""
+"""Lines of the source that `explain` shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel(Stages):
     """A compiled expression of one mechanism, or several whose results have names.
 
-    Called with the arrays it needs, in the order of `arguments` or by name; each is (n,) for one
-    state or (batch, n) for many, and arrays without the batch axis are used for all states. Arrays
-    are NumPy's or those of CuPy, Torch, JAX or another library that speaks DLPack; the result is of
-    the same kind, and stays on the same device. Several results come as a dictionary; they are
-    views of one array, in which they stand one after another, matrices row by row.
+    Call it with its arrays, in the order of `arguments` or by name; each is (n,) for one state or
+    (batch, n) for many, and arrays without the batch axis are used for all states. Arrays are
+    NumPy's or those of CuPy, Torch, JAX or another library that supports DLPack; the result is of
+    the same library, on the same device. Several results are returned as a dictionary of views of
+    one array, in which they are concatenated, matrices row by row.
 
     Attributes:
-        request: What was asked for.
-        target: What it was compiled for: "cpu", "cuda" or "numpy".
+        request: The request.
+        target: "cpu", "cuda" or "numpy".
         device: Where it runs.
     """
 
@@ -94,7 +94,7 @@ class Kernel(Stages):
 
     @property
     def signature(self) -> Signature:
-        """What it takes and gives."""
+        """Its inputs and results."""
         return self.device.signature
 
     @property
@@ -110,7 +110,7 @@ class Kernel(Stages):
 
     @property
     def quick(self) -> Callable[..., Any] | None:
-        """The bare call for one state: no options, and None where `__call__` has to look closer."""
+        """The fast call for one state: no options, and None where `__call__` is needed."""
         return self._fast if self.device.fast is not None else None
 
     @property
@@ -135,24 +135,24 @@ class Kernel(Stages):
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """The value: the shape of the expression, with the batch axis in front if there is one.
 
-        In a batch, rows in trouble are NaN and the others are right; without `status` a
-        `TroubleWarning` tells how many and why. A single state in trouble raises. On a card,
-        nothing waits for the result if `status` is given.
+        In a batch, states without a result are NaN and the others are right; without `status` a
+        `TroubleWarning` reports how many and why. A single state without a result raises. On a
+        GPU, nothing waits for the result if `status` is given.
 
         Args:
             arrays: The inputs, in the order of `arguments`.
             named: Inputs by name, and the options below.
-            out: Where to put the result; otherwise a new array is made.
+            out: The array for the result; default: a new one.
             status: Array of int32 (batch,), or () for one state, that receives a code for each
-                state, 0 where all is well; `describe` says what others mean. Then nothing is raised
-                for what the numbers are.
-            threads: Processor cores for a batch; by default as many as are worth it.
+                state, 0 for success; `describe` explains the others. Numerical failures then do
+                not raise.
+            threads: Processor cores for a batch; default: chosen from the batch size.
 
         Raises:
             ShapeError: An array is missing or does not fit; says which.
             ModelError: An input of a single state is not finite, or a quaternion is not of unit
                 length; says which.
-            SingularHingeError: Nothing resists some hinge of a single state; says which.
+            SingularHingeError: Nothing resists a hinge of a single state; says which.
         """
         if not named:
             quick = self._fast(*arrays)
@@ -194,7 +194,7 @@ class Kernel(Stages):
         """The results by name, as views of an array (total,) or (batch, total)."""
         if not self._layout:
             return flat
-        if flat.ndim == 1:  # one state: what takes time is making views
+        if flat.ndim == 1:  # one state: making views takes the time
             return {
                 n: flat[at] if len(shape) == 1 else flat[at].reshape(shape)
                 for n, at, shape in self._layout
@@ -202,7 +202,7 @@ class Kernel(Stages):
         return {n: flat[:, at].reshape(len(flat), *shape) for n, at, shape in self._layout}
 
     def describe(self, code: int) -> str:
-        """A code of the status in words, naming the body."""
+        """The meaning of a status code, naming the body."""
         return status.describe(int(code), self.mech)
 
     def explain(self) -> str:
@@ -236,8 +236,8 @@ class Kernel(Stages):
         return [values[name] for name in names]
 
     def _device(self, values: list[Any]) -> Device:
-        """The device of the arrays: a kernel of a processor runs on a card if they are there."""
-        if self.target != "cpu" or not any(map(arrays.is_on_card, values)):
+        """The device of the arrays: a kernel for "cpu" runs on the GPU that has them."""
+        if self.target != "cpu" or not any(map(arrays.is_on_gpu, values)):
             return self.device
         if not self._other:
             self._other.append(_device(self.request, "cuda"))
@@ -268,9 +268,9 @@ class Kernel(Stages):
         self._warn(bad, batch)
 
     def warn(self, codes: Status) -> None:
-        """Warn of the states of a batch that have a code (batch,), if there are any."""
+        """Warn about the states of a batch that have a code (batch,), if there are any."""
         if np.ndim(codes) != 1 or np.asarray(codes).dtype.kind not in "iu":
-            raise ShapeError(f"codes must be whole numbers (batch,); found {codes!r}.")
+            raise ShapeError(f"codes must be integers (batch,); found {codes!r}.")
         bad = trouble(np.asarray(codes))
         if bad is not None:
             self._warn(bad, len(codes))
@@ -318,9 +318,9 @@ def _device(request: Request, target: str) -> Device:
 
             return Processor.of(request)
         case "cuda":
-            from linkwise.codegen.cuda.device import Card
+            from linkwise.codegen.cuda.device import Gpu
 
-            return Card(request)
+            return Gpu(request)
         case "numpy":
             from linkwise.codegen.interpreter import Interpreter
 
@@ -330,7 +330,7 @@ def _device(request: Request, target: str) -> Device:
 
 
 def _as_array(x: Any) -> Any:
-    """Lists of numbers as an array; whatever else it is, someone looks closer."""
+    """Lists of numbers as an array; other values as they are."""
     if type(x) in (list, tuple):
         with contextlib.suppress(TypeError, ValueError, OverflowError):
             array = np.array(x)

@@ -1,4 +1,4 @@
-"""The request: what a kernel is asked for. All stages are functions of it (`stages.py`)."""
+"""The request for a kernel. All stages are functions of it (`stages.py`)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from linkwise.model.memo import once_per_mechanism, without_caches
 from linkwise.sweeps.result_part import ALL, ResultPart
 
 once_per_request = once_per_mechanism
-"""What follows from a request is kept with it, as other things are with a mechanism."""
+"""Results that follow from a request are kept with it, as others are with a mechanism."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a kernel is asked for, checked: all that another process needs to make the same one."""
+    """A checked request for a kernel: everything that another process needs to make the same one."""
 
     # the expressions, whose values stand one after another, or a formula
     quantity: tuple[Expr, ...] | Formula
@@ -54,12 +54,12 @@ class Request:
         if self.rolled and isinstance(self.mech, Embedded):
             raise ExpressionError(
                 f"rolled=True was given for {self.mech.name!r} with its loops and couplings built "
-                "in: aggregate bodies differ in size, and there is straight code only."
+                "in: aggregate bodies differ in size and have straight code only."
             )
         if len(self.quantity) > 1 and (self.rolled or not self.chosen.is_all):
             raise ExpressionError(
-                "rolled=True, rows, columns or blocks were given for several expressions; together "
-                "they are had whole and as straight code."
+                "rolled=True, rows, columns or blocks were given for several expressions; a kernel of "
+                "several computes all of them, as straight code."
             )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -67,17 +67,17 @@ class Request:
 
     @property
     def expressions(self) -> tuple[Expr, ...]:
-        """The expressions that were asked for; raises for a formula."""
+        """The expressions; raises for a formula."""
         if isinstance(self.quantity, Formula):
             raise ExpressionError(
                 f"{self.quantity} is written in array code on top of expressions: it has no "
-                "derivation of its own."
+                "derivation."
             )
         return self.quantity
 
     @property
     def what(self) -> str:
-        """What was asked for, as one would write it."""
+        """The expressions, or the name of the formula."""
         return (
             str(self.quantity)
             if isinstance(self.quantity, Formula)

@@ -2,8 +2,8 @@
 
     request ──▶ derivation ──▶ program of sweeps ──▶ graph, straight or rolled
 
-A kernel that is on disk needs none of them: they run again when someone looks at them. What a stage
-needs is imported where it runs.
+A kernel from disk needs none of them: they run when someone looks at them. Each stage imports what
+it needs when it runs.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def derived(request: Request, expr: Expr) -> Derivation:
 
 @once_per_request
 def derivations(request: Request) -> tuple[Derivation, ...]:
-    """How the form of each expression that runs was found."""
+    """The derivation of the form that runs, for each expression."""
     return tuple(derived(request, expr) for expr in request.expressions)
 
 
@@ -117,7 +117,7 @@ def graph(request: Request) -> Traced | Rolled | IslandLoop:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a kernel takes and gives."""
+    """The inputs and results of a kernel."""
 
     inputs: tuple[tuple[str, int], ...]  # for each input array its name and length, in order
     shape: tuple[int, ...]  # shape of the result for one state
@@ -128,7 +128,7 @@ class Signature:
 
 
 def signature(graph: Traced | Rolled | IslandLoop, lanes: int = 1) -> Signature:
-    """What a kernel of a graph takes and gives."""
+    """The signature of a kernel of a graph."""
     from linkwise.codegen.scalar.trace import Traced
 
     if isinstance(graph, Traced):
@@ -139,12 +139,12 @@ def signature(graph: Traced | Rolled | IslandLoop, lanes: int = 1) -> Signature:
 
 @once_per_request
 def straight(request: Request) -> Signature:
-    """What straight code takes and gives."""
+    """The signature of straight code."""
     return signature(traced(request))
 
 
 class Stages:
-    """What every kernel tells of how it came about."""
+    """The stages of a kernel."""
 
     __slots__ = ()
 
@@ -157,7 +157,7 @@ class Stages:
 
     @property
     def derivation(self) -> Derivation:
-        """How the form that runs was found; of several expressions, the first one's."""
+        """The derivation of the form that runs; of several expressions, that of the first."""
         return derivations(self.request)[0]
 
     @property
@@ -179,7 +179,7 @@ MOST_BODIES = 64
 
 
 def worth_rolling(program: Program, mech: Mechanism) -> bool:
-    """Whether straight code would be too long: it is a little quicker, but slow to compile."""
+    """Whether straight code would be too long: it is a little faster, but slow to compile."""
     if program.constrained:
         return False  # no loops for what belongs to constraints
     if mech.n_bodies > MOST_BODIES:

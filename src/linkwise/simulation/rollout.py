@@ -235,14 +235,14 @@ def _steps(duration: float, step: float) -> int:
 
 
 def _at_rest(mech: Mechanism, q: Any, on_gpu: bool) -> Array:
-    if on_gpu and arrays.is_on_card(q):
+    if on_gpu and arrays.is_on_gpu(q):
         raise ModelError("v is missing; where q is on the GPU, v must be an array there as well.")
     return np.zeros(mech.nv)
 
 
 def _checked(check: Callable[[Any], Array], value: Any, on_gpu: bool) -> Any:
     """An array that is on the GPU already as it is; any other after a check."""
-    return value if on_gpu and arrays.is_on_card(value) else check(value)
+    return value if on_gpu and arrays.is_on_gpu(value) else check(value)
 
 
 def _on_cpu(

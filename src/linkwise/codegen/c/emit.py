@@ -2,8 +2,8 @@
 
 The function is straight-line code in the order of the graph. Inputs are read before the first
 output is written, so that `out` may be one of the inputs. A product that is used once is fused into
-the sum it belongs to where the machine does that quickly (FP_FAST_FMA); sines and cosines are taken
-together, by the method of `sincos.py`.
+its sum where the machine does that fast (FP_FAST_FMA); sines and cosines are computed together, by
+the method of `sincos.py`.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ static void {name}_sincos(int count, const float *angle, float *sine, float *cos
 """
 
 TROUBLE = """
-/* Where there is no result there is no number either. */
+/* All entries are NaN where there is no result. */
 static int {name}_trouble({type} *out, int status)
 {{
     int i;
@@ -117,7 +117,7 @@ def emit_c(
 
         int NAME(const double *q, const double *v, ..., double *out);
 
-    It returns a code of `status.py`, 0 when all is well; otherwise every number of `out` is NaN.
+    It returns a code of `status.py`, 0 for success; otherwise every number of `out` is NaN.
     Numbers of the mechanism that stay inputs follow the vectors (`parameters.py`). Compiled with
     -DNAME_SELFTEST (capitals) the source has a main that compares the function with values of the
     sweep interpreter and returns 0 if they agree.
@@ -126,18 +126,18 @@ def emit_c(
         traced: The scalar graph.
         name: Of the function and the files, a C identifier.
         mech: The mechanism that the graph is of.
-        made: How it came about: the derivation from the expression to the form that was traced,
-            and its sweeps; or a formula.
+        made: Its origin: the derivation from the expression to the form that was traced, and its
+            sweeps; or a formula.
         nodes: Nodes of the space NODE, in order.
         title: What it computes, in words.
         unit: Kind of the result, for its units: a key of `c_header.KINDS`, or "".
         dtype: "float64", or "float32" for float, sinf and cosf.
-        results: Name and expression of several results, which stand one after another.
+        results: Name and expression of several results, which are concatenated.
         states: Random states of the self-test.
         seed: For them.
 
     Raises:
-        ModelError: The name is no C identifier, or there is nothing to compute.
+        ModelError: The name is not a C identifier, or there is nothing to compute.
         LoweringError: The graph has an operation or a constant that C has no form for.
     """
     if not traced.outputs:
@@ -328,7 +328,7 @@ class _Body:
     def _angles(
         self, needed: list[int], named: dict[int, str], fused: dict[int, int]
     ) -> Iterator[str]:
-        """Sines and cosines first, in one loop: it is quicker, and calls come before all else."""
+        """Sines and cosines first, in one loop: that is faster."""
         graph, kind = self.traced.graph, self.face.type
         turned = [n for n in needed if self._is_turn(n) and not self._turns_before(n)]
         angles = sorted({graph.a[n] for n in turned})

@@ -21,7 +21,7 @@ from linkwise.sweeps.program import Program
 from linkwise.sweeps.result_part import bodies, entries
 
 MARK = "Written by linkwise export-c"
-"""First words of every file; a file that begins with them may be written again."""
+"""First words of every file; a file that begins with them may be replaced."""
 
 RATES: Mapping[str, Mapping[str, str]] = {
     "velocity": {"rad": "rad/s", "m": "m/s"},
@@ -29,7 +29,7 @@ RATES: Mapping[str, Mapping[str, str]] = {
     "force": {"rad": "N m", "m": "N"},
     "armature": {"rad": "kg m^2", "m": "kg"},
 }
-"""Unit along a freedom that turns [rad] or travels [m]."""
+"""Units of a velocity that turns [rad] or travels [m]."""
 
 KINDS: Mapping[str, str] = {
     "acceleration": "acceleration",
@@ -37,7 +37,7 @@ KINDS: Mapping[str, str] = {
     "inertia": "kg m^2 between turns, kg m between a turn and a travel, kg between travels",
     "inverse inertia": "1/(kg m^2) between turns, 1/(kg m) between a turn and a travel, 1/kg "
     "between travels",
-    "velocity per rate": "angular rows rad/s, linear rows m/s, per rad/s or m/s of the freedom",
+    "velocity per rate": "angular rows rad/s, linear rows m/s, per rad/s or m/s of the joint",
 }
 """Kinds of results, and for matrices the units of their entries."""
 
@@ -59,18 +59,18 @@ MEANING = {
     "q": "coordinates",
     "v": "velocities",
     "vdot": "accelerations",
-    "tau": "forces along the freedoms",
+    "tau": "forces of the joints",
     "f": "forces on the nodes: moment and force, in the axes of the node",
     "gravity": "acceleration of free fall, world axes",
-    "inertia": "inertias of the bodies at their origins and in their axes, one after the other",
+    "inertia": "inertias of the bodies in sequence, at their origins and in their axes",
     "payload": "inertia of something welded to {}, at its origin and in its axes",
     "armature": "diagonal of N",
-    "locked": "1 where a freedom is held, 0 where it is free",
-    "closing": "accelerations asked of the rows",
+    "locked": "1 where a joint velocity is held, 0 where it is free",
+    "closing": "required accelerations of the rows",
     "applied": "forces along the rows",
     "goal": "where the tasks should be: pose (R | p) row by row, R, point, direction, coordinates",
-    "push": "accelerations wanted at the goal",
-    "rate": "velocities wanted at the goal",
+    "push": "desired accelerations at the goal",
+    "rate": "desired velocities at the goal",
     "kp": "stiffness of the servo, 1/s^2",
     "kv": "damping of the servo, 1/s",
 }
@@ -88,7 +88,7 @@ INERTIA = (
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """A vector that goes in or comes out."""
+    """An input or output vector."""
 
     name: str  # as the algebra calls it
     identifier: str  # its name in C
@@ -98,7 +98,7 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """What the function looks like from outside."""
+    """The interface of the function."""
 
     name: str  # of the function
     dtype: str  # "float64" or "float32"
@@ -162,7 +162,7 @@ def of_kernel(
 def _named_entries(
     results: Sequence[str], shapes: Sequence[tuple[int, ...]]
 ) -> tuple[tuple[str, str], ...]:
-    """Labels of results that stand one after another, like inertia[0][5]."""
+    """Labels of concatenated results, like inertia[0][5]."""
     labels = list[tuple[str, str]]()
     for name, shape in zip(results, shapes, strict=True):
         for index in np.ndindex(*shape):
@@ -173,7 +173,7 @@ def _named_entries(
 def _result_labels(
     shape: tuple[int, ...], mech: Mechanism, program: Program, nodes: Sequence[str], unit: str
 ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...], tuple[int, ...]]:
-    """Labels of rows and columns, and the shape; blocks stand one below the other."""
+    """Labels of rows and columns, and the shape; blocks are stacked."""
     expr, chosen = program.expr, program.chosen
     if chosen.blocks:
         count, height, width = shape
@@ -334,8 +334,8 @@ def _about(
         *_codes(face, mech),
         "",
         f"Scalar operations: {', '.join(f'{n} {op}' for op, n in sorted(ops.items()))}.",
-        "No memory but the stack; no state: calls from several threads do not meet. `out` may be",
-        "one of the inputs. Do not compile with -ffast-math, which takes all numbers for finite.",
+        "No memory but the stack, and no state: several threads may call it. `out` may be",
+        "one of the inputs. Do not compile with -ffast-math, which assumes finite numbers.",
         f"Self-test: cc -std=c99 -O2 -D{face.macro('SELFTEST')} {face.name}.c -lm, then run it.",
     )
     if derivation:
@@ -349,8 +349,8 @@ def _meaning(name: str, mech: Mechanism, nodes: Sequence[str]) -> str:
 
 
 def _codes(face: Interface, mech: Mechanism) -> Iterator[str]:
-    """What may be returned, bodies by name."""
-    yield "  0  all is well"
+    """The codes that may be returned, with the names of the bodies."""
+    yield "  0  success"
     yield "  1  an input is not finite"
     yield "  2  the result is not finite: numbers are too large"
     for code in face.codes:
@@ -367,8 +367,8 @@ def _codes(face: Interface, mech: Mechanism) -> Iterator[str]:
 
 def _counted(mech: Mechanism) -> str:
     bodies = "1 body" if mech.n_bodies == 1 else f"{mech.n_bodies} bodies"
-    freedoms = "1 degree" if mech.nv == 1 else f"{mech.nv} degrees"
-    return f"{bodies}, {freedoms} of freedom"
+    velocities = "1 degree of freedom" if mech.nv == 1 else f"{mech.nv} degrees of freedom"
+    return f"{bodies}, {velocities}"
 
 
 def _listed(labels: Sequence[tuple[str, str]], entry: str) -> Iterator[str]:

@@ -25,7 +25,7 @@ DRAWS = 16
 """Random states that are drawn for each one that is taken."""
 
 NUDGE = 2.0**-50
-"""Relative change that tells how far the last digits of a number are seen."""
+"""Relative change that shows the effect of the last digits of a number."""
 
 REFERENCES: dict[bool | str, str] = {
     False: "the sweep interpreter of Linkwise",
@@ -37,13 +37,13 @@ ALLOWED = {"float64": 1e-12, "float32": 2e-5}
 """Difference that is always allowed, relative to the largest entry of the result."""
 
 ROUNDING = 2.0**-29
-"""Unit of float64 over that of float32: what the two differ by foretells the error of float64."""
+"""Unit of float64 over that of float32: their difference predicts the error of float64."""
 
 MAIN = """#ifdef {macro}
 
 #include <stdio.h>
 
-/* Random states, and the values that {reference} found there. */
+/* Random states, and the values that {reference} gives there. */
 {tables}
 
 int main(void)
@@ -240,9 +240,9 @@ def _good(traced: Traced, given: Sequence[Array], dtype: str) -> Array:
 def _allowed(
     traced: Traced, face: Interface, given: Sequence[Array], expected: Array, noise: Array
 ) -> list[float]:
-    """Largest difference allowed in each state: relative, or what rounding explains.
+    """The largest difference allowed in each state: relative, or what rounding explains.
 
-    What float32 and float64 differ by on the same graph tells how much rounding grows on the way.
+    The difference of float32 and float64 on the same graph shows how much rounding errors grow.
 
     Raises:
         LoweringError: The graph and the interpreter contradict each other.

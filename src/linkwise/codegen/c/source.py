@@ -28,10 +28,10 @@ class CSource(Stages):
     The code is straight, without loops over bodies, for float64 or float32.
 
     Attributes:
-        request: What was asked for.
-        name: Of the function and the files; by default the robot's, with "_kernel" behind it.
+        request: The request.
+        name: Of the function and the files; default: the name of the robot and "_kernel".
         title: What it computes, in words.
-        unit: Kind of the result, for its units: a key of `c_header.KINDS`, or "".
+        unit: Kind of the result, for its units: a key of `header.KINDS`, or "".
     """
 
     request: Request
@@ -42,7 +42,7 @@ class CSource(Stages):
     def __post_init__(self) -> None:
         name = self.name or default_name(self.mech.name, "kernel")
         object.__setattr__(self, "name", check_identifier(name))
-        self.texts  # noqa: B018  whatever cannot be written in C is told now
+        self.texts  # noqa: B018  raises now if it has no form in C
 
     def __repr__(self) -> str:
         return f"<C source {self.name!r} of {self.mech.name!r}, {self.dtype}>"
@@ -54,7 +54,7 @@ class CSource(Stages):
 
     @property
     def _results(self) -> list[tuple[str, Expr]]:
-        """Several results, which stand one after another in `out`."""
+        """Several results, which are concatenated in `out`."""
         names, quantity = self.request.names, self.request.quantity
         if isinstance(quantity, Formula):
             return []
@@ -124,7 +124,7 @@ class CSource(Stages):
         """Write NAME.h and NAME.c, and give their paths.
 
         Args:
-            folder: Where to; made if need be.
+            folder: The folder; created if it does not exist.
             force: Whether files of other origin may be replaced.
 
         Raises:
@@ -142,7 +142,7 @@ def default_name(robot: str, quantity: str) -> str:
 
 
 def write_files(paths: Sequence[Path], texts: Sequence[str], *, force: bool) -> None:
-    """Write all files, or none: those that are there must be our own.
+    """Write all files, or none; existing files must be ours.
 
     Raises:
         LinkwiseError: A file is of other origin, or cannot be written.
@@ -152,8 +152,8 @@ def write_files(paths: Sequence[Path], texts: Sequence[str], *, force: bool) -> 
             path.parent.mkdir(parents=True, exist_ok=True)
             if not force and os.path.lexists(path) and not _is_ours(path):
                 raise LinkwiseError(
-                    f"{path} is there already and was not written by linkwise export-c; take "
-                    "another name or folder, or --force (force=True) to replace it."
+                    f"{path} exists and was not written by linkwise export-c; choose another name "
+                    "or folder, or replace it with --force (force=True)."
                 )
     except (OSError, ValueError) as error:  # ValueError: a null byte in the name
         raise WriteError(getattr(error, "filename", None) or paths[0], error) from None

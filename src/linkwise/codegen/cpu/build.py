@@ -1,4 +1,4 @@
-"""From a request to machine code: from disk where it is there, else through all stages."""
+"""From a request to machine code: from disk if it is cached, else through all stages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def built(request: Request, lanes: int = 1) -> tuple[Signature, Machine]:
-    """What a kernel takes and gives, and its machine code for so many states at a time."""
+    """The signature of a kernel, and its machine code for `lanes` states at a time."""
     key = file_key(request, lanes, machine.versions()) if request.cache else None
     filed = cache.read(key) if key else None
     if filed is not None:
@@ -44,7 +44,7 @@ def built(request: Request, lanes: int = 1) -> tuple[Signature, Machine]:
 
 
 def signature_of(graph: Traced | Rolled | IslandLoop, itemsize: int) -> Signature:
-    """What a kernel of a graph takes and gives on a processor."""
+    """The signature of a kernel of a graph on a processor."""
     columns = getattr(getattr(graph, "plan", None), "looped", None) is not None
     return stages.signature(graph, 1 if columns else machine.lanes(itemsize))
 
@@ -69,13 +69,13 @@ def unit(graph: Traced | Rolled | IslandLoop, itemsize: int, lanes: int = 1) -> 
 
 
 def loaded(text: Unit, code: bytes) -> Machine:
-    """Machine code that can be called."""
+    """Callable machine code."""
     size, work = text.itemsize, text.work
     return machine.load(code, lanes=text.lanes, itemsize=size, work=work, tables=text.tables)
 
 
 def _evaluated(request: Request) -> tuple[Signature, Machine]:
-    """A formula of a large mechanism, which has no code of its own."""
+    """A formula of a large mechanism, which is evaluated in NumPy."""
     from linkwise.codegen.evaluated import Evaluated
 
     formula = request.quantity

@@ -1,11 +1,11 @@
 """Compiled kernels on disk, in a marked folder that belongs to Linkwise.
 
 The folder is `kernels-1` in `$LINKWISE_CACHE`, or in `linkwise` in `$XDG_CACHE_HOME` or `~/.cache`;
-`LINKWISE_CACHE=off` turns it off. It is made together with the file `CACHEDIR.TAG`, and a folder
-without that file is left alone. In it only files with names of its own are read, written or
-removed, and no link is followed. A file is used only if it and the folder belong to the user who
-runs this process, nobody else could have written them, and its checksum, which covers its key, is
-right. Where anything fails, kernels are compiled and kept in memory only.
+`LINKWISE_CACHE=off` turns it off. It is created together with the file `CACHEDIR.TAG`, and a folder
+without that file is left alone. Only files with names of this module are read, written or removed,
+and no link is followed. A file is used only if it and the folder belong to the user who runs this
+process, nobody else could have written them, and its checksum, which covers its key, is right. If
+anything fails, kernels are compiled and kept in memory only.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ TAG_TEXT = b"""Signature: 8a477f597d28d172789f06886806bc55
 
 HEADER = b"linkwise kernel 2\n"
 LARGEST_FOLDER = 256 << 20
-"""Bytes of the folder above which the files not used for longest are removed."""
+"""Bytes of the folder above which the least recently used files are removed."""
 
 PART = 64
 """The folder is looked through again when a process has written this part of its largest size."""
 
 UNREADABLE = (ValueError, KeyError, TypeError, IndexError, RuntimeError)
-"""What taking a content apart may raise; it is made again then, as if it were not there."""
+"""What parsing a content may raise; it is then made again."""
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 _written = [LARGEST_FOLDER]
@@ -77,9 +77,9 @@ def write(key: str, body: bytes) -> bool:
 
 
 def path() -> Path | None:
-    """The folder, whether it exists or not; None where there is to be none."""
+    """The folder, whether it exists or not; None where the cache is off."""
     if not hasattr(os, "geteuid"):
-        return None  # who could have written a file cannot be told here
+        return None  # the owner of a file is not known on this system
     chosen = os.environ.get("LINKWISE_CACHE", "")
     if chosen.lower() in ("off", "0", "no", "none", "false"):
         return None
@@ -130,7 +130,7 @@ def _folder(*, make: bool = False) -> Generator[int | None]:
 
 
 def _make(where: Path) -> None:
-    """Make the folder with its mark, in one step; one that has files in it already is not taken."""
+    """Make the folder with its mark, in one step; a folder that has files is not taken."""
     where.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = where.parent / f".linkwise-{os.urandom(8).hex()}"
     new.mkdir(mode=0o700)
@@ -155,7 +155,7 @@ def _is_private(info: os.stat_result, right_kind: bool) -> bool:
 
 
 def _prune(folder: int) -> None:
-    """Remove the files of our own that were not used for longest, if there are too many."""
+    """Remove the least recently used of our files, if there are too many."""
     files = list[tuple[float, int, str]]()
     with os.scandir(folder) as entries:
         for entry in entries:

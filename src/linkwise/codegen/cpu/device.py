@@ -25,16 +25,16 @@ from linkwise.errors import ShapeError
 from linkwise.spatial.array import Array
 
 CHUNK = 256
-"""Fewest states that are worth a thread of their own."""
+"""Fewest states for which a thread is worth it."""
 
 
 class Processor(InMemory):
     """Machine code of a request.
 
     Attributes:
-        request: What was asked for.
-        signature: What it takes and gives.
-        machine: For one state; that for batches is made when one comes.
+        request: The request.
+        signature: Its inputs and results.
+        machine: For one state; that for batches is made for the first batch.
         inputs: For each input array its name and length.
         fast: The Python callable for one state, if this interpreter can have one.
     """
@@ -99,7 +99,7 @@ class Processor(InMemory):
     def _spread(
         self, rows: list[NDArray[Any]], out: Array, codes: NDArray[np.int32], threads: Any
     ) -> None:
-        """States over threads, where that is worth it."""
+        """Run the states on several threads, where that is worth it."""
         count, wide = len(out), self.signature.lanes
         machines = [self.machine]
         if count >= wide > 1:
@@ -152,7 +152,7 @@ class Processor(InMemory):
 
 
 def _contiguous_rows(array: NDArray[Any]) -> bool:
-    """Whether the numbers of one state stand one behind the other."""
+    """Whether the numbers of one state are contiguous."""
     width = array.itemsize
     for size, stride in zip(reversed(array.shape[1:]), reversed(array.strides[1:]), strict=True):
         if size > 1 and stride != width:

@@ -20,16 +20,16 @@ from linkwise.algebra.space import Space
 from linkwise.model.mechanism import Mechanism
 
 APART = {"cli", "tour", "viewer", "plot", "ledger", "io", "models", "convert"}
-"""Folders without a part in kernels: they ask for some, or make mechanisms, which count."""
+"""Folders whose code does not affect kernels: they call some, or make mechanisms, which count."""
 
 LOADED = time.time_ns()
-"""When the code of this process was read, at the latest."""
+"""The latest time at which the code of this process was read."""
 
 BOOKKEEPING = {"__weakref__", "_order", "_star", "depth", "domain", "range", "size", "ascii", "tex"}
 
 
 class UnknownContentError(TypeError):
-    """Something whose content cannot be told, such as a function."""
+    """Something whose content is not known, such as a function."""
 
 
 def digest(*things: Any) -> str:
@@ -44,7 +44,7 @@ def digest(*things: Any) -> str:
 
 
 def file_key(*things: Any) -> str | None:
-    """The name of a file with what this code makes of some things; None where that is not known."""
+    """The key of a file that this code makes from some things; None where that is not known."""
     try:
         return digest(*things, package())
     except UnknownContentError:

@@ -176,8 +176,8 @@ class Emitter:
     ) -> Any:
         """The status, or the code unless low < x < high.
 
-        Trouble that is known already stays: a hinge in trouble spoils the pivots of its ancestors.
-        What is no number at all, without such trouble, was made of numbers that are too large.
+        A code that is set stays: a singular hinge spoils the pivots of its ancestors. NaN without
+        such a code comes from numbers that are too large.
         """
         low = self.constant(low) if isinstance(low, float) else low
         bad = build.fcmp_unordered("<=", x, low)

@@ -8,7 +8,7 @@
 
 Each instruction becomes one line at once, so that a kernel of 50,000 instructions costs little more
 than its text. Pointers know what they point to, for loads and addresses; LLVM itself does not need
-that and is told `ptr`. Nothing is checked here: LLVM verifies every module.
+that and gets `ptr`. Nothing is checked here: LLVM verifies every module.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class VectorType(Type):
 
 
 class ArrayType(Type):
-    """`count` values one behind the other in memory."""
+    """`count` contiguous values in memory."""
 
     __slots__ = ("count", "element")
 
@@ -557,7 +557,7 @@ class IRBuilder:
         self.block = behind
 
     def call(self, function: Value, arguments: Sequence[Value]) -> Value:
-        """Call a function, or what stands at an address."""
+        """Call a function, or the code at an address."""
         assert isinstance(function.type, PointerType)
         kind = function.type.pointee
         assert isinstance(kind, FunctionType)

@@ -8,8 +8,8 @@ The module exports, with T for double or float,
 `inputs` has a pointer for each input and `strides` the distance of its rows in numbers, 0 where all
 states share one row. The states from `begin` up to `end` are done one by one, or a vector register
 of them at a time: these are two modules, and the second is made for the first batch. Large graphs
-are cut into parts, each a function of its own, with what they hand on in `work`: compilers take
-time that grows faster than the length of a function.
+are cut into parts, each a separate function, which exchange values in `work`: compile time grows
+faster than the length of a function.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class GraphBody:
         return build
 
     def begin(self, build: ir.IRBuilder, place: Place) -> tuple[ir.IRBuilder, dict[int, Any], Any]:
-        """Inputs and sines: values by node, and the sum that tells finite input."""
+        """Inputs and sines: values by node, and the sum that shows finite input."""
         emit, graph = self.emit, self.graph
         value, given = dict[int, Any](), Finite(emit)
         node_of = {graph.a[n]: n for n in self.needed if graph.op[n] == "input"}
@@ -200,7 +200,7 @@ class GraphBody:
     def stored(
         self, build: ir.IRBuilder, values: list[Any], place: Place, start: int, result: Finite
     ) -> None:
-        """Store a group; `result` tells whether all is finite."""
+        """Store a group; `result` shows whether all is finite."""
         for x in values:
             result.add(build, x)
         emit = self.emit

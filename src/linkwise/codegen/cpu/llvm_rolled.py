@@ -1,18 +1,18 @@
 """Rolled kernels as LLVM functions: a function for each stage, a loop over bodies in each.
 
-The numbers of a run stand in scratch memory, each as wide as a value:
+The numbers of a run are in scratch memory, each as wide as a value:
 
     frame   the status, and numbers that belong to no body
     sums    what children have added up; the first place stays zero
     carry   what bodies hand to their children in one stage
     record  what a body keeps from stage to stage
     arrays  the inputs with states side by side (for vectors of states only)
-    sines   and cosines of all of q, taken beforehand: several at a time, none waits for another
+    sines   and cosines of all of q, computed beforehand: several at a time, independently
 
 A vector register holds as many states for vectors, and as many columns of one state for matrices,
-whose rows are then written as they stand. Frame and record have a second part for what depends on
+whose rows are then written directly. Frame and record have a second part for values that depend on
 the column. Tables are given to the module after it is loaded, so that code does not grow with the
-mechanism: `columns` has the numbers of the bodies, `places` where everything stands.
+mechanism: `columns` has the numbers of the bodies, `places` their positions in memory.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ def emit_rolled(rolled: Rolled, *, itemsize: int, lanes: int, packed: int) -> Un
 def _part_tables(rolled: Rolled, lanes: int) -> list[tuple[str, NDArray[np.int32]]]:
     """Which columns are wanted, to the end of the last vector, and where rows come."""
     tables = list[tuple[str, NDArray[np.int32]]]()
-    if rolled.columns_wanted is not None:
-        count = -(-len(rolled.columns_wanted) // lanes) * lanes
+    if rolled.chosen_columns is not None:
+        count = -(-len(rolled.chosen_columns) // lanes) * lanes
         columns = np.full(count, -1, dtype=np.int32)
-        columns[: len(rolled.columns_wanted)] = rolled.columns_wanted
+        columns[: len(rolled.chosen_columns)] = rolled.chosen_columns
         tables.append((WANTED, columns))
     if rolled.row_of is not None:
         tables.append((ROWS, rolled.row_of))
@@ -241,7 +241,7 @@ class _Body:
     # --------------------------------------------------------------------------------- inputs
 
     def _inputs(self, build: ir.IRBuilder, place: Place) -> tuple[ir.IRBuilder, list[Any], Any]:
-        """Pointers to the inputs of these states, and the sum that tells finite input."""
+        """Pointers to the inputs of these states, and the sum that shows finite input."""
         emit = self.emit
         rows, given = list[Any](), emit.constant(0.0)
         for i, (_, size) in enumerate(self.rolled.inputs):
@@ -332,7 +332,7 @@ class _Body:
         )
 
     def _stage(self, number: int) -> ir.Function:
-        """The loop over bodies of one stage, what stands in front of it included."""
+        """The loop over bodies of one stage, with the straight code before it."""
         rolled, stage = self.rolled, self.rolled.plan.stages[number]
         emit = self.each if stage.each and self.each is not None else self.emit
         pointer = emit.number.as_pointer()
@@ -440,7 +440,7 @@ def _sincos(
 
 
 def _busy(visit: Visit) -> bool:
-    """Whether anything is done at all."""
+    """Whether there is anything to do."""
     stores = (visit.kept, visit.shown, visit.handed, visit.added)
     outs = (visit.results, visit.totals, visit.exports)
     return any((*stores, *outs, visit.guards))

@@ -19,7 +19,7 @@ from linkwise.codegen.rolled.roll import Rolled
 from linkwise.codegen.rolled.visit import ClassCode
 
 WANTED, ROWS = "wanted", "rows"
-"""Globals of the module where a part of the result is wanted: its columns, and where rows come."""
+"""Globals of the module for a part of the result: its columns, and the position of its rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class VisitCode:
             else:
                 place = build.zext(build.load(build.gep(self.row, [_index(column)])), INT)
             if self.given.last is not None and name in FILLED_BY:
-                # Children that are not visited have added nothing: what stands there is old.
+                # Children that are not visited have added nothing: the value there is old.
                 filler = self._place(build, FILLED_BY[name])
                 visited = build.icmp_signed("<=", filler, self.given.last)
                 place = build.select(visited, place, _index(0))
@@ -246,7 +246,7 @@ class VisitCode:
             return given.get(build, frame, build.add(entry, _index(leaf.index)), each=leaf.each)
         assert leaf.kind == "unit"
         wide = ir.vector(INT, self.emit.lanes)
-        if self.rolled.columns_wanted is None:
+        if self.rolled.chosen_columns is None:
             ahead = splat_int(build, build.sub(entry, given.column), wide)
             same = build.icmp_signed("==", ahead, iota(wide))
         else:

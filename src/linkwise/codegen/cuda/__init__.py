@@ -1,1 +1,1 @@
-"""Kernels for graphics cards."""
+"""Kernels for GPUs."""

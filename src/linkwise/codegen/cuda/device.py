@@ -1,6 +1,6 @@
 # pyright: basic
 # (CuPy is optional, and has no type information here)
-"""The card: compiled there when first called, on arrays that are there."""
+"""The device of GPUs: compiled at the first call, on arrays of the GPU."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from linkwise.codegen.stages import Signature
 from linkwise.errors import DeviceError, ShapeError
 
 LARGEST = 100_000
-"""Operations of a state beyond which the card's compiler would not come to an end."""
+"""Operations of a state beyond which the GPU's compiler takes too long."""
 
 ROOM = "MaxSharedMemoryPerBlockOptin"
-"""What a block may have, which is all that a multiprocessor has but for what the card keeps."""
+"""The attribute with the shared memory that a block may have."""
 
 
-class Card:
-    """Code of a request for CUDA cards. The source is available without one.
+class Gpu:
+    """Code of a request for GPUs. The source is available without one.
 
     Attributes:
-        request: What was asked for.
+        request: The request.
         dtype: Kind of its numbers.
     """
 
@@ -59,7 +59,7 @@ class Card:
 
     @property
     def emitted(self) -> CudaSource:
-        """The source and what a launch has to know: for the card where it ran, if it did."""
+        """The source and the facts of a launch: for the GPU where it ran, if it did."""
         loaded = next(iter(self._loaded.values()), None)
         return self._for_most if loaded is None else loaded.source
 
@@ -68,12 +68,12 @@ class Card:
         return self._written(Room())
 
     def _written(self, room: Room) -> CudaSource:
-        """The source for a card with so much shared memory."""
+        """The source for a GPU with this shared memory."""
         name, ops = self.request.mech.name, self.signature.ops.total()
         if ops > LARGEST:
             raise DeviceError(
-                f"{name} takes {ops} operations a state, written out one by one on the card; the "
-                f"most is {LARGEST}. target='cpu' has loops over bodies."
+                f"{name} takes {ops} operations a state, as straight code on the GPU; the limit "
+                f"is {LARGEST}. target='cpu' has loops over bodies."
             )
         traced, codes, shape = planned(self.request, room)
         names = ", ".join(f"{name} ({size})" for name, size in traced.inputs)
@@ -103,8 +103,8 @@ class Card:
     def whole_batch(self, arrays: tuple[Any, ...], out: Any, codes: Any) -> Any:
         """The result for whole CuPy arrays on the current card, a row a state; else None.
 
-        What a call costs on the processor bounds the rate of small batches, so that the usual
-        case looks at each array once.
+        The cost of a call on the processor bounds the rate of small batches: the usual case looks
+        at each array once.
         """
         cp = caller_arrays.cupy()
         device = cp.cuda.runtime.getDevice()
@@ -142,9 +142,9 @@ class Card:
         return result
 
     def entered(self, arrays: list[Any], like: Any) -> AbstractContextManager[Any]:
-        """The card of the arrays, and the stream of their library."""
+        """The GPU of the arrays, and the stream of their library."""
         cp, both = caller_arrays.cupy(), ExitStack()
-        both.enter_context(cp.cuda.Device(caller_arrays.card_of(arrays)))
+        both.enter_context(cp.cuda.Device(caller_arrays.device_of(arrays)))
         both.enter_context(caller_arrays.stream(like))
         return both
 
@@ -158,7 +158,7 @@ class Card:
                 f"or compile with dtype={str(array.dtype)!r}."
             )
         if array.device.id != card:
-            raise ShapeError(f"{name} is on card {array.device.id}, not on card {card}.")
+            raise ShapeError(f"{name} is on GPU {array.device.id}, not on GPU {card}.")
         size, steps = array.itemsize, array.strides
         within = array.ndim == 0 or array.shape[-1] < 2 or steps[-1] == size
         if not within or any(step % size for step in steps) or array.data.ptr % size:
@@ -168,7 +168,7 @@ class Card:
     def place(self, name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
         """Where to write, as CuPy sees it."""
         if caller_arrays.library(value) in caller_arrays.JAX:
-            raise ShapeError(f"{name} is an array of JAX, which does not change; leave it out.")
+            raise ShapeError(f"{name} is an array of JAX, which is immutable; leave it out.")
         view, dtype = caller_arrays.taken(name, value), np.dtype(dtype)
         card = caller_arrays.cupy().cuda.runtime.getDevice()
         contiguous = name == "out" or view.flags.c_contiguous
@@ -176,7 +176,7 @@ class Card:
             kind = "an array" if name == "out" else "a contiguous array"
             raise ShapeError(
                 f"{name} is {view.dtype} {view.shape}; it must be {kind} of {dtype} {shape} on "
-                f"card {card}."
+                f"GPU {card}."
             )
         return view
 
@@ -185,7 +185,7 @@ class Card:
         return bool(out.flags.c_contiguous) and not any(_overlap(out, row) for row in rows)
 
     def numbers(self, array: Any) -> Any:
-        """Copied from the card."""
+        """Copied from the GPU."""
         return array.get()
 
     # ------------------------------------------------------------------------------ running
@@ -195,7 +195,9 @@ class Card:
     ) -> tuple[Any, Trouble | None]:
         """The results of all states, on the current stream."""
         if threads is not None:
-            raise ShapeError("threads was given, which are cores of a processor; this is a card.")
+            raise ShapeError(
+                "threads was given, which are processor cores; this kernel runs on a GPU."
+            )
         cp, shape = caller_arrays.cupy(), self.signature.shape
         lead, count = () if batch is None else (batch,), 1 if batch is None else batch
         out = cp.empty((*lead, *shape), self.dtype) if out is None else out
@@ -225,7 +227,7 @@ class Card:
         self._start(self._on(cp, card), tuple(arguments), count)
 
     def _start(self, loaded: _Loaded, arguments: tuple[Any, ...], count: int) -> None:
-        """On the current stream. Arrays stand for their addresses."""
+        """Launch on the current stream; arrays are passed by their addresses."""
         source = loaded.source
         blocks = -(-count // source.states)
         if source.stay:
@@ -235,7 +237,7 @@ class Card:
         )
 
     def _on(self, cp: Any, device: int) -> _Loaded:
-        """The machine code on a card; compiled once, and kept on disk by CuPy."""
+        """The machine code on a GPU; compiled once, and kept on disk by CuPy."""
         with self._lock:
             loaded = self._loaded.get(device)
             if loaded is None:
@@ -247,7 +249,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """Machine code on one card: the function, how many blocks run there at a time, the source."""
+    """Machine code on one GPU: the function, how many blocks run there at a time, the source."""
 
     function: Any
     blocks: int
@@ -259,7 +261,7 @@ def _load(cp: Any, source: CudaSource, device: int) -> _Loaded:
     most = attributes[ROOM]
     if source.shared > most:
         raise DeviceError(
-            f"the kernel takes {source.shared} bytes of shared memory a block; this card has {most}"
+            f"the kernel takes {source.shared} bytes of shared memory a block; this GPU has {most}"
         )
     module = cp.RawModule(code=source.text, options=("--std=c++17",), backend="nvrtc")
     function = module.get_function("run")

@@ -1,7 +1,7 @@
-"""Which workers a kernel on the card has, and how it lies there: chosen by size, from measurements.
+"""The workers of a kernel on the GPU and its launch shape: chosen by size, from measurements.
 
-One thread a state is best while the code of a state fits the card's instruction cache and its
-values the registers; beyond that the limbs of the robot are dealt out to the warps of a block.
+One thread a state is best while the code of a state fits the GPU's instruction cache and its
+values the registers; beyond that the limbs of the robot are distributed to the warps of a block.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from linkwise.codegen import stages
-from linkwise.codegen.cuda import twins
+from linkwise.codegen.cuda.limb_family import families, traced_limbs
 from linkwise.codegen.cuda.source import REGISTERS, Shape, shared_memory
-from linkwise.codegen.cuda.split import Split, by_limbs, whole
+from linkwise.codegen.cuda.split import Split, by_limbs, undivided
 from linkwise.codegen.cuda.worker_code import Number, UnlikeError, WorkerCode, worker_code
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.request import Request
@@ -21,37 +21,37 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.program import Program
 
 LARGE = 3000
-"""Operations of a state from which on several warps share it."""
+"""Operations of a state from which several warps share it."""
 
 MIDDLING = 1500
-"""Operations of a state from which on one thread is worth 128 registers in float32."""
+"""Operations of a state from which one thread is worth 128 registers in float32."""
 
 SHORT = 1000
 """Operations of a worker below which more warps are better than more registers."""
 
 KEPT = 1 << 10
-"""Shared memory that the card keeps for itself with each block [bytes]."""
+"""Shared memory that the GPU keeps for itself with each block [bytes]."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Shared memory of a card [bytes]."""
+    """Shared memory of a GPU [bytes]."""
 
-    block: int = 99 << 10  # what a block may have; 99 KB on all cards since 2020
-    whole: int = 228 << 10  # what a multiprocessor has; 228 KB on the cards measured
+    block: int = 99 << 10  # what a block may have; 99 KB on all GPUs since 2020
+    multiprocessor: int = 228 << 10  # what a multiprocessor has; 228 KB on the GPUs measured
 
 
 def single(traced: Traced) -> list[WorkerCode]:
     """One thread for a state."""
-    return _each(traced, whole(traced))
+    return _each(traced, undivided(traced))
 
 
 def limbs(traced: Traced, mech: Mechanism, workers: int = 0) -> list[WorkerCode]:
-    """Several warps, each with code of its own."""
+    """Several warps, each with its own code."""
     return _each(traced, by_limbs(traced, mech.parent.tolist(), workers))
 
 
-def twinned(
+def by_families(
     program: Program,
     mech: Mechanism,
     nodes: Sequence[str] = (),
@@ -65,10 +65,10 @@ def twinned(
     `plain` is the graph without symbols. Entries of the result that are one node there, as across
     the diagonal of a symmetric matrix, are computed once.
     """
-    kin = twins.families(mech)
+    kin = families(mech)
     if not kin:
         return None
-    traced, numbers = twins.trace_twins(program, mech, kin, nodes, parameters, itemsize=itemsize)
+    traced, numbers = traced_limbs(program, mech, kin, nodes, parameters, itemsize)
     if plain is not None:
         pairs, first = list(zip(plain.outputs, traced.outputs, strict=True)), dict[int, int]()
         constants = [plain.graph.op[node] == "const" for node in plain.outputs]
@@ -106,7 +106,7 @@ def _offsets(traced: Traced, mech: Mechanism, body: int) -> list[int]:
 
 
 def planned(request: Request, room: Room | None = None) -> tuple[Traced, list[WorkerCode], Shape]:
-    """What is taken unless something else is asked for; without a card, what suits most."""
+    """The default workers and shape; without a GPU, those that suit most."""
     room, mech, itemsize = room or Room(), request.mech, request.itemsize
     traced = stages.traced(request)
     work = sum(traced.graph.count(traced.roots).values())
@@ -114,7 +114,9 @@ def planned(request: Request, room: Room | None = None) -> tuple[Traced, list[Wo
         shared = None
         if not isinstance(request.quantity, Formula):
             sweeps, inputs = stages.program(request), request.parameters
-            shared = twinned(sweeps, mech, request.nodes, inputs, itemsize=itemsize, plain=traced)
+            shared = by_families(
+                sweeps, mech, request.nodes, inputs, itemsize=itemsize, plain=traced
+            )
         several, codes = (traced, limbs(traced, mech)) if shared is None else shared
         workers = sum(len(code.workers) for code in codes)
         if workers > 1:
@@ -134,7 +136,7 @@ def planned(request: Request, room: Room | None = None) -> tuple[Traced, list[Wo
 def _shape_of_several(
     traced: Traced, codes: list[WorkerCode], each: int, itemsize: int, room: Room
 ) -> Shape:
-    """For several warps a group, `each` with so many operations of a state.
+    """For several warps a group, with `each` operations of a state.
 
     Short code is kept busy by more warps; long code wants the registers, and runs a little faster
     with all groups of a multiprocessor in one block: the warps of a group then lie in the same of
@@ -154,7 +156,7 @@ def _shape_of_several(
 
 
 def _registers(threads: int) -> int:
-    """Registers that each of so many threads of a multiprocessor can have.
+    """Registers that each thread of a multiprocessor can have.
 
     A multiprocessor has four parts; a part's warps share its registers, given out by eights.
     """
@@ -171,17 +173,17 @@ def _fitting(
     *,
     warps: int,
 ) -> Shape:
-    """The first whose rows in shared memory leave room for so many warps; else the smallest."""
+    """The first shape whose shared memory leaves room for `warps`; else the smallest."""
     dtype = f"float{8 * itemsize}"
     workers = sum(len(code.workers) for code in codes)
     for shape in options:
         block, all_of = shared_memory(traced, codes, shape, dtype=dtype)
         blocks = min(all_of // block, -(-warps // (workers * shape.groups)))
-        if block <= room.block and blocks * (block + KEPT) <= room.whole:
+        if block <= room.block and blocks * (block + KEPT) <= room.multiprocessor:
             return shape
     shape = replace(options[-1], groups=1)
     if shared_memory(traced, codes, shape, dtype=dtype)[0] > room.block:
         shape = replace(shape, collect=False)
     block, _ = shared_memory(traced, codes, shape, dtype=dtype)
-    blocks = max(1, room.whole // (block + KEPT))  # of which each thread may have more registers
+    blocks = max(1, room.multiprocessor // (block + KEPT))  # threads may have more registers
     return replace(shape, registers=max(shape.registers, _registers(32 * workers * blocks)))

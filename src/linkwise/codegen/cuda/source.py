@@ -1,10 +1,10 @@
-"""From a scalar graph to CUDA: one source that the card's own compiler turns into a kernel.
+"""From a scalar graph to CUDA: one source that the GPU's compiler turns into a kernel.
 
 32 states are a group. One warp computes a group, one state a lane, in straight-line code; for large
-robots several warps (workers) share it, each with the code of some limbs (`split.py`), and hand
-values over in shared memory, where they meet between phases. Limbs of equal build run the same
-code (`twins.py`), so that it fits into the instruction cache. Blocks stay and take one group after
-the other; while one is computed, the rows of the next are on their way into shared memory.
+robots several warps (workers) share it, each with the code of some limbs (`split.py`), and exchange
+values in shared memory, where they meet between phases. Limbs of equal build run the same code
+(`limb_family.py`), so that it fits into the instruction cache. Blocks stay and take one group after
+another; while one is computed, the rows of the next are on their way into shared memory.
 
     run(q, q_step, ..., out, status, report, count)
 
@@ -29,7 +29,7 @@ from linkwise.codegen.scalar.graph import Graph
 from linkwise.codegen.scalar.trace import Traced
 
 REGISTERS = 65536
-"""Registers of a multiprocessor, 32 bits each, on all cards since 2014."""
+"""Registers of a multiprocessor, 32 bits each, on all GPUs since 2014."""
 
 WIDEST = 64
 """Rows longer than this do not go through shared memory as they are."""
@@ -40,15 +40,15 @@ PITCH = 33
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a kernel lies on the card.
+    """The launch shape of a kernel.
 
     Attributes:
         groups: Groups of 32 states in a block.
         registers: Of a thread, at most; as many blocks as fit run on a multiprocessor.
         table: Whether long constants are read from constant memory, not written into the code.
         ahead: Whether the rows of the next group are fetched while one is computed.
-        stay: Whether only as many blocks are started as fit on the card, each taking group after
-            group; else there is one for all groups, and the card deals them out.
+        stay: Whether only as many blocks are started as fit on the GPU, each taking group after
+            group; else there is a block for each group.
         collect: Whether the values of long rows of results, each once, are collected in shared
             memory and stored row by row; else each thread stores its own row, number by number.
     """
@@ -72,7 +72,7 @@ class CudaSource:
     shared: int  # shared memory of a block [bytes]
     blocks: int  # of a multiprocessor at a time, as far as registers go
     stay: bool  # whether no more blocks are started than run at a time
-    primitives: str  # the part of the text that only a card understands
+    primitives: str  # the part of the text that only a GPU understands
 
 
 def emit_cuda(
@@ -83,7 +83,7 @@ def emit_cuda(
     Args:
         traced: The scalar graph.
         codes: What the workers compute.
-        shape: How it lies on the card.
+        shape: The launch shape.
         dtype: "float32" or "float64".
         title: Lines of a comment at the top.
     """
@@ -262,7 +262,7 @@ class _Emitter:
         yield "}"
 
     def _plain(self) -> str:
-        """Whether all rows lie one behind the other."""
+        """Whether all rows are contiguous."""
         parts = list[str]()
         for i, n in enumerate(self.sizes):
             if self.staged[i]:

@@ -50,8 +50,8 @@ class Split:
         return Counter(worker for _, worker in self.reads)
 
 
-def whole(traced: Traced) -> Split:
-    """All of it for one worker."""
+def undivided(traced: Traced) -> Split:
+    """All nodes for one worker."""
     graph, leaf = traced.graph, _leaves(traced.graph)
     needed = [n for n in graph.used(traced.roots) if not leaf(n)]
     reads = {(n, 0): tuple((x, 0) for x in _arguments(graph, n) if not leaf(x)) for n in needed}
@@ -130,7 +130,7 @@ def _dealt(parent: Sequence[int], work: Counter[int], workers: int) -> list[int]
 
 
 def _alone(parent: Sequence[int], alone: Sequence[Sequence[int]]) -> list[int]:
-    """The worker of each body, if some limbs have workers of their own."""
+    """The worker of each body, if some limbs have their own workers."""
     limb = limbs(parent)
     first = [start for starts in alone for start in starts]
     worker = {limb[start]: i + 1 for i, start in enumerate(first)}

@@ -1,7 +1,7 @@
-"""The fixed parts of emitted CUDA: arithmetic of the card, sines, and how rows come in and go out.
+"""The fixed parts of emitted CUDA: arithmetic of the GPU, sines, and loads and stores of rows.
 
-`PRIMITIVES` is all that is not plain C++; with another text in its place the kernel runs on a
-processor, which is how it is tested where there is no card.
+`PRIMITIVES` is the part that is not plain C++; with another text in its place the kernel runs on a
+processor, which is how it is tested without a GPU.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ typedef double2 Quad; /* 16 bytes */
 
 #define NOT_A_NUMBER __longlong_as_double(0x7ff8000000000000ll)
 
-/* 1 / x: the card's estimate, then two steps of Newton. */
+/* 1 / x: the GPU's estimate, then two steps of Newton. */
 __device__ __forceinline__ T reciprocal(T x)
 {
     T y;
@@ -205,7 +205,7 @@ __device__ __forceinline__ void take(T *to, const T *from, int me)
     }
 }
 
-/* else one by one; at the end of the batch its last row stands for those that are missing. */
+/* else one by one; at the end of the batch its last row replaces those that are missing. */
 __device__ __noinline__ void take_slowly(
     T *to, int pitch, const T *from, i64 step, int size, int rows, int me)
 {

@@ -1,4 +1,4 @@
-"""What a worker computes, as a list of its own; limbs of a family share one list.
+"""What a worker computes, as a list of items; limbs of a family share one list.
 
 Nodes of the graph become items of the list: equal items of all workers that share it are one. An
 item whose arguments are numbers only is a number; where the members of a family differ in it, it
@@ -58,7 +58,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Trouble with this code unless low < item < high; the next member's code is `step` more.
+    """A check with this code that low < item < high; the next member's code is `step` more.
 
     `only` is the member that alone looks, -1 for all.
     """

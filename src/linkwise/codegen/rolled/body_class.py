@@ -1,7 +1,7 @@
 """Bodies of one kind share one piece of code: which kinds a mechanism has, and their numbers.
 
-A rolled kernel has a loop over the bodies for each pass. The numbers of a body (where its hinge
-stands, its inertia, its armature ...) are a row of a table; a column with the same number for all
+A rolled kernel has a loop over the bodies for each pass. The numbers of a body (the pose of its
+hinge, its inertia, its armature ...) are a row of a table; a column with the same number for all
 bodies of a class is folded into the code. Classes are as fine as their number allows: bodies that
 are equal, else bodies with the same hinge and the same zeros and ones, else the same hinge, else
 the same kind of hinge.
@@ -44,7 +44,7 @@ class BodyClass:
     # for each node on them, which of the chosen nodes it is, or -1 if bodies differ
     nodes: tuple[int, ...]
     grounded: int  # how many of these, the first ones, are on the ground
-    special: int  # a body of its own kind: its index, else -1
+    special: int  # the index of a body that is alone in its class, else -1
     columns: Array  # their numbers (bodies, columns)
 
     @property
@@ -70,7 +70,7 @@ def classes(
     Args:
         mech: The mechanism.
         nodes: The nodes of the space NODE.
-        alone: Bodies that need a class of their own.
+        alone: Bodies that need a separate class.
         selected: Groups of hinges: those of a class are in the same ones.
         indexed: Whether the code depends on which of the nodes a node is.
         armature: Whether the code asks for the armature.
@@ -82,7 +82,7 @@ def classes(
     hinge = _numbered(hinges)
     structure = _numbered([structure_of(h) or h for h in _distinct(hinges, hinge)])[hinge]
     numbers, pattern = _same_rows(shared), _same_rows(_pattern(shared))
-    extra = np.where(mech.parent < 0, 1, 0)  # roots, bodies with nodes, bodies of their own kind
+    extra = np.where(mech.parent < 0, 1, 0)  # roots, bodies with nodes, bodies alone in a class
     placed = np.zeros(mech.n_bodies, dtype=np.int64)
     marks: dict[Hashable, int] = {}
     for k in sorted({*held, *alone}):

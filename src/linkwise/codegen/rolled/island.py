@@ -32,10 +32,10 @@ from linkwise.sweeps.interpret import Interpreter
 from linkwise.sweeps.program import Program
 
 FEWEST = 6
-"""Islands from which on a loop over them is worth it."""
+"""Islands from which a loop over them is worth it."""
 
 LONGEST = 12000
-"""Nodes of all graphs together that may stand in one function."""
+"""The largest number of nodes of all graphs in one function."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ Key: TypeAlias = tuple[Ident, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """What an input node of a step stands for."""
+    """The meaning of an input node of a step."""
 
     # "input" (entry of an array), "column" (of the table), "parent" (a quantity there), "sum" (over
     # children), "unit" (entry of a column of the identity), "whole" (a number that belongs to no

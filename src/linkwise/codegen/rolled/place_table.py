@@ -1,4 +1,4 @@
-"""Where the numbers of each body stand in memory, as a table of integers with a row a body.
+"""The positions of the numbers of each body in memory, as a table of integers with a row a body.
 
 What a body hands to its children lives until the last child was visited, a sum over children from
 the first child's visit to the body's own. Both get a place that is free again afterwards: on a

@@ -43,17 +43,17 @@ class Rolled:
     # slot of each entry handed to children: in the record if it is kept
     parent_entry: dict[Key, int]
     sum_entry: dict[Key, int]  # slot of each entry of sums over children
-    # how many entries stand in front of every record, and of every record for columns
+    # entries at the beginning of every record, and of every record for columns
     shown: tuple[int, int]
     wholes: list[Whole]  # what is done between the loops, by stage; the last one after all of them
     slots: tuple[int, int]  # numbers that belong to no body: the same for all columns, and others
-    places: Places  # where each body's numbers stand
+    places: Places  # where each body's numbers are
     table: Array  # the columns of all classes, body after body
     ops: Counter[str]  # scalar operations for one state, by kind
-    # for each row of the whole result (for blocks, each body) where it comes in the part that is
-    # wanted, or -1; None for all
+    # for each row of the complete result (for blocks, each body) its row in the chosen part, or -1;
+    # None for all
     row_of: NDArray[np.int32] | None = None
-    columns_wanted: NDArray[np.int32] | None = None  # the columns that are computed; None for all
+    chosen_columns: NDArray[np.int32] | None = None  # the columns that are computed; None for all
 
 
 def roll(

@@ -56,8 +56,8 @@ class ClassCode:
     kind: BodyClass  # the class
     graph: Graph  # the graph of one body
     leaf: dict[int, Leaf]  # what its inputs are
-    slot: dict[int, int]  # where nodes stand in the record, behind what children may read there
-    # those among them that have another value for each column, in a record of their own
+    slot: dict[int, int]  # where nodes are in the record, after what children may read there
+    # those of them that have another value for each column, in a separate record
     each: frozenset[int]
     records: tuple[int, int]  # lengths of the record and of the one for columns
     visits: list[Visit]  # what is done in each stage

@@ -51,7 +51,7 @@ class Whole:
 
 
 def wholes(plan: Plan, layout: Layout, itemsize: int) -> list[Whole]:
-    """What stands in front of each stage; the last one comes after all of them."""
+    """The straight code before each stage; the last one comes after all of them."""
     straight = list[Whole]()
     for stage in plan.stages:
         code = Whole()

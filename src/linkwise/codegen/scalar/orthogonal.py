@@ -1,7 +1,7 @@
 """Orthogonal decompositions in formulas: triangles and singular values, without branches.
 
 Rows of small matrices, entries of which are graph nodes or numbers. Rank is decided by the caller,
-by gates on what comes out.
+by gates on the results.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
 
 ROUNDS = 30
-"""Of Jacobi's method, at most; six or seven are usual."""
+"""The largest number of rounds of Jacobi's method; six or seven are usual."""
 
 ROUNDING = {8: 2e-15, 4: 1e-6}
 """Cosine between rows that are orthogonal, by bytes of a number."""
 
 SORTED = 50.0
-"""Squares of lengths of rows that differ by less than so many roundings are in order."""
+"""Squares of lengths of rows that differ by less than this many roundings are in order."""
 
 
 def dot(x: Any, y: Any) -> Any:
@@ -35,7 +35,7 @@ def singular(at: Writing, W: Any, *, vectors: bool = True) -> tuple[Any, Any]:
     """Left singular vectors U (m, m) and values (m,) of W (m, n), the largest first.
 
     Jacobi's method on one side: rows are turned against each other in pairs until all are
-    orthogonal, the longer one first. Small values come out with as many digits as large ones.
+    orthogonal, the longer one first. Small values have as many correct digits as large ones.
     """
     m = len(W)
     short = _triangle(W) if W.shape[1] > m + 1 else W

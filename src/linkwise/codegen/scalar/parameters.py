@@ -6,11 +6,11 @@
 | inertia | 10 a body | m, m c (3), Jxx Jyy Jzz Jxy Jxz Jyz about the origin [kg, kg m, kg m²] |
 | payload | 10 | the same, of something welded to a node, in the node's axes |
 | armature | nv | diagonal of N; the expression has to contain it |
-| locked | nv | 1 where a freedom is held, 0 where it is free |
+| locked | nv | 1 where a joint velocity is held, 0 where it is free |
 
 `payload:hand` names the node; plain `payload` means the node the kernel was made for, or the only
-one there is. A held freedom keeps its velocity: D⁻¹ is zero in its direction, so nothing passes to
-it, and all that is carried is felt as rigid.
+one there is. A held velocity stays constant: D⁻¹ is zero in its direction, so nothing passes to it,
+and everything that is carried is felt as rigid.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ INERTIA = 10
 def checked(
     mech: Mechanism | Embedded, names: Sequence[str], nodes: Sequence[str]
 ) -> tuple[str, ...]:
-    """The names as inputs are called; raises for one that is not known or means nothing here."""
+    """The names of the inputs; raises for one that is unknown or has no meaning here."""
     if isinstance(names, str):
         names = (names,)
     for name in names:
@@ -65,7 +65,7 @@ def node_of(mech: Mechanism | Embedded, name: str, nodes: Sequence[str]) -> str:
                 f"{', '.join(candidates[:8]) or 'its bodies'}."
             )
         node = candidates[0]
-    mech.node(node)  # raises for one that is not there
+    mech.node(node)  # raises for an unknown node
     return node
 
 

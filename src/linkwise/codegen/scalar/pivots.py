@@ -2,8 +2,8 @@
 
 D(k) = H(k) P(k) H*(k), and P(k) is the body's own inertia plus something positive: no pivot of D is
 smaller than the same pivot of H M H*. One that falls below a hundredth of it is rounding error.
-Where the body has no inertia of its own in that direction, or the direction depends on q, the size
-of what it is and carries is the measure.
+Where the body itself has no inertia in that direction, or the direction depends on q, the size of
+what it is and carries is the measure.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SINGULAR = {8: 1e-12, 4: 1e-5}
 
 
 def thresholds(mech: Mechanism, k: int, itemsize: int = 8) -> Array:
-    """The least pivot of D at each freedom of body k, in the units of its inertia (nv_k,)."""
+    """The smallest pivot of D for each velocity of body k, in the units of its inertia (nv_k,)."""
     body = mech.bodies[k]
     H = np.atleast_2d(body.hinge.hinge_map(body.hinge.neutral()) @ body.outboard.shift)
     alone = _pivots(H @ mech.inertias[k].matrix @ H.T)

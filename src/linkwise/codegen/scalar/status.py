@@ -1,7 +1,7 @@
 """The status of a sample: what went wrong with one state of a batch, as a number and in words.
 
 Every target (CPU, CUDA, C) writes the same codes: 0 is fine, 1 to 3 concern the whole state, and
-each body has two codes of its own, for its hinge and for its quaternion. Behind these come codes
+each body has two codes, for its hinge and for its quaternion. After these come codes
 about loops: one for each aggregate of an embedded mechanism, and of a mechanism with loops those
 for accelerations that the loops do not allow.
 """
@@ -77,7 +77,7 @@ def singular(mech: Mechanism | Embedded) -> int:
 
 
 def describe(code: int, mech: Mechanism | Embedded) -> str:
-    """The code in words, naming the body."""
+    """The meaning of a code, naming the body."""
     if code == FINE:
         return "fine"
     if code == INPUT:
@@ -86,8 +86,8 @@ def describe(code: int, mech: Mechanism | Embedded) -> str:
         return "the result is not finite: numbers are too large"
     if code == MATRIX and has_tasks(mech):
         return (
-            "the tasks ask for more than the mechanism can do in this state: their rows follow "
-            "from each other, or it is singular; lw.tasks.task_space tells what is lost"
+            "the tasks require more than the mechanism can do in this state: their rows depend on "
+            "each other, or it is singular; lw.tasks.task_space shows which directions are lost"
         )
     if code == MATRIX:
         return "a matrix that has to be inverted is singular, or not positive definite"
@@ -103,7 +103,7 @@ def describe(code: int, mech: Mechanism | Embedded) -> str:
     elif code == singular(mech):
         return (
             "the loops are singular here: fewer of their rows are independent than nearby, so that "
-            "accelerations are not unique; lw.loops.mobility tells more"
+            "accelerations are not unique; lw.loops.mobility has more"
         )
     elif code == opened(mech):
         return (
@@ -128,7 +128,7 @@ def describe(code: int, mech: Mechanism | Embedded) -> str:
 
 
 def error(code: int, mech: Mechanism | Embedded, where: str = "") -> LinkwiseError:
-    """The exception for a code; `where` stands in front of the words."""
+    """The exception for a code; `where` begins its message."""
     text = f"{where}{describe(code, mech)}."
     if code >= (loops(mech, 0) if isinstance(mech, Embedded) else broken(mech)):
         return ClosureError(text)

@@ -1,9 +1,9 @@
-"""Motions of large robots on a card: several warps share 32 of them, each with some limbs.
+"""Motions of large robots on a GPU: several warps share 32 of them, each with some limbs.
 
-The registers of the motions are in shared memory, lane by lane. The accelerations are dealt out by
-limbs (`codegen/cuda/split.py`), which hand values over there and meet between phases; the short
-segments of the integrator are dealt out by what they write. Segments are functions: each stands in
-the code once. Arguments and results are those of `cuda_source.py`.
+The registers of the motions are in shared memory, lane by lane. The accelerations are divided by
+limbs (`codegen/cuda/split.py`), which exchange values there and meet between phases; the short
+segments of the integrator are divided by what they write. Segments are functions: each is in the
+code once. Arguments and results are those of `cuda_source.py`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ LANES = 32
 LIMBS = 1500
 """Operations of a segment from which on it is dealt out by limbs."""
 
-WHOLE = 227 << 10
-"""Shared memory of a multiprocessor that blocks can have [bytes], on the cards measured."""
+MULTIPROCESSOR = 227 << 10
+"""Shared memory of a multiprocessor that blocks can have [bytes], on the GPUs measured."""
 
 KEPT = 1 << 10
-"""Shared memory that the card keeps for itself with each block [bytes]."""
+"""Shared memory that the GPU keeps for itself with each block [bytes]."""
 
 ALIKE = 8
 """Operations that two results must share to be made by one worker."""
@@ -147,7 +147,7 @@ class _Group:
 
     def source(self, title: list[str], warps: int) -> MotionSource:
         functions = ["\n".join(self._function(i, d)) + "\n" for i, d in enumerate(self.dealt)]
-        blocks = max(1, min(WHOLE // (self.shared + KEPT), warps // self.workers))
+        blocks = max(1, min(MULTIPROCESSOR // (self.shared + KEPT), warps // self.workers))
         kernel = "\n".join(self._kernel(blocks))
         special = PRIMITIVES[self.dtype] + MEETING[True]
         primitives = f"#define WORKERS {self.workers}\n{special}"
@@ -232,7 +232,7 @@ class _Group:
             yield f"    for (int j = worker; j < {size}; j += {self.workers}) {statement}"
 
     def _recorded(self, width: int) -> Iterator[str]:
-        """q and v, which lie one behind the other, into the next record; NaN for what is lost."""
+        """Store q and v, which are contiguous, in the next record; NaN for failed motions."""
         there = f"reg[{LANES} * ({self.offset['q']} + j)]"
         yield from self._each(
             width, f"if (real) to[j * count] = lost < 0 ? {there} : (T)NOT_A_NUMBER;"

@@ -1,6 +1,6 @@
 # pyright: basic
 # (CuPy is optional, and has no type information here)
-"""Motions on the card: compiled there when first asked for, all steps in one launch."""
+"""Motions on the GPU: compiled when first called, all steps in one launch."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from linkwise.errors import DeviceError, ShapeError
 from linkwise.model.mechanism import Mechanism
 
 LARGEST = 100_000
-"""Operations of a step, written out, beyond which the card's compiler would not come to an end."""
+"""Operations of a step, written out, beyond which the GPU's compiler takes too long."""
 
 MIDDLING = 3000
-"""Operations of a step, written out, from which on a thread is worth all registers."""
+"""Operations of a step, written out, from which a thread is worth all registers."""
 
 SHARED = {8: 3000, 4: 6000}
-"""Operations from which on several warps share 32 motions, by the bytes of a number."""
+"""Operations from which several warps share 32 motions, by the bytes of a number."""
 
 WARPS = 16
 """Of a multiprocessor, where several share a motion."""
@@ -39,8 +39,8 @@ WARP = 32
 
 
 @dataclass(frozen=True, slots=True)
-class CardMotions:
-    """What a call gives; on the card the axis of motions is the innermost one in memory."""
+class GpuMotions:
+    """What a call gives; on the GPU the axis of motions is the innermost one in memory."""
 
     q: Any  # joint positions (batch, records, nq), the beginning first, the end last
     v: Any  # joint velocities (batch, records, nv)
@@ -50,18 +50,18 @@ class CardMotions:
 
 @dataclass(frozen=True)
 class CudaMotion:
-    """Motions of one mechanism with one integrator on a CUDA card."""
+    """Motions of one mechanism with one integrator on a GPU."""
 
     mech: Mechanism  # the mechanism
     stepping: Stepping  # what a motion does
     dtype: np.dtype[Any]  # kind of its numbers
-    shape: Shape | None = None  # how motions lie on the card, if not as suits the size
+    shape: Shape | None = None  # the launch shape; None for one that suits the size
     _loaded: dict[int, Any] = field(default_factory=lambda: {}, init=False, repr=False)
     _lock: Any = field(default_factory=threading.Lock, init=False, repr=False)
 
     @cached_property
     def emitted(self) -> MotionSource:
-        """The source and what a launch has to know, for a card with much shared memory.
+        """The source and what a launch has to know, for a GPU with much shared memory.
 
         Raises:
             DeviceError: The mechanism is too large for straight code.
@@ -84,8 +84,8 @@ class CudaMotion:
         work = sum(s.traced.graph.count(s.traced.roots).total() for s in self.stepping.segments)
         if work > LARGEST:
             raise DeviceError(
-                f"a step of {self.mech.name} takes {work} operations, written out one by one on "
-                f"the card; the most is {LARGEST}. target='cpu' takes it."
+                f"a step of {self.mech.name} takes {work} operations, as straight code on the "
+                f"GPU; the limit is {LARGEST}. Use target='cpu'."
             )
         return work
 
@@ -98,8 +98,8 @@ class CudaMotion:
     def ops(self) -> Counter[str]:
         """Scalar operations of one step, by kind.
 
-        What is run again and again counts once: of a variational step that is one round, while
-        solving it takes several.
+        A loop counts once: for a variational step that is one round, while solving it takes
+        several.
         """
         return self.stepping.ops
 
@@ -114,10 +114,10 @@ class CudaMotion:
 
     def __call__(
         self, q: Any, v: Any, held: Mapping[str, Any], *, step: float, steps: int, every: int
-    ) -> CardMotions:
-        """All motions of a batch, from arrays on the card or of NumPy.
+    ) -> GpuMotions:
+        """All motions of a batch, from arrays on the GPU or of NumPy.
 
-        Arrays of NumPy go to the card and results come back; where q is on the card, results stay
+        Arrays of NumPy go to the GPU and results come back; where q is on the GPU, results stay
         there, as arrays of the same library. Joint forces that differ from motion to motion are
         read fastest where motions are the innermost axis in memory, as in
         `cupy.empty((steps, nv, batch)).transpose(2, 0, 1)`; others are laid out so first.
@@ -133,12 +133,12 @@ class CudaMotion:
 
         Raises:
             MissingExtraError: CuPy is not installed.
-            DeviceError: There is no card.
+            DeviceError: There is no GPU.
             ShapeError: An array does not fit; says which.
         """
         cp, nq = arrays.cupy(), self.stepping.nq
-        there, like = arrays.is_on_card(q), arrays.foreign([q])
-        with cp.cuda.Device(arrays.card_of([q])), arrays.stream(like):
+        there, like = arrays.is_on_gpu(q), arrays.foreign([q])
+        with cp.cuda.Device(arrays.device_of([q])), arrays.stream(like):
             given = {
                 "q": self._rows(cp, "q", q, nq),
                 "v": self._rows(cp, "v", v, self.stepping.nv),
@@ -166,8 +166,8 @@ class CudaMotion:
             q_all, v_all = (_returned(cp, x, like, there) for x in parts)
             if not int(report.get()[0]):  # as a rule: nothing else has to come back
                 fine = [np.broadcast_to(x, (count,)) for x in (np.int32(0), np.int64(-1))]
-                return CardMotions(q_all, v_all, *fine)
-            return CardMotions(q_all, v_all, status.get(), failed.get())
+                return GpuMotions(q_all, v_all, *fine)
+            return GpuMotions(q_all, v_all, status.get(), failed.get())
 
     # ----------------------------------------------------------------------------------- arrays
 
@@ -190,14 +190,14 @@ class CudaMotion:
         return array
 
     def _taken(self, cp: Any, name: str, value: Any) -> Any:
-        if arrays.is_on_card(value):
+        if arrays.is_on_gpu(value):
             array = arrays.taken(name, value)
         else:
             array = cp.asarray(np.asarray(arrays.here(name, value), self.dtype))
         if array.dtype != self.dtype:
             raise ShapeError(
                 f"{name} is {array.dtype}, and this kernel computes in {self.dtype}; convert it, "
-                f"or ask for dtype={str(array.dtype)!r}."
+                f"or use dtype={str(array.dtype)!r}."
             )
         if any(s % array.itemsize for s in array.strides) or array.data.ptr % array.itemsize:
             array = cp.ascontiguousarray(array)
@@ -206,7 +206,7 @@ class CudaMotion:
     # ---------------------------------------------------------------------------------- running
 
     def _start(self, cp: Any, arguments: list[Any], count: int) -> None:
-        """On the current stream; blocks are small while there are few motions for the card."""
+        """On the current stream; blocks are small while there are few motions for the GPU."""
         device = int(cp.cuda.runtime.getDevice())
         with self._lock:
             loaded = self._loaded.get(device)
@@ -221,17 +221,17 @@ class CudaMotion:
 
 
 def suited(stepping: Stepping, work: int, itemsize: int) -> Shape:
-    """How motions lie on the card, by the operations of the code: from measurements."""
+    """The launch shape for the operations of the code: from measurements."""
     if itemsize == 8:
         return Shape(128, 168 if work < MIDDLING else 255)
     if work >= MIDDLING:
         return Shape(128, 255)
     several = len(set(map(id, stepping.step))) < len(stepping.step)
-    return Shape(128, 96 if several else 128)  # what is called has registers of its own
+    return Shape(128, 96 if several else 128)  # a called function has its own registers
 
 
 def _load(cp: Any, motion: CudaMotion, device: int) -> tuple[Any, MotionSource, int]:
-    """The function on a card, its source, and how many multiprocessors the card has."""
+    """The function on a GPU, its source, and how many multiprocessors the GPU has."""
     attributes = cp.cuda.Device(device).attributes
     source = motion.emitted
     if source.shared > attributes[ROOM]:

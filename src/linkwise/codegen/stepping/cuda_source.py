@@ -1,8 +1,8 @@
 """From the segments of a step to CUDA: one thread moves one motion through all its steps.
 
-A segment becomes a function on the registers of a motion (`struct Motion`). One that stands in a
-step several times, the accelerations at each stage, is there once and is called; the others are
-written into the loop over time, where their registers are registers of the card.
+A segment becomes a function on the registers of a motion (`struct Motion`). One that occurs in a
+step several times, the accelerations at each stage, is called; the others are written into the
+loop over time, where their registers are registers of the GPU.
 
     run(q, q_row, q_entry, v, v_row, v_entry, held, held_row, held_step, held_entry, ...,
         h, steps, every, records, failed, out, status, report, count)
@@ -31,14 +31,14 @@ from linkwise.codegen.stepping.stepping import STEP, Segment, Stepping
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How motions lie on the card.
+    """The launch shape of motions.
 
     Attributes:
         threads: Of a block, at most; a launch takes fewer when there are few motions.
         registers: Of a thread, at most; as many blocks as fit run on a multiprocessor.
         table: Whether long constants are read from constant memory, not written into the code.
         longest: Operations of a segment from which on it is a function that is called, even if it
-            stands in the step only once: its registers are then not in the way of the others.
+            occurs in the step only once: its registers then do not disturb the others.
     """
 
     threads: int = 128
@@ -61,7 +61,7 @@ class MotionSource:
     threads: int  # of a block, at most
     # inputs that are held over a step, with their lengths, in the order of arguments
     held: tuple[tuple[str, int], ...]
-    primitives: str  # the part of the text that only a card understands
+    primitives: str  # the part of the text that only a GPU understands
     workers: int = 1  # threads of a motion; a block of several has 32 motions
     shared: int = 0  # shared memory of a block [bytes]
 
@@ -71,7 +71,7 @@ def emit_motion(stepping: Stepping, shape: Shape, *, dtype: str, title: list[str
 
     Args:
         stepping: What a motion does.
-        shape: How motions lie on the card.
+        shape: The launch shape.
         dtype: "float32" or "float64".
         title: Lines of a comment at the top.
     """

@@ -32,7 +32,7 @@ QUICK = 2_000_000
 class Motions:
     """What a call gives."""
 
-    records: Array  # (batch, records, nq + nv), q and v one behind the other
+    records: Array  # (batch, records, nq + nv), q and v side by side
     status: NDArray[np.int32]  # a code for each motion, 0 where all is well (batch,)
     failed: NDArray[np.int64]  # the step in which that code came, -1 for none (batch,)
 

@@ -57,7 +57,7 @@ def passive(mech: Mechanism) -> Passive:
     """The dampers and springs of a mechanism.
 
     Springs of hinges whose velocities are no rates of coordinates (quaternions) have no such
-    formula and are left out; a recording tells of them.
+    formula and are left out; a recording reports them.
     """
     stiffness, rest = mech.stiffness.copy(), np.zeros(mech.nv)
     at = np.zeros(mech.nv, dtype=np.intp)

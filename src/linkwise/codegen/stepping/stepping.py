@@ -20,7 +20,7 @@ class Stepping:
     A motion runs `enter` once, then for each step puts what is held (joint forces, ...) into its
     registers and runs `step`; `leave` makes q and v of it where they are recorded. The registers
     "q" and "v" hold the state at the beginning of `enter` and after `leave`; in between the
-    segments keep it in registers of their own, of which `state` are those that last.
+    segments keep it in other registers, of which `state` are those that last.
     """
 
     integrator: str  # its name
@@ -29,7 +29,7 @@ class Stepping:
     held: tuple[tuple[str, int], ...]  # inputs that are held over each step, with their lengths
     state: tuple[str, ...]  # the registers that go from one step to the next
     enter: tuple[Segment, ...]  # from q and v to the state
-    # one step. A segment that stands here several times is the same object.
+    # one step. A segment that occurs several times is the same object.
     step: tuple[Segment, ...]
     leave: tuple[Segment, ...]  # from the state to q and v
 

@@ -52,14 +52,13 @@ def families(mech: Mechanism) -> list[Family]:
     return [Family(tuple(s), len(key[1])) for key, s in limbs_of.items() if len(s) > 1]
 
 
-def trace_twins(
+def traced_limbs(
     program: Program,
     mech: Mechanism,
     kin: Sequence[Family],
-    nodes: Sequence[str] = (),
-    parameters: Sequence[str] = (),
-    *,
-    itemsize: int = 8,
+    nodes: Sequence[str],
+    parameters: Sequence[str],
+    itemsize: int,
 ) -> tuple[Traced, dict[int, Number]]:
     """The scalar graph, with the numbers in which limbs of a family differ as symbols."""
     table, bodies = _Table(mech, kin, itemsize), bodies_of(mech, nodes)
