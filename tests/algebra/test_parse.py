@@ -138,7 +138,7 @@ def test_the_family_of_the_bare_tree_is_read_back():
     assert parse("D_0") is parse("D0") is parse("D₀") is not D
     assert parse("K'") is K.T
     twins = {name: without_armature(expr) for name, expr in VOCABULARY.items()}
-    marked = {name for name, twin in limb_family.items() if twin is not VOCABULARY[name]}
+    marked = {name for name, twin in twins.items() if twin is not VOCABULARY[name]}
     assert {"mass", "Omega", "P_plus", "psi_tilde", "E_psi", "Xi", "L"} <= marked
     for name in marked - {"N"}:
         twin = twins[name]

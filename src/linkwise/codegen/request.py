@@ -20,7 +20,7 @@ once_per_request = once_per_mechanism
 
 @dataclass(frozen=True)
 class Request:
-    """A checked request for a kernel: everything that another process needs to make the same one."""
+    """A checked request for a kernel: everything another process needs to make the same one."""
 
     # the expressions, whose values stand one after another, or a formula
     quantity: tuple[Expr, ...] | Formula
@@ -58,8 +58,8 @@ class Request:
             )
         if len(self.quantity) > 1 and (self.rolled or not self.chosen.is_all):
             raise ExpressionError(
-                "rolled=True, rows, columns or blocks were given for several expressions; a kernel of "
-                "several computes all of them, as straight code."
+                "rolled=True, rows, columns or blocks were given for several expressions; a kernel "
+                "of several computes all of them, as straight code."
             )
 
     def __getstate__(self) -> dict[str, Any]:

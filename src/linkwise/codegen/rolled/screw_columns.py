@@ -24,7 +24,7 @@ from linkwise.spatial.vector import cross
 Structure: TypeAlias = tuple[Any, ...]
 
 PER_SCREW = 13
-"""Columns of a screw: |ω|, ω/|ω|, v/|ω|, w × v, w × (w × v); of a slide v is in the place of v/|ω|."""
+"""Columns of a screw: |ω|, w = ω/|ω|, v/|ω|, w × v, w × (w × v); of a slide v instead of v/|ω|."""
 
 
 def structure_of(hinge: Hinge) -> Structure | None:
