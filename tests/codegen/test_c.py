@@ -301,7 +301,7 @@ def test_numbers_of_the_mechanism_stay_inputs(dtype, tmp_path):
         "gravity[3] acceleration of free fall, world axes gravity[0] x [m/s^2]",
         f"inertia[10] {mech.bodies[1].name}, mass [kg]",
         f"payload_{node}[10] inertia of something welded to {node}",
-        "locked[7] 1 where a freedom is held, 0 where it is free",
+        "locked[7] 1 where a joint velocity is held, 0 where it is free",
     ):
         assert part in re.sub(r" +", " ", folded), part
 

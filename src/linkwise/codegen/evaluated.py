@@ -172,6 +172,15 @@ def _lanes(rows: Sequence[Any]) -> Any:
     return out
 
 
+def _lane(op: Callable[[Any, Any], Any]) -> Callable[[Lane, Any], Any]:
+    def build(self: Lane, other: Any) -> Any:
+        if isinstance(other, np.ndarray):
+            return NotImplemented  # NumPy does it entry by entry
+        return Lane(op(self.row, other.row if isinstance(other, Lane) else other))
+
+    return build
+
+
 class Lane:
     """One number in all states of a batch, with the arithmetic of `Scalar`."""
 
@@ -180,39 +189,12 @@ class Lane:
     def __init__(self, row: Any) -> None:
         self.row = row
 
-    def _with(self, op: Callable[[Any, Any], Any], other: Any) -> Any:
-        if isinstance(other, np.ndarray):
-            return NotImplemented  # NumPy does it entry by entry
-        return Lane(op(self.row, other.row if isinstance(other, Lane) else other))
-
-    def __add__(self, other: Any) -> Any:
-        return self._with(np.add, other)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Any:
-        return self._with(np.subtract, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return self._with(lambda a, b: b - a, other)
-
-    def __mul__(self, other: Any) -> Any:
-        return self._with(np.multiply, other)
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, other: Any) -> Any:
-        return self._with(np.divide, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self._with(lambda a, b: b / a, other)
+    def gate(self, other: Any) -> Any:
+        """The other one where this is positive, else 0."""
+        return _lane(lambda a, b: np.where(a > 0.0, b, np.zeros((), a.dtype)))(self, other)
 
     def __neg__(self) -> Lane:
         return Lane(-self.row)
-
-    def gate(self, other: Any) -> Any:
-        """The other one where this is positive, else 0."""
-        return self._with(lambda a, b: np.where(a > 0.0, b, np.zeros((), self.row.dtype)), other)
 
     def reciprocal(self) -> Lane:
         """1 / x."""
@@ -229,3 +211,8 @@ class Lane:
     def cos(self) -> Lane:
         """The cosine."""
         return Lane(np.cos(self.row))
+
+    __add__ = __radd__ = _lane(np.add)
+    __mul__ = __rmul__ = _lane(np.multiply)
+    __sub__, __rsub__ = _lane(np.subtract), _lane(lambda a, b: b - a)
+    __truediv__, __rtruediv__ = _lane(np.divide), _lane(lambda a, b: b / a)

@@ -219,7 +219,6 @@ class Kernel(Stages):
     # ------------------------------------------------------------------------------- arrays
 
     def _values(self, given: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
-        """The inputs in order."""
         names = self.arguments
         takes = f"this kernel takes {', '.join(names)}"
         if len(given) > len(names):

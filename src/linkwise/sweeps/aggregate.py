@@ -126,7 +126,6 @@ class Aggregates:
         return None
 
     def _rotors(self, g: int) -> Array:
-        """The armature of all hinges of an aggregate."""
         return self.full.armature[list(self.tree.bodies[g].velocities)]
 
     def pick_off(self, node: int) -> Array:
@@ -254,7 +253,6 @@ class Aggregates:
 
 
 def _to_world(x: Array) -> Array:
-    """φ⁻* of a pose (rot | p), (3, 4)."""
     rot = x[:, :3]
     return blocks(rot, 0.0 * rot, skew(x[None, :, 3])[0] @ rot, rot)
 

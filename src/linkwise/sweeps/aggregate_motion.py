@@ -120,7 +120,6 @@ class Inside:
         return [(k, np.asarray(values)[0]) for k, values in follower.terms[1:]]
 
     def _of(self, k: int) -> list[int]:
-        """Places of the velocities of body k."""
         start, stop = int(self.mech.v_start[k]), int(self.mech.v_start[k + 1])
         return [self.place[i] for i in range(start, stop)]
 

@@ -176,7 +176,6 @@ def first(array: Any, axes: int) -> Any:
 
 
 def _about_body(H: Any, offset: Any) -> Any:
-    """A hinge map about the body frame."""
     return H if offset is None else H @ offset
 
 

@@ -195,7 +195,6 @@ class Interpreter:
         return np.concatenate([self._assembled(*x).ravel() for x in results])
 
     def _assembled(self, expr: Expr, result: Quantity) -> Any:
-        """The blocks of a result as one array."""
         chosen, blocks = self.program.chosen, self.blocks_of(result)
         if result.block:
             return self.arithmetic.result(expr, self._block_result(blocks))
@@ -513,7 +512,6 @@ def _gained(family: Family) -> tuple[Block, ...]:
 
 
 def _is_rigid(symbol: Symbol) -> bool:
-    """Whether it is the rigid shift E_φ."""
     return isinstance(symbol.role, role.Shift) and symbol.role.source == "phi"
 
 

@@ -162,7 +162,6 @@ def of_kernel(
 def _named_entries(
     results: Sequence[str], shapes: Sequence[tuple[int, ...]]
 ) -> tuple[tuple[str, str], ...]:
-    """Labels of concatenated results, like inertia[0][5]."""
     labels = list[tuple[str, str]]()
     for name, shape in zip(results, shapes, strict=True):
         for index in np.ndindex(*shape):
@@ -230,7 +229,6 @@ def _labels(
 def _space_labels(
     mech: Mechanism, nodes: Sequence[str], space: Space, kind: str
 ) -> tuple[tuple[str, str], ...]:
-    """Name and unit of each entry of a space."""
     rates = RATES.get(KINDS.get(kind, kind), {})
     if space is JOINT:
         units = [c.unit for body in mech.bodies for c in body.hinge.velocities]

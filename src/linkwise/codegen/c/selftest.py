@@ -131,7 +131,6 @@ def selftest(
 
 
 def _own(face: Interface) -> list[str]:
-    """Names of the inputs that are numbers of the mechanism."""
     return [x.name for x in face.inputs if x.name.split(":")[0] in parameters.NAMES]
 
 

@@ -161,7 +161,6 @@ def write_files(paths: Sequence[Path], texts: Sequence[str], *, force: bool) -> 
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether the file begins as ours do."""
     if not path.is_file():
         return False
     start = f"/*\n * {MARK} "

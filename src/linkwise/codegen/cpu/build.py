@@ -75,7 +75,6 @@ def loaded(text: Unit, code: bytes) -> Machine:
 
 
 def _evaluated(request: Request) -> tuple[Signature, Machine]:
-    """A formula of a large mechanism, which is evaluated in NumPy."""
     from linkwise.codegen.evaluated import Evaluated
 
     formula = request.quantity

@@ -152,7 +152,6 @@ class Processor(InMemory):
 
 
 def _contiguous_rows(array: NDArray[Any]) -> bool:
-    """Whether the numbers of one state are contiguous."""
     width = array.itemsize
     for size, stride in zip(reversed(array.shape[1:]), reversed(array.strides[1:]), strict=True):
         if size > 1 and stride != width:

@@ -169,7 +169,6 @@ def _int(value: int) -> Any:
 
 
 def _demand(function: Any, build: ir.IRBuilder, careful: Any, condition: Any) -> ir.IRBuilder:
-    """Go on only if the condition holds."""
     onward = function.append_basic_block("onward")
     build.cbranch(condition, onward, careful)
     return ir.IRBuilder(onward)

@@ -14,7 +14,7 @@ that and gets `ptr`. Nothing is checked here: LLVM verifies every module.
 from __future__ import annotations
 
 import struct
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -322,9 +322,33 @@ def declared(module: Module, name: str, kind: FunctionType) -> Function:
 
 # ---------------------------------------------------------------------------------------- builder
 
-_SIGNED: Final = {"<": "slt", "<=": "sle", ">": "sgt", ">=": "sge", "==": "eq", "!=": "ne"}
-_UNSIGNED: Final = {"<": "ult", "<=": "ule", ">": "ugt", ">=": "uge", "==": "eq", "!=": "ne"}
-_REAL: Final = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+_SIGNS: Final = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+
+
+def _binary(word: str) -> Callable[[IRBuilder, Value, Value], Value]:
+    def build(self: IRBuilder, a: Value, b: Value) -> Value:
+        return self.binary(word, a, b)
+
+    return build
+
+
+def _compared(word: str, kind: str) -> Callable[[IRBuilder, str, Value, Value], Value]:
+    """A comparison of signed or unsigned integers, or ordered or unordered numbers."""
+    prefix = {sign: f"{word} {kind}{x}" for sign, x in _SIGNS.items()}
+    if word == "icmp":
+        prefix |= {"==": "icmp eq", "!=": "icmp ne"}
+
+    def build(self: IRBuilder, sign: str, a: Value, b: Value) -> Value:
+        return self.compare(prefix[sign], a, b)
+
+    return build
+
+
+def _converted(word: str) -> Callable[[IRBuilder, Value, Type], Value]:
+    def build(self: IRBuilder, a: Value, kind: Type) -> Value:
+        return self.convert(word, a, kind)
+
+    return build
 
 
 class IRBuilder:
@@ -369,67 +393,27 @@ class IRBuilder:
         """a + b of numbers."""
         return self.binary(f"fadd {flags}", a, b)
 
-    def fsub(self, a: Value, b: Value, flags: str = "") -> Value:
-        """a - b of numbers."""
-        return self.binary(f"fsub {flags}", a, b)
-
     def fmul(self, a: Value, b: Value, flags: str = "") -> Value:
         """a b of numbers."""
         return self.binary(f"fmul {flags}", a, b)
-
-    def fdiv(self, a: Value, b: Value) -> Value:
-        """a / b of numbers."""
-        return self.binary("fdiv", a, b)
 
     def fneg(self, a: Value) -> Value:
         """-a of numbers."""
         return self._put(a.type, f"fneg {a.type.text} {a.text}")
 
-    def add(self, a: Value, b: Value) -> Value:
-        """a + b of integers."""
-        return self.binary("add", a, b)
-
-    def sub(self, a: Value, b: Value) -> Value:
-        """a - b of integers."""
-        return self.binary("sub", a, b)
-
-    def mul(self, a: Value, b: Value) -> Value:
-        """a b of integers."""
-        return self.binary("mul", a, b)
-
-    def sdiv(self, a: Value, b: Value) -> Value:
-        """a / b of integers, towards zero."""
-        return self.binary("sdiv", a, b)
-
-    def and_(self, a: Value, b: Value) -> Value:
-        """Both, bit by bit."""
-        return self.binary("and", a, b)
-
-    def or_(self, a: Value, b: Value) -> Value:
-        """Either, bit by bit."""
-        return self.binary("or", a, b)
+    fsub, fdiv = _binary("fsub"), _binary("fdiv")  # of numbers
+    add, sub, mul, sdiv = _binary("add"), _binary("sub"), _binary("mul"), _binary("sdiv")
+    and_, or_ = _binary("and"), _binary("or")  # bit by bit
 
     # ------------------------------------------------------------------------ comparisons
 
-    def _compare(self, word: str, a: Value, b: Value) -> Value:
+    def compare(self, word: str, a: Value, b: Value) -> Value:
+        """A comparison by its word."""
         kind = vector(BIT, a.type.count) if isinstance(a.type, VectorType) else BIT
         return self._put(kind, f"{word} {a.type.text} {a.text}, {b.text}")
 
-    def icmp_signed(self, sign: str, a: Value, b: Value) -> Value:
-        """Compare integers."""
-        return self._compare(f"icmp {_SIGNED[sign]}", a, b)
-
-    def icmp_unsigned(self, sign: str, a: Value, b: Value) -> Value:
-        """Compare integers that are never negative."""
-        return self._compare(f"icmp {_UNSIGNED[sign]}", a, b)
-
-    def fcmp_ordered(self, sign: str, a: Value, b: Value) -> Value:
-        """Compare numbers; false for NaN."""
-        return self._compare(f"fcmp o{_REAL[sign]}", a, b)
-
-    def fcmp_unordered(self, sign: str, a: Value, b: Value) -> Value:
-        """Compare numbers; true for NaN."""
-        return self._compare(f"fcmp u{_REAL[sign]}", a, b)
+    icmp_signed, icmp_unsigned = _compared("icmp", "s"), _compared("icmp", "u")  # of integers
+    fcmp_ordered, fcmp_unordered = _compared("fcmp", "o"), _compared("fcmp", "u")  # NaN: no, yes
 
     def select(self, condition: Value, a: Value, b: Value) -> Value:
         """a where the condition holds, b elsewhere."""
@@ -438,38 +422,19 @@ class IRBuilder:
 
     # ------------------------------------------------------------------------ conversions
 
-    def _convert(self, word: str, a: Value, kind: Type) -> Value:
+    def convert(self, word: str, a: Value, kind: Type) -> Value:
+        """A conversion by its word."""
         return self._put(kind, f"{word} {a.type.text} {a.text} to {kind.text}")
 
     def bitcast(self, a: Value, kind: Type) -> Value:
         """The same bits as another type; of addresses, as that of another thing."""
         if isinstance(kind, PointerType):
             return Value(kind, a.text)
-        return self._convert("bitcast", a, kind)
+        return self.convert("bitcast", a, kind)
 
-    def fptosi(self, a: Value, kind: Type) -> Value:
-        """A number as an integer."""
-        return self._convert("fptosi", a, kind)
-
-    def sitofp(self, a: Value, kind: Type) -> Value:
-        """An integer as a number."""
-        return self._convert("sitofp", a, kind)
-
-    def sext(self, a: Value, kind: Type) -> Value:
-        """A longer integer, with its sign."""
-        return self._convert("sext", a, kind)
-
-    def zext(self, a: Value, kind: Type) -> Value:
-        """A longer integer that is not negative."""
-        return self._convert("zext", a, kind)
-
-    def inttoptr(self, a: Value, kind: Type) -> Value:
-        """An integer as an address."""
-        return self._convert("inttoptr", a, kind)
-
-    def ptrtoint(self, a: Value, kind: Type) -> Value:
-        """An address as an integer."""
-        return self._convert("ptrtoint", a, kind)
+    fptosi, sitofp = _converted("fptosi"), _converted("sitofp")  # between numbers and integers
+    sext, zext = _converted("sext"), _converted("zext")  # longer integers, with a sign or without
+    inttoptr, ptrtoint = _converted("inttoptr"), _converted("ptrtoint")
 
     # ---------------------------------------------------------------------------- vectors
 

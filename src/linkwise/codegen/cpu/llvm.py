@@ -270,7 +270,6 @@ class _Round(GraphBody):
         self.size = size
 
     def loaded(self, build: ir.IRBuilder, place: Place) -> list[Any]:
-        """All entries of x and of what is given."""
         count = sum(size for _, size in self.traced.inputs)
         return [get(self.emit, build, place.output, _Loop.FIRST + i) for i in range(count)]
 
@@ -400,29 +399,19 @@ class _Parts:
         self.body.slots = max(self.body.slots, top + 1)
         return slot
 
-    def _at(self, build: ir.IRBuilder, frame: Any, slot: int) -> Any:
-        at = build.gep(frame, [ir.Constant(INT, slot * self.emit.lanes)])
-        return build.bitcast(at, self.emit.type.as_pointer())
-
-    def _put(self, build: ir.IRBuilder, frame: Any, slot: int, value: Any) -> None:
-        build.store(value, self._at(build, frame, slot), align=self.emit.itemsize)
-
-    def _get(self, build: ir.IRBuilder, frame: Any, slot: int) -> Any:
-        return build.load(self._at(build, frame, slot), align=self.emit.itemsize)
-
     def state(self, build: ir.IRBuilder, place: Place) -> ir.IRBuilder:
         """Inputs and sines here, then one call for each part."""
         build, value, given = self.body.begin(build, place)
-        self._put(build, place.work, 0, given)
-        self._put(build, place.work, 1, self.emit.constant(0.0))
-        self._put(build, place.work, 2, self.body.first_status(build, place))
+        put(self.emit, build, place.work, 0, given)
+        put(self.emit, build, place.work, 1, self.emit.constant(0.0))
+        put(self.emit, build, place.work, 2, self.body.first_status(build, place))
         for node, x in value.items():
             if node in self.slot:
-                self._put(build, place.work, self.slot[node], x)
+                put(self.emit, build, place.work, self.slot[node], x)
         for i in range(len(self.parts)):
             function = self._function(i)
             build.call(function, [place.output, place.out_stride, place.work, place.state])
-        sums = [self._get(build, place.work, i) for i in range(3)]
+        sums = [get(self.emit, build, place.work, i) for i in range(3)]
         self.body.conclude(build, place, sums[2], sums[0], sums[1])
         return build
 
@@ -438,7 +427,10 @@ class _Parts:
         build = ir.IRBuilder(function.append_basic_block("entry"))
         place = Place([], [], output, out_stride, None, frame, state)
         value = dict[int, Any]()
-        status, result = self._get(build, frame, 2), Finite(emit, self._get(build, frame, 1))
+        status, result = (
+            get(self.emit, build, frame, 2),
+            Finite(emit, get(self.emit, build, frame, 1)),
+        )
         made = [n for n in self.parts[i] if self._made(n) == i]
         for node in made:
             self._fetch(build, frame, value, self.graph.arguments(node), i)
@@ -446,7 +438,7 @@ class _Parts:
             if node in self.body.checks:
                 status = emit.checked(build, self.body.checks[node], value[node], status)
             if node in self.slot:
-                self._put(build, frame, self.slot[node], value[node])
+                put(self.emit, build, frame, self.slot[node], value[node])
         if i == 0:
             for node, check in self.body.checks.items():
                 if self._made(node) == -1:
@@ -456,8 +448,8 @@ class _Parts:
             if where == i:
                 self._fetch(build, frame, value, group, i)
                 self.body.stored(build, [value[n] for n in group], place, start, result)
-        self._put(build, frame, 1, result.total(build))
-        self._put(build, frame, 2, status)
+        put(self.emit, build, frame, 1, result.total(build))
+        put(self.emit, build, frame, 2, status)
         build.ret_void()
         return function
 
@@ -476,4 +468,4 @@ class _Parts:
             if self._made(node) == -2:
                 self.emit.nodes(build, self.graph, (node,), value)
             else:
-                value[node] = self._get(build, frame, self.slot[node])
+                value[node] = get(self.emit, build, frame, self.slot[node])

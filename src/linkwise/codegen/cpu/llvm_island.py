@@ -9,8 +9,8 @@ import numpy as np
 
 from linkwise.codegen.cpu import ir
 from linkwise.codegen.cpu.emit import Emitter, Finite
-from linkwise.codegen.cpu.ir import INT, INT32
-from linkwise.codegen.cpu.llvm import GraphBody, Place, Unit, emit_loop, finished, store_status
+from linkwise.codegen.cpu.ir import INT, INT32, Unit
+from linkwise.codegen.cpu.llvm import GraphBody, Place, emit_loop, finished, get, put, store_status
 from linkwise.codegen.cpu.llvm_visit import splat
 from linkwise.codegen.rolled.island import IslandCode, IslandLoop
 from linkwise.codegen.scalar.graph import Check
@@ -43,26 +43,13 @@ class _Islands:
     def __init__(self, emit: Emitter, loop: IslandLoop) -> None:
         self.emit, self.loop = emit, loop
 
-    def _at(self, build: ir.IRBuilder, place: Place, slot: int) -> Any:
-        at = build.gep(place.work, [ir.Constant(INT, slot * self.emit.lanes)])
-        return build.bitcast(at, self.emit.type.as_pointer())
-
-    def get(self, build: ir.IRBuilder, place: Place, slot: int) -> Any:
-        """What was handed on."""
-        return build.load(self._at(build, place, slot), align=self.emit.itemsize)
-
-    def put(self, build: ir.IRBuilder, place: Place, slot: int, value: Any) -> None:
-        """Hand something on."""
-        build.store(value, self._at(build, place, slot), align=self.emit.itemsize)
-
     def state(self, build: ir.IRBuilder, place: Place) -> ir.IRBuilder:
-        """Instructions for the states at a place."""
         emit, loop = self.emit, self.loop
         for slot in range(SLOTS):
-            self.put(build, place, slot, emit.constant(0.0))
+            put(emit, build, place.work, slot, emit.constant(0.0))
         for i, code in enumerate(loop.codes):
             build = self._islands(build, place, i, code)
-        given, result, status, independent = (self.get(build, place, s) for s in range(SLOTS))
+        given, result, status, independent = (get(emit, build, place.work, s) for s in range(SLOTS))
         if loop.rank is not None:
             check = Check(loop.singular, -1, loop.rank - 0.5, loop.rank + 0.5)
             status = emit.checked(build, check, independent, status)
@@ -95,7 +82,7 @@ class _OneIsland:
 
     def emitted(self, build: ir.IRBuilder, place: Place) -> ir.IRBuilder:
         """The code of one island; its part of the arrays begins elsewhere."""
-        emit, code, of = self.emit, self.code, self.of
+        emit, code = self.emit, self.code
         row = self._row(build, self.places, 3)
         body, q, v = (
             build.sext(build.load(build.gep(row, [ir.Constant(INT, i)])), INT) for i in range(3)
@@ -105,7 +92,7 @@ class _OneIsland:
         here = replace(place, inputs=inputs, output=build.gep(place.output, [v]))
         graph, straight = code.traced.graph, GraphBody(emit, code.traced)
         needed = graph.used([*code.traced.roots, code.independent])
-        given = Finite(emit, of.get(build, place, GIVEN))
+        given = Finite(emit, get(emit, build, place.work, GIVEN))
         value = dict[int, Any]()
         node_of = {graph.a[n]: n for n in needed if graph.op[n] == "input"}
         for entry, x in enumerate(straight.loaded(build, here)):
@@ -116,21 +103,21 @@ class _OneIsland:
         for node, column in code.symbols.items():
             x = build.load(build.gep(numbers, [ir.Constant(INT, column)]))
             value[node] = splat(emit, build, x)
-        of.put(build, place, GIVEN, given.total(build))
+        put(emit, build, place.work, GIVEN, given.total(build))
         build = emit.angles(build, graph, needed, value)
-        status, checks = of.get(build, place, STATUS), straight.checks
+        status, checks = get(emit, build, place.work, STATUS), straight.checks
         ahead = splat(emit, build, build.sitofp(build.add(body, body), emit.number))
         for node in needed:
             emit.nodes(build, graph, (node,), value)
             if node in checks:
                 status = self._checked(build, checks[node], value[node], ahead, status)
-        of.put(build, place, STATUS, status)
-        so_far = of.get(build, place, INDEPENDENT)
-        of.put(build, place, INDEPENDENT, build.fadd(so_far, value[code.independent]))
-        result = Finite(emit, of.get(build, place, RESULT))
+        put(emit, build, place.work, STATUS, status)
+        so_far = get(emit, build, place.work, INDEPENDENT)
+        put(emit, build, place.work, INDEPENDENT, build.fadd(so_far, value[code.independent]))
+        result = Finite(emit, get(emit, build, place.work, RESULT))
         for start, group in straight.groups():
             straight.stored(build, [value[n] for n in group], here, start, result)
-        of.put(build, place, RESULT, result.total(build))
+        put(emit, build, place.work, RESULT, result.total(build))
         return build
 
     def _checked(self, build: ir.IRBuilder, check: Check, x: Any, ahead: Any, status: Any) -> Any:

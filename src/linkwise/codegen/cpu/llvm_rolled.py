@@ -147,7 +147,6 @@ class _Body:
     # ------------------------------------------------------------------------------ one state
 
     def state(self, build: ir.IRBuilder, place: Place) -> ir.IRBuilder:
-        """All stages for the states at a place."""
         emit, rolled, m = self.emit, self.rolled, self.memory
         build, rows, given = self._inputs(build, place)
         output = build.gep(place.output, [build.mul(place.state, place.out_stride)])
@@ -430,7 +429,6 @@ class _Body:
 def _sincos(
     emit: Emitter, build: ir.IRBuilder, values: list[Any]
 ) -> tuple[ir.IRBuilder, list[tuple[Any, Any]]]:
-    """The sine and the cosine of each value."""
     graph = Graph()
     nodes = [graph.input("angle") for _ in values]
     pairs = [(graph.unary("sin", x), graph.unary("cos", x)) for x in nodes]
@@ -440,7 +438,6 @@ def _sincos(
 
 
 def _busy(visit: Visit) -> bool:
-    """Whether there is anything to do."""
     stores = (visit.kept, visit.shown, visit.handed, visit.added)
     outs = (visit.results, visit.totals, visit.exports)
     return any((*stores, *outs, visit.guards))

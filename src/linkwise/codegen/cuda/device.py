@@ -68,7 +68,6 @@ class Gpu:
         return self._written(Room())
 
     def _written(self, room: Room) -> CudaSource:
-        """The source for a GPU with this shared memory."""
         name, ops = self.request.mech.name, self.signature.ops.total()
         if ops > LARGEST:
             raise DeviceError(

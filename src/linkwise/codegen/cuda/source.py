@@ -159,7 +159,6 @@ class _Emitter:
         )
 
     def _collecting(self) -> Iterator[str]:
-        """Where the value of each entry of the result is, and how rows are made of them."""
         yield f"__device__ const unsigned short place[] = {{{', '.join(map(str, self.place))}}};\n"
         yield COLLECTED.lstrip()
 
@@ -199,7 +198,6 @@ class _Emitter:
         yield "}"
 
     def _turn(self) -> Iterator[str]:
-        """One group of states."""
         ahead = self.shape.ahead
         buffer = f"region + turn_now * {self.inputs}" if ahead else "region"
         yield f"T *const given = {buffer};"
@@ -249,7 +247,6 @@ class _Emitter:
             yield from self._taking("0", "first", "rows")
 
     def _taking(self, buffer: str, first: str, rows: str) -> Iterator[str]:
-        """The rows of a group are fetched."""
         staged = [(i, n) for i, n in enumerate(self.sizes) if self.staged[i]]
         rowwise = [(i, n, f"in{i} + {first} * step{i}") for i, n in staged]
         where = [f"region + {buffer} + {self.starts[i]}" for i, _ in staged]
@@ -449,7 +446,6 @@ class _Worker:
         yield from turn(angle, self._name(angle), wrapped=not self._is_bare(angle))
 
     def _finished(self, i: int) -> Iterator[str]:
-        """Results and checks of a value."""
         stored = [s for s in self.code.stored if s.item == i]
         if stored and self.e.collected:
             places = self.e.values[self.index, i]

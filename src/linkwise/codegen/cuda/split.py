@@ -170,7 +170,6 @@ class _Copies:
 
 
 def _kept(reads: dict[Key, tuple[Key, ...]], roots: list[Key]) -> dict[Key, tuple[Key, ...]]:
-    """Without what nobody needs."""
     kept, stack = set[Key](), list(roots)
     while stack:
         key = stack.pop()

@@ -161,7 +161,6 @@ class _Table:
         return trusted_pose(twelve[:9].reshape(3, 3), twelve[9:])
 
     def bounds(self, k: int, itemsize: int) -> Array:
-        """One bound for all islands: the smallest."""
         bodies = [self.kind[m].bodies[k] for m in self._unlike]
         return np.min([thresholds(self.mech, b, itemsize) for b in bodies], axis=0)
 
@@ -177,7 +176,6 @@ class _Table:
 
 
 def _all_numbers(mech: Mechanism, island: Island) -> Array:
-    """Of its bodies, then of the nodes of its loops."""
     loops = [mech.loops[i] for i in island.loops]
     ends = [mech.node(x).pose for loop in loops for x in (loop.node_a, loop.node_b)]
     return np.concatenate([*(numbers(mech, k) for k in island.bodies), *map(pose_numbers, ends)])

@@ -140,7 +140,6 @@ def _from_parent(
 
 
 def _leaf(ident: Ident) -> Quantity:
-    """An input that is read at the parent."""
     symbol = ident[0]
     assert isinstance(symbol, Symbol) and isinstance(symbol.role, Vector), f"{symbol} at the parent"
     return Quantity(symbol.name, symbol.range, ONE, symbol, leaf=True)

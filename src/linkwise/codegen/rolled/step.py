@@ -371,7 +371,6 @@ class Step:
             self.totals.append(Out(stage, node, "start", 0, index=slot + c))
 
     def _hand_over(self, target: Quantity) -> None:
-        """What children read here."""
         if target.ident not in self.plan.from_parent:
             return
         block = self.value[target.ident][HERE]
@@ -440,7 +439,6 @@ class Step:
                 )
 
     def _block_result(self, block: Any) -> None:
-        """The block at this body, with zeros where it is smaller than others."""
         rows, columns = self.layout.block
         for r in range(rows):
             for c in range(columns):

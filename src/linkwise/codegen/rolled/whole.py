@@ -86,7 +86,6 @@ class _Reader:
         return Scalar(self.whole.graph, self.whole.graph.input(name))
 
     def matrix(self, quantity: Quantity) -> Any:
-        """All rows of a quantity."""
         rows = 1 if quantity.rows is ONE else self.size(quantity.rows)
         columns = self.size(quantity.columns)
         out = np.empty((rows, columns), dtype=object)

@@ -166,7 +166,6 @@ class _Group:
         return MotionSource(text, self.dtype, threads, held, primitives, self.workers, self.shared)
 
     def entry(self, register: str, i: int) -> str:
-        """An entry of a register, of the motion of this lane."""
         return "h" if register == STEP else f"reg[{LANES * (self.offset[register] + i)}]"
 
     def _function(self, index: int, dealt: _Dealt) -> Iterator[str]:
@@ -226,7 +225,6 @@ class _Group:
         yield "}"
 
     def _each(self, size: int, statement: str) -> Iterator[str]:
-        """A loop over entries, dealt out to the workers."""
         if size:
             yield "#pragma unroll 1"
             yield f"    for (int j = worker; j < {size}; j += {self.workers}) {statement}"

@@ -21,6 +21,7 @@ from linkwise.codegen.cpu import ir
 from linkwise.codegen.cpu.emit import Emitter, Finite
 from linkwise.codegen.cpu.ir import INT, INT32, Unit
 from linkwise.codegen.cpu.llvm import GraphBody, Place, counted, get, put
+from linkwise.codegen.cpu.llvm_visit import splat
 from linkwise.codegen.cpu.rows import load_rows, store_rows
 from linkwise.codegen.scalar import status as code_of
 from linkwise.codegen.stepping.stepping import STEP, Segment, Stepping
@@ -106,11 +107,9 @@ class _Motion:
 
     @property
     def size(self) -> int:
-        """Vectors of work memory."""
         return self.registers + self.slots
 
     def _segment(self, segment: Segment) -> ir.Function:
-        """segment(registers, frame)."""
         emit = self.emit_
         pointer = emit.number.as_pointer()
         kind = ir.FunctionType(ir.VOID, [pointer, pointer])
@@ -129,7 +128,6 @@ class _Motion:
         return function
 
     def emit(self, name: str) -> None:
-        """The function of the loops."""
         emit, stepping = self.emit_, self.stepping
         function = ir.Function(
             emit.module, _signature(emit.number, ranged=True), name, internal=True
@@ -165,7 +163,7 @@ class _Motion:
             zero = ir.Constant(INT, 0)
             load(build, 0, state, zero)
             load(build, 1, state, zero)
-            put(emit, build, work, self.offset[STEP], spread(emit, build, h))
+            put(emit, build, work, self.offset[STEP], splat(emit, build, h))
             put(emit, build, work, STATUS, emit.constant(0.0))
             put(emit, build, work, FAILED, emit.constant(-1.0))
             build = call(build, stepping.enter)
@@ -230,12 +228,11 @@ class _Motion:
         status = build.select(lost, emit.constant(float(code_of.RESULT)), status)
         new = build.fcmp_unordered("!=", status, zero)
         new = build.and_(new, build.fcmp_ordered("<", failed, zero))
-        here = spread(emit, build, build.sitofp(n, emit.number))
+        here = splat(emit, build, build.sitofp(n, emit.number))
         put(emit, build, work, STATUS, status)
         put(emit, build, work, FAILED, build.select(new, here, failed))
 
     def _alive(self, build: ir.IRBuilder, work: Any) -> Any:
-        """Whether some motion goes on."""
         status = get(self.emit_, build, work, STATUS)
         fine = build.fcmp_ordered("==", status, self.emit_.constant(0.0))
         return self.emit_.any_lane(build, fine)
@@ -258,12 +255,3 @@ class _Motion:
             if emit.lanes > 1:
                 at = build.bitcast(at, wide.as_pointer())
             build.store(value, at, align=kind.width // 8)
-
-
-def spread(emit: Emitter, build: ir.IRBuilder, number: Any) -> Any:
-    """A number in all lanes."""
-    if emit.lanes == 1:
-        return number
-    first = build.insert_element(ir.undefined(emit.type), number, ir.Constant(INT32, 0))
-    mask = ir.Constant(ir.vector(INT32, emit.lanes), [0] * emit.lanes)
-    return build.shuffle_vector(first, first, mask)
