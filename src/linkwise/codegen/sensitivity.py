@@ -87,8 +87,8 @@ def _names(of: object, wrt: tuple[str, ...]) -> tuple[str, ...]:
 def _results(at: Writing, of: Differentiable) -> tuple[list[int], tuple[int, ...]]:
     """The nodes of all results, and their shape if there is one result."""
     if isinstance(of, Formula):
-        found = of.write(at, *of.options)
-        arrays = [np.asarray(x, dtype=object) for x in (found if of.names else [found])]
+        results = of.write(at, *of.options)
+        arrays = [np.asarray(x, dtype=object) for x in (results if of.names else [results])]
     else:
         arrays = [np.asarray(at.value(of), dtype=object)]
     nodes = [at.scalar(x).node for array in arrays for x in array.ravel().tolist()]
@@ -175,9 +175,9 @@ def pushed(graph: Graph, outputs: list[int], seeds: dict[int, int]) -> list[int]
 
 def pulled(graph: Graph, outputs: list[int], weights: list[int], wrt: list[int]) -> list[int]:
     """The gradient of the weighted sum of some nodes by others; in reverse."""
-    none, wanted = graph.constant(0.0), set(wrt)
+    none, variables = graph.constant(0.0), set(wrt)
     used = graph.used(outputs)
-    reaches = set(wanted)  # nodes that depend on what is asked for
+    reaches = set(variables)  # nodes that depend on the variables
     for node in used:
         if any(x in reaches for x in graph.arguments(node)):
             reaches.add(node)
@@ -185,7 +185,7 @@ def pulled(graph: Graph, outputs: list[int], weights: list[int], wrt: list[int])
     for node, w in zip(outputs, weights, strict=True):
         weight[node] = graph.add(weight.get(node, none), w)
     for node in reversed(used):
-        if node not in weight or node in wanted:
+        if node not in weight or node in variables:
             continue
         for x, slope in _slopes(graph, node, reaches):
             weight[x] = graph.add(weight.get(x, none), slope(weight[node]))
