@@ -205,7 +205,7 @@ REFUSED = {
     '<joint joint1="a" joint2="a"/>': "m.xml:9: <joint>: the two joints are the same one",
     '<joint joint1="a" joint2="b" polycoef="0 1 1 0 0"/>'
     '<joint joint1="b" joint2="a" polycoef="0 1 1 0 0"/>': "m.xml:9: <joint>: joint 'b' would "
-    "follow twice, or in a circle, which a coupling cannot say",
+    "follow twice, or in a cycle, which couplings cannot express",
     '<tendon tendon1="x"/>': "m.xml:9: <tendon>: no tendon called 'x' in this model; it has no "
     "tendon.",
     '<weld body1="left" relpose="1 2 3"/>': "m.xml:9: <weld>: 'relpose' is '1 2 3', which has 3 "

@@ -183,7 +183,8 @@ CASES = {
     ),
     "springdamper of nothing": (
         world(body("a", '<joint springdamper="1 1"/>')),
-        "m.xml:4: <joint>: 'springdamper' needs joints that move some inertia, each in its own way",
+        "m.xml:4: <joint>: 'springdamper' needs joints that move inertia independently of each "
+        "other",
     ),
     "mocap below a body": (
         moving(body("b", BALL, mocap="true")),
@@ -269,7 +270,7 @@ CASES = {
     ),
     "include with children": (
         model('<include file="x.xml"><a/></include>'),
-        "m.xml:2: <include>: an include has no children of its own",
+        "m.xml:2: <include>: an include cannot have children",
     ),
     "include with a prefix": (
         model('<include file="x.xml" prefix="p"/>'),
@@ -300,7 +301,7 @@ def test_a_base_that_does_not_fit():
         "base='auto'"
     )
     one = moving()
-    with pytest.raises(ModelError, match="base='loose' was asked; allowed are 'auto', 'fixed'"):
+    with pytest.raises(ModelError, match="base is 'loose'; allowed are 'auto', 'fixed'"):
         read(one, base="loose")
     assert read(one).nv == 1
     assert read(one, base="fixed").nv == 0
@@ -353,7 +354,7 @@ def test_errors_name_the_included_file(tmp_path: Path):
 
 
 INCLUDES = {
-    "itself": ("main.xml", "file 'main.xml' is included twice; a file may come in once"),
+    "itself": ("main.xml", "file 'main.xml' is included twice; a file may be included once"),
     "missing": ("no.xml", "the included file 'no.xml' does not exist; check the path"),
     "above": (
         "../secret.xml",

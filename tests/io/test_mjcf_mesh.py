@@ -163,17 +163,17 @@ def test_exact_inertia_of_a_box_is_that_of_a_box(tmp_path: Path):
 
 
 BROKEN = {
-    "short.stl": (b"\0" * 90, "this is no STL file: 90 bytes do not fit 0 triangles"),
-    "empty.stl": (b"", "this is no STL file: 0 bytes do not fit 0 triangles"),
+    "short.stl": (b"\0" * 90, "this is not an STL file: 90 bytes do not fit 0 triangles"),
+    "empty.stl": (b"", "this is not an STL file: 0 bytes do not fit 0 triangles"),
     "odd.stl": (b"solid x vertex 1 2 3", "the text STL file has a facet without three vertices"),
-    "word.stl": (b"solid x vertex 1 2 x", "the mesh has a coordinate that is no number"),
+    "word.stl": (b"solid x vertex 1 2 x", "the mesh has a coordinate that is not a number"),
     "nan.stl": (b"solid" + b" vertex nan 2 3" * 6 + b" vertex 1 2 3" * 3,
                 "the mesh has a vertex that is not finite"),
-    "head.msh": (b"\1\2", "this is no MSH file: its header is missing"),
+    "head.msh": (b"\1\2", "this is not an MSH file: its header is missing"),
     "size.msh": (struct.pack("<4i", 2**30, 0, 0, 1),
-                 "this is no MSH file: its size does not fit its header"),
+                 "this is not an MSH file: its size does not fit its header"),
     "minus.msh": (struct.pack("<4i", -1, 0, 0, 1),
-                  "this is no MSH file: its size does not fit its header"),
+                  "this is not an MSH file: its size does not fit its header"),
     "few.msh": (struct.pack("<4i9f", 3, 0, 0, 0, *range(9)),
                 "the mesh has 3 vertices; it needs 4 or more"),
     "index.obj": (b"v 0 0 0\n" * 4 + b"f 1 2 9\n",
@@ -261,5 +261,5 @@ def test_meshes_made_by_mujoco_are_named_where_inertia_needs_them(tmp_path: Path
 
 def test_the_shell_of_a_mesh_is_said_in_its_asset(folder: Path):
     path = model(folder, 'file="l.obj"', 'type="mesh" mesh="l" shellinertia="true"')
-    with pytest.raises(ParseError, match="'shellinertia' of a mesh is said in its asset"):
+    with pytest.raises(ParseError, match="'shellinertia' of a mesh belongs in its asset"):
         load(path)

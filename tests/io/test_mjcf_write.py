@@ -295,7 +295,7 @@ def test_other_loops_are_reported():
     back, report = again(looped(Prismatic(), Drive(damping=1.0)))
     assert not back.loops
     assert [i.reason for i in report.affecting("motion")] == [
-        "what acts inside the hinge of a loop has no place in MJCF",
+        "MJCF cannot express what acts inside the hinge of a loop",
         "MJCF has no loop that leaves a prismatic z hinge free",
     ]
 

@@ -345,7 +345,7 @@ def test_ball_joints_come_back():
     assert "'spherical', which is not in the specification" in str(report)
     damped = chain(Spherical(), drive=Drive(damping=0.1))
     reasons = [i.reason for i in again(damped)[1].affecting("motion") if i.effect == "ignored"]
-    assert reasons == ["limits, damping or armature of a spherical hinge have no place"]
+    assert reasons == ["limits, damping or armature of a spherical hinge cannot be written"]
 
 
 def test_shapes_for_both_and_planes():
@@ -418,7 +418,9 @@ def test_save_and_load_files(tmp_path):
     assert max(differences(mech, load(tmp_path / "arm.urdf")).values()) < 1e-15
     save(mech, tmp_path / "arm.txt", format="urdf")
     assert parse_xml((tmp_path / "arm.txt").read_bytes()).tag == "robot"
-    with pytest.raises(ModelError, match=r"to save 'arm.txt' a format is needed: end it in .urdf"):
+    with pytest.raises(
+        ModelError, match=r"the suffix of 'arm.txt' does not name a format; use .urdf"
+    ):
         save(mech, tmp_path / "arm.txt")
 
 

@@ -26,7 +26,7 @@ CASES = {
     ),
     "twin links": (
         robot(link("a"), link("a")),
-        'r.urdf:3: <link name="a">: a link of this name stands in line 2; names have to differ',
+        'r.urdf:3: <link name="a">: a link of this name is in line 2; names have to differ',
     ),
     "twin joints": (
         robot(
@@ -34,11 +34,11 @@ CASES = {
             joint("j", "fixed", "a", "b"),
             joint("j", "fixed", "b", "c"),
         ),
-        'r.urdf:6: <joint name="j">: a joint of this name stands in line 5; names have to differ',
+        'r.urdf:6: <joint name="j">: a joint of this name is in line 5; names have to differ',
     ),
     "two roots": (
         robot(link("a"), link("b")),
-        "r.urdf:3: <link name=\"b\">: 2 links have no parent ('a', 'b'); one root is wanted: "
+        "r.urdf:3: <link name=\"b\">: 2 links have no parent ('a', 'b'); a URDF has one root: "
         "join them by fixed or floating joints, or remove them",
     ),
     "missing child": (
@@ -56,7 +56,7 @@ CASES = {
     ),
     "two frames of one name": (
         robot(link("a"), *['<frame name="f" link="a" xyz="0 0 0" rpy="0 0 0"/>'] * 2),
-        "r.urdf:4: <frame name=\"f\">: a frame 'f' stands in line 3; names have to differ",
+        "r.urdf:4: <frame name=\"f\">: a frame 'f' is in line 3; names have to differ",
     ),
     "a frame called as a loop's": (
         robot(
@@ -83,7 +83,7 @@ CASES = {
             joint("m", "continuous", "c", "b"),
         ),
         "r.urdf:7: <joint name=\"m\">: link 'b' is already the child of joint 'j' in line 5; "
-        "a tree is wanted: close the loop with <loop_joint> instead",
+        "links form a tree: close the loop with <loop_joint> instead",
     ),
     "circle beside the tree": (
         robot(
@@ -91,12 +91,12 @@ CASES = {
             joint("j", "continuous", "b", "c"),
             joint("k", "continuous", "c", "b"),
         ),
-        'r.urdf:6: <joint name="k">: the joints go round in a circle (b -> c -> b); take one out '
-        "and close it with <loop_joint>",
+        'r.urdf:6: <joint name="k">: the joints form a cycle (b -> c -> b); remove one '
+        "and close the loop with <loop_joint>",
     ),
     "nothing but a circle": (
         robot(link("a"), link("b"), joint("j", "fixed", "a", "b"), joint("k", "fixed", "b", "a")),
-        'r.urdf:5: <joint name="k">: the joints go round in a circle (a -> b -> a)',
+        'r.urdf:5: <joint name="k">: the joints form a cycle (a -> b -> a)',
     ),
     "unknown type": (
         arm("hinge"),
@@ -149,7 +149,7 @@ CASES = {
     "mimic of itself": (
         arm("revolute", '<mimic joint="j"/>'),
         "r.urdf:4: <mimic joint=\"j\">: joint 'j' follows itself by way of 'j'; let one joint of "
-        "the circle move by itself",
+        "the cycle move independently",
     ),
     "mimics in a circle": (
         robot(
@@ -158,7 +158,7 @@ CASES = {
             joint("k", "continuous", "b", "c", '<mimic joint="j"/>'),
         ),
         "r.urdf:6: <mimic joint=\"j\">: joint 'k' follows itself by way of 'j'; let one joint of "
-        "the circle move by itself",
+        "the cycle move independently",
     ),
     "mimics that multiply": (
         robot(
@@ -180,8 +180,8 @@ CASES = {
     ),
     "floating mimic": (
         arm("floating", '<mimic joint="j"/>'),
-        'r.urdf:4: <mimic joint="j">: a floating joint cannot mimic another; only joints of one '
-        "freedom can",
+        'r.urdf:4: <mimic joint="j">: a floating joint cannot mimic another; only joints with '
+        "one degree of freedom can",
     ),
     "mesh without file": (
         robot(link("a", "<visual><geometry><mesh/></geometry></visual>")),
@@ -228,7 +228,7 @@ def circle_of_joints(n: int) -> str:
     ("circle", "message"),
     [
         (circle_of_mimics, "follows itself by way of"),
-        (circle_of_joints, "the joints go round in a circle"),
+        (circle_of_joints, "the joints form a cycle"),
     ],
 )
 def test_long_circles_are_refused_with_linear_effort(circle: Callable[[int], str], message: str):

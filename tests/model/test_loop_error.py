@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.model.loop_error import loop_error
+from linkwise.model.closure import loop_error
 from linkwise.spatial import rotation
 
 

@@ -47,8 +47,7 @@ EMBEDDED = ("tests/loops/test_embedding.py", "tests/loops/test_embedding_identit
 LADDER = ("tests/codegen/test_ladder.py", "tests/codegen/test_kernel.py")
 KNOWN = {
     "model/closure.py": CLOSED,
-    "model/loop_error.py": CLOSED,
-    "model/rows.py": CLOSED,
+    "model/task_rows.py": CLOSED,
     "sweeps/closure_statement.py": CLOSED,
     "model/hinges/": ("tests/model/test_hinges.py",),
     "io/urdf/loop.py": ("tests/io/test_urdf_loops.py", "tests/loops/test_files_urdf.py"),

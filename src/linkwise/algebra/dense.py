@@ -239,22 +239,22 @@ class Dense:
 
     def _hinge_rates(self, key: role.HingeRate) -> list[Array]:
         """Columns of ∂(H* x)/∂q, or ∂(H x)/∂q: the rate of H along each velocity of the hinge."""
-        mech, x, found = self.mech, self.matrix(key.of)[:, 0], list[Array]()
+        mech, x, blocks = self.mech, self.matrix(key.of)[:, 0], list[Array]()
         for body, part in zip(mech.bodies, self.slices(key.of.range), strict=True):
             q_k, nv = self.q[mech.q_slice(body.hinge_name)], body.hinge.nv
             rates = body.hinge.map_derivative(q_k) @ body.outboard.shift
             star = key.of.range is JOINT
             columns = [(rate.T if star else rate) @ x[part] for rate in rates]
-            found.append(np.stack(columns, axis=-1) if nv else np.zeros((6 if star else 0, 0)))
-        return found
+            blocks.append(np.stack(columns, axis=-1) if nv else np.zeros((6 if star else 0, 0)))
+        return blocks
 
     def _hinge_bias_rates(self, wrt: str) -> list[Array]:
-        mech, found = self.mech, list[Array]()
+        mech, blocks = self.mech, list[Array]()
         for body in mech.bodies:
             q_k, v_k = self.q[mech.q_slice(body.hinge_name)], self.v[mech.v_slice(body.hinge_name)]
             by_q, by_v = body.hinge.bias_derivative(q_k, v_k)
-            found.append(body.outboard.shift.T @ (by_q if wrt == "q" else by_v))
-        return found
+            blocks.append(body.outboard.shift.T @ (by_q if wrt == "q" else by_v))
+        return blocks
 
     def _to_parents(self, blocks: Sequence[Array]) -> Array:
         out = np.zeros((6 * self.mech.n_bodies, 6 * self.mech.n_bodies))

@@ -162,7 +162,7 @@ class _Differential:
         vector = isinstance(leaf, Symbol) and isinstance(leaf.role, role.Vector)
         if self.name not in SPACES and not vector:
             raise ExpressionError(
-                f'differentiate was asked for the derivative by {wrt}; it must be "q", "inertia", '
+                f'differentiate was requested the derivative by {wrt}; it must be "q", "inertia", '
                 '"armature", or a vector such as "v", "tau" or one made with lw.algebra.vector.'
             )
         self.space: Space = SPACES[self.name] if leaf is None else leaf.range

@@ -13,7 +13,7 @@ from linkwise.codegen.device import ANY, InMemory, Trouble
 from linkwise.codegen.request import Request
 from linkwise.codegen.stages import Signature
 from linkwise.errors import ExpressionError, ShapeError
-from linkwise.model.aim import SERVO
+from linkwise.model.task_rows import SERVO
 from linkwise.spatial.array import Array
 from linkwise.sweeps.interpret import run
 

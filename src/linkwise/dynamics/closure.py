@@ -57,8 +57,8 @@ from linkwise.model.closure import (
     closure_nodes as closure_nodes,
     constraint_names as constraint_names,
     constraint_sizes as constraint_sizes,
+    loop_error,
 )
-from linkwise.model.loop_error import loop_error
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.model.state import body_poses

@@ -22,8 +22,7 @@ SaveReport = LoadReport
 MAX_ITEMS: Final = 10_000
 """Items kept in one report; a longer list is cut with a last item that says so."""
 
-
-_SAID: Final[dict[Effect, str]] = {
+_EFFECTS: Final[dict[Effect, str]] = {
     "approximate": "only approximated",
     "ignored": "ignored",
     "kept": "kept, but does not act",
@@ -31,17 +30,17 @@ _SAID: Final[dict[Effect, str]] = {
 
 
 class Reporter:
-    """Collects report items, and raises on the first one that `strict` does not tolerate.
+    """Collects report items, and raises on the first one that `strict` does not allow.
 
     Args:
         source: The file that is read or written.
         strict: False collects all; True raises on the first item; "motion" raises on the first
-            item for which the mechanism moves otherwise than the file says.
+            item that makes the mechanism move differently from what the file says.
     """
 
     def __init__(self, source: str | os.PathLike[str], strict: Strict = False) -> None:
         if strict not in (True, False, "motion"):
-            raise ModelError(f"strict={strict!r} was asked; allowed are False, True and 'motion'")
+            raise ModelError(f"strict is {strict!r}; allowed are False, True and 'motion'")
         self.source = os.fspath(source)
         self.strict: Strict = strict
         self._items: list[LoadItem] = []
@@ -52,7 +51,7 @@ class Reporter:
         """Add an item about an element (or about a thing named by text, when writing).
 
         Raises:
-            ParseError: `strict` does not tolerate such an item.
+            ParseError: `strict` does not allow such an item.
         """
         if isinstance(element, Element):
             file, line, label = element.file, element.line, element.label
@@ -61,7 +60,7 @@ class Reporter:
         item = LoadItem(file, line, label, effect, reason, affects)
         if self.strict is True or (self.strict == "motion" and affects == "motion"):
             raise ParseError(
-                f"{label} is {_SAID[effect]} (affects {affects}): {reason}; "
+                f"{label} is {_EFFECTS[effect]} (affects {affects}): {reason}; "
                 f"strict={self.strict!r} refuses this",
                 file=file,
                 line=line,
@@ -81,10 +80,10 @@ class Reporter:
 
 
 Driven = tuple[Element, str, Hinge, Drive]
-"""Where a joint stands, its name, its hinge and what is in it."""
+"""A joint: its element, name, hinge and drive."""
 
 NAMED: Final = 4
-"""Joints named in one item; of more, how many."""
+"""Joints named in one item; further ones are counted."""
 
 
 def _nonzero(field: str) -> Callable[[Hinge, Drive], bool]:

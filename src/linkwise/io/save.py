@@ -28,21 +28,22 @@ def save(
 ) -> SaveReport:
     """Write a mechanism to a file; loading it again gives the same physics, unless it warns.
 
-    What the format has no word for is left out: a loop that slides has none in MJCF, gravity has
-    none in URDF. Where that changes how the mechanism moves there is a `UserWarning` that says
-    what was lost; the report has the rest, limits and looks, and what was written in another form.
+    What the format cannot express is left out: a sliding loop in MJCF, gravity in URDF. If that
+    changes how the mechanism moves, a `UserWarning` names what was lost; the report has the rest,
+    limits and appearance, and what was written in another form.
 
     Args:
-        mech: The mechanism.
-        path: The file; an existing one is replaced once the new text is complete.
-        format: By default told by the suffix: `.urdf`, or `.xml` and `.mjcf` for MJCF.
+        mech: The mechanism. path: The file, where `~` means your home folder; an existing one is
+        replaced once the new text
+            is complete.
+        format: Default: given by the suffix, `.urdf`, or `.xml` and `.mjcf` for MJCF.
 
     Returns:
         What was written in another form, or not at all.
 
     Raises:
         ModelError: The format has no way to express the mechanism; says why and what to do.
-        WriteError: The file cannot be written; an existing one is as it was.
+        WriteError: The file cannot be written; an existing one is unchanged.
     """
     target = Path(path).expanduser()
     kind = format or _SUFFIXES.get(target.suffix.lower())
@@ -59,7 +60,7 @@ def save(
         text = write_mjcf(mech, reporter)
     else:
         raise ModelError(
-            f"to save '{target.name}' a format is needed: end it in .urdf or .xml (MJCF), "
+            f"the suffix of '{target.name}' does not name a format; use .urdf or .xml (MJCF), "
             "or give format='urdf' or 'mjcf'"
         )
     write_file(target, text)

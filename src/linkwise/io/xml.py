@@ -1,9 +1,9 @@
-"""What does an XML model file say, element by element, with the line each one stands on?
+"""XML model files as a tree of elements that know their file and line.
 
-Parsing is done by expat, the parser of the standard library. On top of it stands a light tree
-whose elements remember their file and line, so that every later complaint can name them. Model
-files come from anywhere, so what a robot description never needs is refused: entity declarations,
-internal DTD subsets, external references, deep nesting, and files of unreasonable size.
+Expat, the parser of the standard library, reads the text; the elements keep file and line, so that
+every later message can name them. Model files come from anywhere, so constructs that a robot
+description never needs are refused: entity declarations, internal DTD subsets, external references,
+deep nesting, and files of unreasonable size.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ MAX_BYTES: Final = 64 * 2**20
 MAX_DEPTH: Final = 2000
 """Deepest nesting of elements."""
 MAX_ELEMENTS: Final = 500_000
-"""Most elements in one file; this many take about a second."""
+"""Most elements in one file; reading them takes about a second."""
 MAX_NUMBERS: Final = 4 * 2**20
 """Longest text that is read as a list of numbers [characters]."""
 
 MAX_SIZE: Final = 1e50
-"""Largest number accepted by default: products of three of them are still numbers."""
+"""Largest number accepted by default: products of three of them are finite."""
 
 # float() also takes 'nan', 'inf', '1_0' and Arabic digits; these characters rule all of them out.
 _DECIMAL = re.compile(r"[-+0-9.eE\s]*", re.ASCII)
@@ -50,7 +50,7 @@ class Element:
         children: Child elements in file order.
         text: Character data directly inside the element, stripped.
         line: Line of the start tag, from 1.
-        file: File the element stands in, as it was asked for.
+        file: The file that contains the element, as named by the caller.
     """
 
     tag: str
@@ -85,7 +85,7 @@ class Element:
 
     @property
     def label(self) -> str:
-        """The start tag, shortened to what tells it apart: `<joint name="elbow">`."""
+        """The start tag, shortened to what identifies it: `<joint name="elbow">`."""
         for key in ("name", "link", "joint", "class"):
             if key in self.attrib:
                 return f'<{self.tag} {key}="{shorten(self.attrib[key])}">'
@@ -116,7 +116,7 @@ def read_xml(path: str | os.PathLike[str]) -> Element:
 
 
 def read_bytes(path: str | os.PathLike[str], *, limit: int = MAX_BYTES) -> bytes:
-    """Content of a regular file, or a ParseError that says why it cannot be had."""
+    """Content of a regular file; raises ParseError with the reason if it cannot be read."""
     name = os.fspath(path)
     try:
         status = os.stat(name)  # before opening: opening a pipe would wait for its writer
@@ -154,7 +154,7 @@ def parse_xml(source: str | bytes, file: str = "<string>") -> Element:
     """
     encoding = None
     if isinstance(source, str):
-        # Characters have left their encoding behind: a declaration inside the text is void.
+        # A str has no encoding: a declaration inside the text is ignored.
         source, encoding = source.encode("utf-8", errors="surrogatepass"), "utf-8"
     if not source.strip():
         raise ParseError("the file is empty; a model file has one root element", file=file, line=1)
@@ -296,7 +296,7 @@ def numbers(
     text = element.attrib.get(attr)
     if text is None:
         if default is _UNSET:
-            raise element.error(f"attribute '{attr}' is missing; it takes {_wanted(count)}")
+            raise element.error(f"attribute '{attr}' is missing; it takes {_expected(count)}")
         return np.array(default, dtype=np.float64, ndmin=1)
     return np.array(parse_numbers(element, attr, text, count, largest), dtype=np.float64)
 
@@ -308,7 +308,7 @@ def number(
     text = element.attrib.get(attr)
     if text is None:
         if default is _UNSET:
-            raise element.error(f"attribute '{attr}' is missing; it takes {_wanted(1)}")
+            raise element.error(f"attribute '{attr}' is missing; it takes {_expected(1)}")
         return default
     return parse_numbers(element, attr, text, 1, largest)[0]
 
@@ -320,7 +320,7 @@ def parse_numbers(
     count: int | tuple[int, int] | None = None,
     largest: float = MAX_SIZE,
 ) -> list[float]:
-    """Finite decimal numbers in `text`, which stands in `where` of `element`; see `numbers`."""
+    """Finite decimal numbers in `text`, the content of `where` in `element`; see `numbers`."""
     if len(text) > MAX_NUMBERS:
         raise element.error(
             f"'{where}' has {len(text)} characters; at most {MAX_NUMBERS} are read as numbers"
@@ -337,12 +337,12 @@ def parse_numbers(
         bad = next((word for word in words if not _is_decimal(word)), text)
         raise element.error(
             f"'{where}' is '{shorten(text)}', and '{shorten(bad)}' is not a "
-            f"finite decimal number; it takes {_wanted(count)}"
+            f"finite decimal number; it takes {_expected(count)}"
         )
     if (least is not None and len(values) < least) or (most is not None and len(values) > most):
         raise element.error(
             f"'{where}' is '{shorten(text)}', which has {len(values)} numbers; "
-            f"it takes {_wanted(count)}"
+            f"it takes {_expected(count)}"
         )
     if values and not -largest <= min(values) <= max(values) <= largest:
         raise element.error(
@@ -358,7 +358,7 @@ def _is_decimal(word: str) -> bool:
         return False
 
 
-def _wanted(count: int | tuple[int, int] | None) -> str:
+def _expected(count: int | tuple[int, int] | None) -> str:
     if count is None:
         return "finite numbers"
     if count == 1:

@@ -19,11 +19,7 @@ _UNWRITABLE = re.compile(
 
 
 def xml_text(root: Element, comment: str = "") -> str:
-    """XML text of a tree, indented by two spaces, without recursion.
-
-    Args:
-        root: The tree; its file and line are not looked at.
-        comment: Put before the root element if not empty.
+    """XML text of a tree, indented by two spaces, with `comment` before the root element.
 
     Raises:
         ModelError: A name or text holds a character that XML cannot hold.
@@ -51,7 +47,7 @@ def xml_text(root: Element, comment: str = "") -> str:
 
 
 def make(tag: str, attrib: dict[str, str] | None = None, *children: Element | None) -> Element:
-    """An element to be written; children that are None are left out."""
+    """An element to write; children that are None are skipped."""
     return Element(tag, attrib or {}, [child for child in children if child is not None])
 
 

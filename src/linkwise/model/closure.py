@@ -18,6 +18,7 @@ All formulas run on arrays of dtype object as well, with a leading axis, so that
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -25,13 +26,13 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.model.body import Coupling, Loop
-from linkwise.model.hinges import Hinge, PointOnPlane, Universal
+from linkwise.model.hinges import Hinge, Locked, Pin, PointOnPlane, Spherical, Universal
 from linkwise.model.hinges.hinge import ScrewHinge
 from linkwise.model.hinges.jet import Jet
 from linkwise.model.hinges.modified import Reversed
 from linkwise.model.mechanism import Mechanism
-from linkwise.model.rows import JointRow, Rows
-from linkwise.spatial import rotation
+from linkwise.model.task_rows import JointRow, Rows
+from linkwise.spatial import quaternion, rotation
 from linkwise.spatial.array import Array, frozen
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.vector import cross, six
@@ -341,3 +342,46 @@ def check_nodes(mech: Mechanism, nodes: tuple[str, ...]) -> None:
             f"the closure map of {mech.name!r} is about the nodes of its loops, which have to "
             f"come first: nodes=lw.loops.closure_nodes(mech), {needed}; found {nodes}."
         )
+
+
+def loop_error(hinge: Hinge, X_ab: Pose) -> Array:
+    """How far one loop is from closed in one state: e (6,), in closed form for most hinges.
+
+    With X_ab = (R, p) the pose of node b seen from a, e is the rotation vector and translation from
+    the nearest pose that the hinge allows, seen from there:
+
+        weld   e = (log R, p)
+        ball   e = (0, R* p)
+        pin    e = (log S, T* p)   R = T S, T the turn about the axis nearest to R, S across it
+
+    For other hinges the coordinates are searched.
+    """
+    R, p = X_ab.rot, X_ab.p
+    if isinstance(hinge, Spherical):
+        return np.concatenate([np.zeros(3), p @ R])
+    if isinstance(hinge, Locked):
+        return np.concatenate([rotation.log(R), p])
+    if isinstance(hinge, Pin):
+        return _pin_error(hinge, R, p)
+    return error(hinge, X_ab, coordinates(hinge, X_ab))
+
+
+def _pin_error(pin: Pin, R: Array, p: Array) -> Array:
+    """Of the quaternion of R the part along the axis is the turn T, what is left the swing S."""
+    w, x, y, z = quaternion.from_matrix(R).tolist()
+    a, b, c = pin.axis
+    along = a * x + b * y + c * z
+    size = math.hypot(w, along)
+    if size == 0.0:  # the axes are opposite: every turn is as near as any other
+        return np.concatenate([math.pi * np.array([x, y, z]), p])
+    cosine, sine = w / size, along / size  # of half the angle of T
+    # S = T⁻¹ R, as quaternions (cosine, -sine axis) (w, x, y, z); its part along the axis is zero.
+    swing = (
+        cosine * x - sine * (w * a + b * z - c * y),
+        cosine * y - sine * (w * b + c * x - a * z),
+        cosine * z - sine * (w * c + a * y - b * x),
+    )
+    length = math.hypot(*swing)
+    scale = 2.0 * math.atan2(length, size) / length if length > 1e-150 else 2.0
+    turn = pin.pose(np.array([2.0 * math.atan2(sine, cosine)])).rot
+    return np.concatenate([scale * np.array(swing), p @ turn])

@@ -80,7 +80,7 @@ def _hinges_of(coupling: Coupling, known: Mapping[str, int]) -> set[str]:
 
 
 def release(mech: Mechanism, hinges: Iterable[str] | None = None) -> Mechanism:
-    """Let locked hinges move again: those named, or all that remember what they were."""
+    """Let locked hinges move again: those named, or every one that remembers its former hinge."""
     if hinges is None:
         chosen = [
             k

@@ -11,7 +11,7 @@ from linkwise.arguments import generator
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.body import Body, Coupling
 from linkwise.model.hinges import Hinge
-from linkwise.model.rows import JointRow
+from linkwise.model.task_rows import JointRow
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array, ArrayLike, constant, floats
 from linkwise.spatial.pose import Pose, trusted_pose

@@ -16,9 +16,9 @@ import numpy as np
 
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model.body import WORLD, Body, Coupling, Loop, Node
-from linkwise.model.rows import JointRow
 from linkwise.model.spanning_tree import armature
 from linkwise.model.state import in_order, plain_names, split_coordinate
+from linkwise.model.task_rows import JointRow
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose
 

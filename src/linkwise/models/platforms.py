@@ -37,8 +37,8 @@ def delta(
     This is Clavel's robot with ball-ended rods: each rod hangs on its arm by a universal hinge, so
     that it does not spin about itself, and meets the platform in a ball. In the tree: three arms on
     pins, six rods on universals, the platform on a free hinge; 3 + 12 + 6 = 21 dof. Six loops
-    "ball_1_left" ... "ball_3_right" are spherical: 18 rows, all independent, and three degrees of
-    freedom remain. Rods of one pair stay parallel, which stops the platform from turning.
+    "ball_1_left" ... "ball_3_right" are spherical: 18 rows, all independent, and three dof
+    remain free. Rods of one pair stay parallel, which stops the platform from turning.
 
     At the neutral configuration all arms are level, pointing outwards, and the platform is
     straight below the centre of the base; the frames of the rods have z along the rod, away from

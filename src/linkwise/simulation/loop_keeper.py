@@ -16,8 +16,7 @@ from linkwise.dynamics.velocity_space import scale
 from linkwise.errors import ClosureError, ModelError
 from linkwise.loops.projection import CLOSED, project_position, project_velocity
 from linkwise.model import closure
-from linkwise.model.closure import coupling_error
-from linkwise.model.loop_error import loop_error
+from linkwise.model.closure import coupling_error, loop_error
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.applied_force import OutsideForces
 from linkwise.simulation.rates import moved, rates

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.algebra.space import CONSTRAINT, ONE
-from linkwise.model import aim, closure
+from linkwise.model import closure, task_rows
 from linkwise.model.closure import Follower
-from linkwise.model.rows import Rows
+from linkwise.model.task_rows import Rows
 from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.spatial.vector import cross_velocity
 from linkwise.sweeps.program import Statement, Term
@@ -137,18 +137,18 @@ class ClosureStatements:
     def _servo(self, places: Sequence[Any], velocities: Sequence[Any]) -> list[Any]:
         """ẍ_d + k_v (ẋ_d - ẋ) + k_p e, row by row, from inputs of the kernel."""
         mech, numbers = self.run.mech, self.run.arithmetic
-        sizes, aims = self.run.bodies.sizes(CONSTRAINT), aim.goal_sizes(mech)
+        sizes, aims = self.run.bodies.sizes(CONSTRAINT), task_rows.goal_sizes(mech)
         goals = np.split(numbers.input("goal", sum(aims)), np.cumsum(aims)[:-1])
         push, rate, kp, kv = (
             np.split(numbers.input(name, sum(sizes)), np.cumsum(sizes)[:-1])
-            for name in aim.SERVO[1:]
+            for name in task_rows.SERVO[1:]
         )
         errors, speeds = list[Any](), [x[:, 0] for x in self._violation(places, velocities)]
         for i, X_ab in enumerate(self._relative(places)):
             hinge = mech.loops[i].hinge
             assert isinstance(hinge, Rows)
-            errors.append(aim.missing(hinge, X_ab, goals[i][None], numbers.itemsize)[0])
-        for i, (k, index) in enumerate(aim.joint_places(mech), start=len(mech.loops)):
+            errors.append(task_rows.missing(hinge, X_ab, goals[i][None], numbers.itemsize)[0])
+        for i, (k, index) in enumerate(task_rows.joint_places(mech), start=len(mech.loops)):
             errors.append(goals[i] - numbers.q[mech.q_start[k] + index, None])
             speeds[i] = numbers.v[mech.v_start[k] + index, None]
         rows = zip(push, kv, rate, speeds, kp, errors, strict=True)

@@ -17,7 +17,7 @@ from linkwise.errors import (
     SingularHingeError,
     SingularTaskError,
 )
-from linkwise.model import closure, rows
+from linkwise.model import closure, task_rows
 from linkwise.model.closure import Blocked
 from linkwise.model.embedded import Embedded, undetermined
 from linkwise.model.mechanism import Mechanism
@@ -133,7 +133,7 @@ class Numbers:
         """A x = b; of least norm where rows of loops and couplings depend on each other."""
         (matrix, _), (right, _) = statement.reads
         A, b = (np.concatenate(run.blocks_of(x)) for x in (matrix, right))
-        if statement.target.rows is CONSTRAINT and not rows.has_tasks(self.mech):
+        if statement.target.rows is CONSTRAINT and not task_rows.has_tasks(self.mech):
             return generalised_solve(A, b, matrix.key)
         if statement.target.rows is CONSTRAINT:
             self._check_tasks(A)
@@ -148,7 +148,7 @@ class Numbers:
         """Rows of tasks must not depend on each other, as those of loops may."""
         if not np.isfinite(A).all():
             raise ExpressionError("the inverse inertia seen by the tasks is not finite.")
-        least = rows.SINGULAR[8] * (np.diag(A) + rows.row_scales(self.mech))
+        least = task_rows.SINGULAR[8] * (np.diag(A) + task_rows.row_scales(self.mech))
         try:
             pivots = np.array(factored(A).pivots)
         except ZeroDivisionError:

@@ -18,7 +18,7 @@ import numpy as np
 from linkwise.algebra.expr import Expr
 from linkwise.dynamics.kernels import Loops, require_open
 from linkwise.errors import ExpressionError, ModelError, ShapeError, unknown_name
-from linkwise.model import aim
+from linkwise.model import task_rows
 from linkwise.model.closure import closure_nodes
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import compile
@@ -338,7 +338,7 @@ def control_law(
         wanted[name] = TASK[ALSO[name][0]](s)
     inputs = dict[str, Array]()
     if kp is not None:
-        inputs["goal"] = np.zeros(sum(aim.goal_sizes(found.mech)))
+        inputs["goal"] = np.zeros(sum(task_rows.goal_sizes(found.mech)))
         inputs |= {"push": np.zeros(found.size), "rate": np.zeros(found.size)}
         inputs |= {name: _gain(found, name, value) for name, value in gains.items()}
     else:

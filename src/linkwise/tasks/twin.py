@@ -1,8 +1,8 @@
 """The copy of a mechanism in which tasks stand where loops and couplings would.
 
 Its closure map Q takes velocities of nodes to the rows of the tasks, Y velocities of hinges to
-those of joints, κ has their rates: `linkwise.model.rows`. What kernels of loops compute is then
-about tasks: J_t = Q J + Y, γ = J̇_t v, and the force λ that gives rows an acceleration.
+those of joints, κ has their rates: `linkwise.model.task_rows`. What kernels of loops compute is
+then about tasks: J_t = Q J + Y, γ = J̇_t v, and the force λ that gives rows an acceleration.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from linkwise.model.body import Coupling, Loop
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
-from linkwise.model.rows import JointRow, Rows
+from linkwise.model.task_rows import JointRow, Rows
 from linkwise.spatial.array import Array
 from linkwise.tasks.task import Task, Tasks, as_tuple
 

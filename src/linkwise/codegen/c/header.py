@@ -16,7 +16,7 @@ from linkwise.codegen.scalar.parameters import node_of
 from linkwise.codegen.scalar.trace import Traced
 from linkwise.model.closure import constraint_names
 from linkwise.model.mechanism import Mechanism
-from linkwise.model.rows import has_tasks
+from linkwise.model.task_rows import has_tasks
 from linkwise.sweeps.program import Program
 from linkwise.sweeps.result_part import bodies, entries
 

@@ -13,9 +13,9 @@ from linkwise.codegen.scalar import parameters, status
 from linkwise.codegen.scalar.graph import Graph, Loop
 from linkwise.codegen.scalar.trace import Traced
 from linkwise.errors import LoweringError
-from linkwise.model import aim
+from linkwise.model import task_rows
 from linkwise.model.mechanism import Mechanism
-from linkwise.model.rows import has_tasks
+from linkwise.model.task_rows import has_tasks
 from linkwise.spatial.array import Array
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise.sweeps.interpret import run
@@ -196,7 +196,7 @@ def _drawn(
         known[name] = _variant(mech, name, rng) if varied else parameters.nominal(mech, name)
     names = {x.name for x in face.inputs}
     if has_tasks(mech) and "goal" in names:
-        known["goal"] = aim.random_goal(mech, rng)
+        known["goal"] = task_rows.random_goal(mech, rng)
     drawn = dict[str, Array]()
     for x in face.inputs:
         value = known[x.name] if x.name in known else rng.standard_normal(x.size)

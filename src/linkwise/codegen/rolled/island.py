@@ -24,7 +24,7 @@ from linkwise.codegen.scalar.trace import Traced, traced_run
 from linkwise.model.closure import closure_nodes, is_traceable
 from linkwise.model.islands import Island, alike, alone, islands
 from linkwise.model.mechanism import Mechanism
-from linkwise.model.rows import has_tasks
+from linkwise.model.task_rows import has_tasks
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.sweeps.bodies import Bodies

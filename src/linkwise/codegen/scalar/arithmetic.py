@@ -17,7 +17,7 @@ from linkwise.codegen.scalar.closure_solve import solved
 from linkwise.codegen.scalar.graph import Check, Graph, Scalar
 from linkwise.codegen.scalar.pivots import SINGULAR, aggregate_thresholds, thresholds
 from linkwise.errors import ExpressionError, LoweringError, SingularHingeError
-from linkwise.model import aim, closure, rows
+from linkwise.model import closure, task_rows
 from linkwise.model.closure import Blocked, is_traceable
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
@@ -318,9 +318,9 @@ class Nodes(GraphArithmetic):
         if "kappa" in rules and not all(map(is_traceable, mech.loops)):
             self._rows_input(RATES, 1)
         if "servo" in rules:
-            for name in aim.SERVO:
+            for name in task_rows.SERVO:
                 goal = name == "goal"
-                sizes = aim.goal_sizes(mech) if goal else self.bodies.sizes(CONSTRAINT)
+                sizes = task_rows.goal_sizes(mech) if goal else self.bodies.sizes(CONSTRAINT)
                 self.input(name, sum(sizes))
 
     def _rows_input(self, name: str, width: int) -> Any:
@@ -346,7 +346,7 @@ class Nodes(GraphArithmetic):
             raise LoweringError(_not_symmetric(matrix.key))
         constrained = statement.target.rows is CONSTRAINT
         A = mirrored(np.concatenate(run.blocks_of(matrix)))
-        if constrained and not rows.has_tasks(self.mech):
+        if constrained and not task_rows.has_tasks(self.mech):
             b, mass = np.concatenate(run.blocks_of(right)), self.mech.total_mass
             x, self.independent = solved(A, b, self.itemsize, mass, counted=self.counted)
             return x
@@ -360,7 +360,7 @@ class Nodes(GraphArithmetic):
             ) from None
         small, scale = SINGULAR[self.itemsize], np.zeros(len(A))
         if constrained:  # of tasks
-            small, scale = rows.SINGULAR[self.itemsize], rows.row_scales(self.mech)
+            small, scale = task_rows.SINGULAR[self.itemsize], task_rows.row_scales(self.mech)
         # What is left of a diagonal entry, and for tasks of what an entry is made from.
         left = [d - small * (A[j, j] + scale[j]) for j, d in enumerate(factors.pivots)]
         self.check(status.MATRIX, left, np.zeros(len(left)))

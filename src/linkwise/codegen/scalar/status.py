@@ -19,7 +19,7 @@ from linkwise.errors import (
 )
 from linkwise.model.embedded import Embedded, undetermined
 from linkwise.model.mechanism import Mechanism
-from linkwise.model.rows import has_tasks
+from linkwise.model.task_rows import has_tasks
 
 FINE: Final = 0
 INPUT: Final = 1

@@ -1,4 +1,4 @@
-"""How are the bodies, joints, geoms and sites that were read put together as a mechanism?"""
+"""How do bodies, joints, geoms and sites become a mechanism?"""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ WORLD_NODE: Final = "worldbody"
 
 @dataclass(slots=True)
 class Assembly:
-    """What was read of a model, one entry a body, and what became of its names.
+    """The parts of a model, one entry per body, and the names they get.
 
     Attributes:
         records: Bodies, the world first.
         joints, geoms, inertias: Of each body.
         compiler: Global settings.
         assets: What geoms refer to.
-        reporter: Takes what is not kept.
+        reporter: Collects what is not kept.
         taken: Names of bodies and nodes.
         sites: Node of each named site.
         hinges: By joint: the joint, the bodies inboard and outboard of it, and the pose of O+.
@@ -123,7 +123,7 @@ class Assembly:
             parent, inboard = name, Pose.identity()
 
     def base_body(self, base: Base) -> int:
-        """Index of the one body on the world that `base` speaks of."""
+        """Index of the one body on the world that `base` applies to."""
         top = [k for k, r in enumerate(self.records) if r.parent == 0]
         if len(top) != 1:
             raise self.records[0].element.error(
@@ -133,7 +133,7 @@ class Assembly:
         return top[0]
 
     def add_base(self, builder: Builder, k: int, base: Base) -> None:
-        """The base body on the hinge the caller wants, in place of its joints."""
+        """The base body on the requested hinge, in place of its joints."""
         for joint in self.joints[k]:
             reason = f"replaced by base={base!r}"
             self.reporter.note(joint.element, "ignored", reason, "motion")
@@ -162,7 +162,7 @@ class Assembly:
         return tuple(shapes)
 
     def look_for(self, mesh: MeshAsset) -> None:
-        """Report a mesh whose file is not to be had; it is not opened."""
+        """Report a missing mesh file; it is not opened."""
         try:
             missing = mesh.file is not None and mesh.path() is None
             reason = "the mesh file does not exist"
@@ -172,7 +172,7 @@ class Assembly:
             self.reporter.note(mesh.element, "approximate", reason, "appearance")
 
     def add_site(self, builder: Builder, record: BodyRecord, part: Part) -> None:
-        """A site as a node; renamed where a body or node has its name already."""
+        """A site as a node; renamed if a body or node already has its name."""
         element = part.element
         if "fromto" in element.attrib:
             pose, _ = read_fromto(element)

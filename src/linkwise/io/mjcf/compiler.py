@@ -64,7 +64,7 @@ class Compiler:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What of the sections `<option>` concerns a mechanism.
+    """The parts of the sections `<option>` that matter for a mechanism.
 
     Attributes:
         gravity: [m/s²], zero if gravity is disabled.
@@ -192,7 +192,7 @@ def limited(element: Element, attr: str, range_attr: str, autolimits: bool) -> b
     """Whether a range limits: as `attr` says, or, on "auto", if there is a range other than 0 0.
 
     Raises:
-        ParseError: A range without a word on its use, where autolimits is off.
+        ParseError: A range that is not said to be used, with autolimits off.
     """
     word = choice(element, attr, ("true", "false", "auto"), "auto")
     if word != "auto":
@@ -234,13 +234,7 @@ class Defaults:
         return name
 
     def apply(self, element: Element, inherited: str, table: str | None = None) -> Element:
-        """The element with the attributes of its class filled in.
-
-        Args:
-            element: As written.
-            inherited: Class to use if it names none.
-            table: Tag under which its defaults stand, if not its own.
-        """
+        """The element with the attributes of its class filled in."""
         name = element.attrib.get("class")
         name = inherited if name is None else self.check_class(element, name)
         base = self.classes[name].get(table or element.tag)
@@ -253,7 +247,7 @@ class Defaults:
 
 
 def merge(base: Attributes, attributes: Attributes) -> Attributes:
-    """`own` over `base`, the way MuJoCo reads one after the other.
+    """`own` over `base`, the way MuJoCo reads in sequence.
 
     Lists of numbers that may be short override only their first entries. Of the ways to say an
     orientation the one given last holds.

@@ -1,7 +1,7 @@
 """Which loops and couplings do the sections `<equality>` and `<tendon>` make?
 
 connect → a loop that leaves the rotations free; weld → a loop that leaves nothing free; joint and
-tendon → a coupling of coordinates. MuJoCo holds these softly, by forces; here they hold exactly.
+tendon → a coupling of coordinates. MuJoCo enforces these softly, by forces; here they hold exactly.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Equalities:
 
     Attributes:
         builder: Takes them.
-        reporter: Takes what is not supported.
+        reporter: Collects what is not supported.
         bodies: World pose of each body at the configuration the file describes.
         sites: Node of each site, by the site's name.
         joints: Joints by name, each with the name of the body its hinge moves.
@@ -129,8 +129,8 @@ class Equalities:
         if powers[2:].any():
             if first.name in self.follows or self.reaches(second.name, first.name):
                 raise element.error(
-                    f"joint '{first.name}' would follow twice, or in a circle, which a coupling "
-                    "cannot say"
+                    f"joint '{first.name}' would follow twice, or in a cycle, which couplings "
+                    "cannot express"
                 )
             terms = {second.name: np.trim_zeros(powers[1:], "b").tolist()}
             self.add_coupling(name, first.name, terms, float(powers[0]))
@@ -177,13 +177,13 @@ class Equalities:
                 self.add_coupling(name, joint, {k: [v] for k, v in others.items()}, constant / c)
                 return
         raise element.error(
-            "every joint of this equality follows others already; couplings may not go in circles"
+            "every joint of this equality follows others already; couplings must not form cycles"
         )
 
     def add_coupling(
         self, name: str, dependent: str, terms: Mapping[str, list[float]], offset: float
     ) -> None:
-        """A coupling, remembered so that none of the next ones goes in a circle."""
+        """A coupling, remembered so that later ones do not form a cycle."""
         self.follows[dependent] = set(terms)
         self.builder.couple(name, dependent, terms, offset=offset)
 
@@ -290,7 +290,7 @@ def _read_fixed(element: Element) -> FixedTendon:
 
 
 def _report_forces(merged: Element, element: Element, reporter: Reporter) -> None:
-    """A tendon moves something if it has forces or limits; else actuators and sensors use it."""
+    """A tendon acts if it has forces or limits; otherwise only actuators and sensors use it."""
     acting = [
         attr for attr in _FORCES if attr in merged.attrib and numbers(merged, attr, (1, 3)).any()
     ]

@@ -25,7 +25,7 @@ class EqualityWriter:
 
     Attributes:
         mech: The mechanism.
-        reporter: Takes what cannot be written.
+        reporter: Collects what cannot be written.
         joints: Names of the joints of each hinge, with what they are.
         sites: Names of nodes that are sites.
         refs: Reference coordinates of joints, zero for those not in it.
@@ -65,7 +65,7 @@ class EqualityWriter:
         """A loop between two sites: weld, connect, or two connects on the axis of a pin."""
         where = f"loop '{loop.name}'"
         if loop.drive != Drive():
-            reason = "what acts inside the hinge of a loop has no place in MJCF"
+            reason = "MJCF cannot express what acts inside the hinge of a loop"
             self.reporter.note(where, "ignored", reason, "motion")
         hinge = loop.hinge
         if isinstance(hinge, Locked | Spherical):
@@ -147,7 +147,7 @@ class EqualityWriter:
         return [powers[0] - y0, *powers[1:]]
 
     def joint(self, coordinate: str) -> str | None:
-        """Joint of a coordinate, "hinge" or "hinge[i]"; None if it is not a joint of its own."""
+        """Joint of a coordinate, "hinge" or "hinge[i]"; None if it is not a separate joint."""
         hinge, index = split_coordinate(coordinate)
         for name, joint in self.joints.get(hinge, ()):
             if joint.q == (index or 0) and joint.travel is None:

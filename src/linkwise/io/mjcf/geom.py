@@ -55,7 +55,7 @@ class Geom:
     """A geom with its defaults applied.
 
     Attributes:
-        element: Where it stands.
+        element: Its element.
         name: As written, empty for none.
         kind: One of TYPES.
         size: MuJoCo's sizes, empty for plane, hfield, mesh and for shapes fitted to a mesh.
@@ -76,12 +76,6 @@ class Geom:
 
 def read_geom(element: Element, frame: Pose, compiler: Compiler, assets: Assets) -> Geom:
     """A geom in a frame of its body.
-
-    Args:
-        element: With its defaults applied.
-        frame: Pose of the frame around it in the body.
-        compiler: Global settings.
-        assets: What it may refer to.
 
     Raises:
         ParseError: A shape without size, an unknown mesh, or contradictory attributes.
@@ -192,7 +186,7 @@ def _mesh_geometry(
     refpos = numbers(mesh.element, "refpos", 3, (0.0, 0.0, 0.0))
     refquat = numbers(mesh.element, "refquat", 4, (1.0, 0.0, 0.0, 0.0))
     if refpos.any() or refquat[1:].any():
-        # A vertex stands at scale · rot* (vertex - refpos): a pose if the scale is uniform.
+        # A vertex is at scale · rot* (vertex - refpos): a pose if the scale is uniform.
         if len(set(mesh.scale)) > 1:
             reason = "a mesh both turned by 'refquat' and scaled unevenly is shown unturned"
             reporter.note(mesh.element, "approximate", reason, "appearance")

@@ -1,9 +1,9 @@
-"""What of an MJCF file is not used, and what would it have affected?
+"""Which parts of an MJCF file are not used, and what would they affect?
 
-MuJoCo knows far more than the mechanism: contact, rendering, actuators, sensors. The tables below
+MuJoCo knows far more than a mechanism: contact, rendering, actuators, sensors. The tables below
 classify every element and attribute of MuJoCo's schema (`meaning`; a test walks the schema that
-MuJoCo prints): used, refused, or what it would have affected. What stands in no table is unknown
-to MuJoCo as well, and is reported as possibly affecting motion.
+MuJoCo prints): used, refused, or what it would affect. What is in no table is unknown to MuJoCo as
+well, and is reported as possibly affecting motion.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ DEFAULT_AFFECTS: Final[dict[str, Affects]] = {
     "texture": "appearance",
     "pair": "contact",
 }
-"""What a `<default>` for an element that is not read is about; it acts in no element by itself."""
+"""What a `<default>` for an element that is not read affects; by itself it does nothing."""
 
 BODY_AFFECTS: Final[dict[str, Affects]] = {
     "camera": "appearance",
@@ -181,7 +181,7 @@ def meaning(path: tuple[str, ...]) -> Table | Affects | Literal["refused"] | Non
         path: Tags from below `<mujoco>` to the element, for instance ("worldbody", "body", "geom").
 
     Returns:
-        A table of its attributes if it is read; else what it affects, with all that stands in it,
+        A table of its attributes if it is read; else what it affects, with everything inside it,
         or "refused".
     """
     section, tag = path[0], path[-1]
@@ -237,13 +237,7 @@ class Ignored:
     def check(
         self, element: Element, table: str | None = None, *, unknown_only: bool = False
     ) -> None:
-        """Note what of an element is not used: attributes, and children of one that has none.
-
-        Args:
-            element: The element.
-            table: Its table, if that is not under its tag.
-            unknown_only: Leave out attributes that are known; the element is noted as a whole.
-        """
+        """Note the unused attributes of an element, and children of one that has none."""
         name = table or element.tag
         known = ATTRIBUTES[name]
         for child in element.children if name in CHILDLESS else ():

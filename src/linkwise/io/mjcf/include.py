@@ -76,7 +76,7 @@ def expand_includes(root: Element, files: Files) -> Element:
     """The tree with the children of each included root put in place of its `<include>`.
 
     A relative name is looked for next to the main model file, then next to the including file,
-    as MuJoCo does. A file may be included once only, which also rules out cycles. The elements
+    as MuJoCo does. A file may be included only once, which also rules out cycles. The elements
     keep the file and line they come from. The tree is changed in place.
 
     Raises:
@@ -109,7 +109,7 @@ def expand_includes(root: Element, files: Files) -> Element:
 def _included(element: Element, files: Files, included: set[str]) -> list[Element]:
     """Top-level elements of the file that an `<include>` names."""
     if element.children:
-        raise element.error("an include has no children of its own")
+        raise element.error("an include cannot have children")
     name = required(element, "file")
     extra = [attr for attr in element.attrib if attr not in ("file", "prefix")]
     if extra:
@@ -122,7 +122,9 @@ def _included(element: Element, files: Files, included: set[str]) -> list[Elemen
         raise element.error(f"the included file '{shorten(name)}' does not exist; check the path")
     real = os.path.realpath(path)
     if real in included:
-        raise element.error(f"file '{shorten(name)}' is included twice; a file may come in once")
+        raise element.error(
+            f"file '{shorten(name)}' is included twice; a file may be included once"
+        )
     if len(included) > MAX_INCLUDES:
         raise element.error(f"more than {MAX_INCLUDES} files are included, the most allowed")
     included.add(real)

@@ -59,7 +59,7 @@ class Inference:
         return total
 
     def _bounded(self, record: BodyRecord, inertia: SpatialInertia, com: object) -> SpatialInertia:
-        """At least the bounds of the compiler; impossible moments balanced, if it says so."""
+        """At least the bounds of the compiler; impossible moments balanced, if requested."""
         least_mass, least = self.compiler.boundmass, self.compiler.boundinertia
         if least_mass <= 0.0 and least <= 0.0 and not self.compiler.balanceinertia:
             return inertia
@@ -129,7 +129,7 @@ def geom_inertia(geom: Geom, reporter: Reporter) -> SpatialInertia:
     if geom.kind in ("mesh", "sdf"):
         assert geom.mesh is not None
         if shell:
-            raise element.error("'shellinertia' of a mesh is said in its asset: inertia='shell'")
+            raise element.error("'shellinertia' of a mesh belongs in its asset: inertia='shell'")
         if geom.kind == "sdf":
             reporter.note(element, "approximate", "an sdf weighs as its mesh does", "motion")
         mesh = geom.mesh.mass()

@@ -1,4 +1,4 @@
-"""What is a joint: its hinge, where it stands, and what acts in it?
+"""What is a joint: its hinge, its place, its drive, and the actuators on it?
 
 MuJoCo moves a body by its joints in order, each in the body frame reached so far:
 
@@ -34,7 +34,7 @@ from linkwise.spatial.pose import Pose
 from linkwise.spatial.rotation import axis_angle
 
 KINDS: Final = ("free", "ball", "slide", "hinge")
-FREEDOMS: Final = {"free": 6, "ball": 3, "slide": 1, "hinge": 1}
+VELOCITIES: Final = {"free": 6, "ball": 3, "slide": 1, "hinge": 1}
 SMALL: Final = 1e-14
 
 
@@ -43,7 +43,7 @@ class Joint:
     """A joint with its defaults applied, in the frame of its body.
 
     Attributes:
-        element: Where it stands.
+        element: Its element.
         name: Name of the hinge.
         kind: One of KINDS.
         p: A point on the joint (3,) [m].
@@ -95,16 +95,7 @@ def read_joint(
     options: Options,
     reporter: Reporter,
 ) -> Joint:
-    """A `<joint>` or `<freejoint>`.
-
-    Args:
-        element: With its defaults applied.
-        name: Name of the hinge.
-        frame: Pose of the frame around it in the body.
-        compiler: Global settings.
-        options: Which passive forces act.
-        reporter: Takes what cannot be said by a `Drive`.
-    """
+    """A `<joint>` or `<freejoint>`."""
     free = element.tag == "freejoint"
     kind = "free" if free else choice(element, "type", KINDS, "hinge")
     p = np.zeros(3)
@@ -259,8 +250,8 @@ def _geared(drive: Drive, rotor: float, gear: float, damping: float, again: bool
     return replace(drive, rotor_inertia=rotor, gear_ratio=gear)
 
 
-MAX_FREEDOMS: Final = 2000
-"""Most freedoms for which the dense mass matrix is formed."""
+MAX_VELOCITIES: Final = 2000
+"""Most degrees of freedom for which the dense mass matrix is formed."""
 
 
 def resolve_springdampers(
@@ -270,23 +261,15 @@ def resolve_springdampers(
     poses: Sequence[Pose],
     options: Options,
 ) -> None:
-    """Replace stiffness and damping of the joints that have a `springdamper`.
-
-    Args:
-        records: Bodies, the world first.
-        joints: Joints of each body.
-        inertias: Inertia of each body about its frame.
-        poses: World pose of each body at the configuration the file describes.
-        options: Whether springs and dampers act.
-    """
+    """Replace stiffness and damping of the joints that have a `springdamper`."""
     timed = [joint for group in joints for joint in group if joint.springdamper is not None]
     if not timed:
         return
-    total = sum(FREEDOMS[joint.kind] for group in joints for joint in group)
-    if total > MAX_FREEDOMS:
+    total = sum(VELOCITIES[joint.kind] for group in joints for joint in group)
+    if total > MAX_VELOCITIES:
         raise timed[0].element.error(
-            f"'springdamper' needs the mass matrix; the model has {total} freedoms, and at most "
-            f"{MAX_FREEDOMS} are supported with it"
+            f"'springdamper' needs the mass matrix; the model has {total} degrees of freedom, "
+            f"and at most {MAX_VELOCITIES} are supported with it"
         )
     mass = mass_matrix(records, joints, inertias, poses)
     try:
@@ -296,12 +279,12 @@ def resolve_springdampers(
     start = 0
     for group in joints:
         for joint in group:
-            stop = start + FREEDOMS[joint.kind]
+            stop = start + VELOCITIES[joint.kind]
             if joint.springdamper is not None:
                 inertia = 1.0 / max(float(inverse[start:stop].mean()), 1e-15)
                 if not np.isfinite(inertia):
                     raise joint.element.error(
-                        "'springdamper' needs joints that move some inertia, each in its own way"
+                        "'springdamper' needs joints that move inertia independently of each other"
                     )
                 time, ratio = joint.springdamper
                 joint.drive = replace(
@@ -336,7 +319,7 @@ def mass_matrix(
             mass[here, above] = momentum @ screws[a].T
             mass[above, here] = mass[here, above].T
             a = records[a].parent
-    armature = [np.full(FREEDOMS[j.kind], _armature(j)) for group in joints for j in group]
+    armature = [np.full(VELOCITIES[j.kind], _armature(j)) for group in joints for j in group]
     return mass + np.diag(np.concatenate([np.zeros(0), *armature]))
 
 
@@ -349,7 +332,7 @@ def _armature(joint: Joint) -> float:
 
 
 def _screws(joints: Sequence[Joint], pose: Pose) -> Array:
-    """Unit velocities (n, 6) of the freedoms, angular first, at the world's origin."""
+    """Unit velocities (n, 6) of the joints, angular first, at the world's origin."""
     rows: list[Array] = []
     for joint in joints:
         point = pose.apply(joint.p)

@@ -7,7 +7,7 @@ frame at q = 0, this is
     X_0 T_1 T_2 ...,   X_0 = I_1 S_1,   T_i = S_i⁻¹ H_i(q_i) S_i,
 
 a body at X_0 with joints whose points and axes are those of the hinges seen from the body frame.
-A hinge of several freedoms is a row of joints in the same way.
+A hinge with several degrees of freedom is a series of joints in the same way.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from linkwise.spatial.pose import Pose
 from linkwise.spatial.rotation import log
 
 NO_LIMIT: Final = 1e10
-"""Stands for a missing limit where the other one is there [rad or m]."""
+"""Written for a missing limit if the other one exists [rad or m]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class JointOut:
 
 
 def joints_of(body: Body, reporter: Reporter) -> list[JointOut]:
-    """The row of joints of one hinge.
+    """The joints of one hinge, in series.
 
     Raises:
         ModelError: MJCF has no such joints.
@@ -118,7 +118,7 @@ def joint_elements(
         names: Their names.
         way: S_i, from the hinge frame to the frame of the element they are written in.
         ref: Coordinate of a single joint at the pose the file describes.
-        reporter: Takes what a joint cannot say.
+        reporter: Collects what a joint cannot express.
     """
     _check_rotation(body, joints, way, reporter)
     back = way.inverse()

@@ -25,12 +25,12 @@ MAX_BYTES: Final = 256 * 2**20
 
 
 def read_mesh_file(path: str, content_type: str = "", *, like_mujoco: bool = False) -> Triangles:
-    """Triangles of a mesh file; the type is told by `content_type`, else by the suffix.
+    """Triangles of a mesh file; its type is `content_type`, or else given by the suffix.
 
     Args:
         path: The file.
         content_type: Its MIME type, if it is given.
-        like_mujoco: Of an OBJ file, keep only what MuJoCo sees (`obj_file`).
+        like_mujoco: Keep only the part of an OBJ file that MuJoCo reads (`obj_file`).
 
     Raises:
         ParseError: Not such a file, one that is broken, or one beyond the limits.
@@ -64,7 +64,7 @@ def _read_stl(data: bytes, path: str) -> Triangles:
         vertices = single(np.frombuffer(_text_vertices(data, path), np.float64).reshape(-1, 3))
     else:
         raise ParseError(
-            f"this is no STL file: {len(data)} bytes do not fit {max(count, 0)} triangles",
+            f"this is not an STL file: {len(data)} bytes do not fit {max(count, 0)} triangles",
             file=path,
         )
     unique, index = np.unique(vertices, axis=0, return_inverse=True)
@@ -79,7 +79,7 @@ def _text_vertices(data: bytes, path: str) -> array[float]:
             vertices.extend([float(word) for word in match.groups()])
         except ValueError:
             line = data.count(b"\n", 0, match.start()) + 1
-            reason = "the mesh has a coordinate that is no number"
+            reason = "the mesh has a coordinate that is not a number"
             raise ParseError(reason, file=path, line=line) from None
         _check_count(len(vertices) // 9, path)
     if len(vertices) % 9:
@@ -95,12 +95,12 @@ def _check_count(triangles: int, path: str) -> None:
 
 def _read_msh(data: bytes, path: str) -> Triangles:
     if len(data) < 16:
-        raise ParseError("this is no MSH file: its header is missing", file=path)
+        raise ParseError("this is not an MSH file: its header is missing", file=path)
     n_vertex, n_normal, n_texcoord, n_face = (int(n) for n in np.frombuffer(data, "<i4", 4))
     if min(n_vertex, n_normal, n_texcoord, n_face) < 0 or len(data) != (
         16 + 12 * (n_vertex + n_normal + n_face) + 8 * n_texcoord
     ):
-        raise ParseError("this is no MSH file: its size does not fit its header", file=path)
+        raise ParseError("this is not an MSH file: its size does not fit its header", file=path)
     _check_count(n_face, path)
     vertices = np.frombuffer(data, "<f4", 3 * n_vertex, offset=16).reshape(-1, 3)
     start = len(data) - 12 * n_face

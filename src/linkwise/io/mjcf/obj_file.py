@@ -1,4 +1,4 @@
-"""Which triangles are in an OBJ file, and which of them does MuJoCo see?
+"""Which triangles are in an OBJ file, and which of them does MuJoCo read?
 
 MuJoCo reads OBJ files with tinyobjloader and keeps the first object or group that has faces. It
 cuts polygons into triangles in single precision:
@@ -40,15 +40,15 @@ Single = NDArray[Any]  # of float32; arithmetic of float32 is float32
 
 @dataclass(slots=True)
 class _Polygons:
-    """Everything in a file that counts.
+    """The numbers of a file.
 
     Attributes:
         vertices: Coordinates, three a vertex.
         corners: Indices of vertices, polygon after polygon.
         sizes: How many corners each polygon has.
-        lines: The line of the file that each polygon stands on.
+        lines: The line of each polygon.
         shapes: The first polygon of each object or group that has any.
-        names: How the first of these shapes are called.
+        names: Names of the first of these shapes.
     """
 
     vertices: array[float] = field(default_factory=lambda: array("d"))
@@ -106,7 +106,7 @@ def _parse(data: bytes, path: str) -> _Polygons:
             try:
                 polygons.vertices.extend([float(word) for word in words[1:4]])
             except ValueError:
-                reason = f"a coordinate is no number: '{_text(line)}'"
+                reason = f"a coordinate is not a number: '{_text(line)}'"
                 raise ParseError(reason, file=path, line=number) from None
             if len(polygons.vertices) > 3 * MAX_VERTICES:
                 reason = f"the mesh has more than {MAX_VERTICES} vertices, the most that are read"

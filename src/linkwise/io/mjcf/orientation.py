@@ -88,7 +88,7 @@ def from_z(z: Array) -> Array:
 def read_fromto(element: Element) -> tuple[Pose, float]:
     """Pose of a shape that connects two points, and half the distance between them [m].
 
-    The frame stands in the middle; its z axis points from the second point to the first, as in
+    The frame is in the middle; its z axis points from the second point to the first, as in
     the compiled models of MuJoCo.
     """
     points = numbers(element, "fromto", 6)

@@ -44,14 +44,6 @@ def read_mjcf(
 ) -> Mechanism:
     """The mechanism of an MJCF file. Coordinates keep the meaning they have in MuJoCo.
 
-    Args:
-        root: The root element `<mujoco>`.
-        path: The file, from which includes and meshes are found.
-        reporter: Takes what is used approximately or not at all.
-        base: "auto" does as the file says; otherwise the one body on the world gets this hinge.
-        keep_fixed: Keep bodies without joints as bodies on locked hinges.
-        roots: Further directories that includes and meshes may come from.
-
     Raises:
         ParseError: The file is broken, or has a feature on which tree or masses depend and that
             is not supported.
@@ -59,8 +51,8 @@ def read_mjcf(
         MissingExtraError: The inertia of a mesh needs its convex hull, and SciPy is missing.
     """
     if not isinstance(base, Hinge) and base not in ("auto", "fixed", "free"):
-        raise ModelError(f"base={base!r} was asked; allowed are 'auto', 'fixed', 'free' or a Hinge")
-    with np.errstate(all="ignore"):  # overflow is looked for where it could arise
+        raise ModelError(f"base is {base!r}; allowed are 'auto', 'fixed', 'free' or a Hinge")
+    with np.errstate(all="ignore"):  # overflow is checked where it can occur
         try:
             mech = _read(root, path, reporter, base, roots)
             return mech if keep_fixed else mech.merge_locked()

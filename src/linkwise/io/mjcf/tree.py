@@ -1,7 +1,7 @@
-"""Which bodies stand under `<worldbody>`, and what does each of them hold?
+"""Which bodies are below `<worldbody>`, and what does each of them contain?
 
-The elements are walked without recursion, in file order. Frames and replicates leave no trace:
-their poses and default classes are carried to what stands in them.
+The elements are visited without recursion, in file order. Frames and replicates disappear: their
+poses and default classes are applied to their content.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Names:
 
 
 MAX_REPLICAS: Final = 20_000
-"""Most elements that replicates may make: a few lines could ask for billions."""
+"""Most elements that replicates may create: a few lines could create billions."""
 
 
 class Part(NamedTuple):
@@ -58,10 +58,10 @@ class Part(NamedTuple):
 
 @dataclass(slots=True)
 class BodyRecord:
-    """A body as the file says it; the first record is the world.
+    """A body as written in the file; the first record is the world.
 
     Attributes:
-        element: Where it stands.
+        element: Its element.
         name: Unique name.
         parent: Index of the parent record, -1 for the world.
         pose: In the parent's body frame, at the configuration the file describes.

@@ -27,8 +27,8 @@ from linkwise.spatial import quaternion
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose
 
-MAX_FREEDOMS: Final = 6
-"""Most freedoms of one body in MuJoCo."""
+MAX_DOF: Final = 6
+"""Most degrees of freedom of one body in MuJoCo."""
 
 MIN_MASS: Final = 1e-15
 """Least mass [kg] and moment of inertia [kg m²] of a moving body in MuJoCo."""
@@ -36,10 +36,6 @@ MIN_MASS: Final = 1e-15
 
 def write_mjcf(mech: Mechanism, reporter: Reporter) -> str:
     """Text of an MJCF file with the same physics.
-
-    Args:
-        mech: The mechanism.
-        reporter: Takes what is written in another form or not at all.
 
     Raises:
         ModelError: A hinge that MJCF cannot express; names the body.
@@ -119,7 +115,7 @@ class _Draft:
             self.reporter.note(f"body '{body.name}'", "approximate", reason, "other")
 
     def absorbed(self) -> set[str]:
-        """Bodies that vanish into the joints of their only child."""
+        """Bodies that merge into the joints of their only child."""
         mech = self.mech
         busy = {node.body for node in mech.nodes}
         busy |= {end for loop in mech.loops for end in (loop.node_a, loop.node_b)}
@@ -137,7 +133,7 @@ class _Draft:
             if float(body.inertia.mass) or body.inertia.J.any() or body.inertia.h.any():
                 continue
             child = mech.bodies[children[0]]
-            fits = freedoms[body.name] + child.hinge.nv <= MAX_FREEDOMS
+            fits = freedoms[body.name] + child.hinge.nv <= MAX_DOF
             still = isinstance(child.hinge, Locked | Free) or isinstance(body.hinge, Locked | Free)
             # After a ball joint MuJoCo takes slides only within one body.
             turns = not isinstance(child.hinge, Prismatic | Translation)
@@ -224,7 +220,7 @@ class _Draft:
         return node.name == WORLD_NODE and node.body == WORLD and node.inertia is None and here
 
     def sites_to_add(self, places: dict[str, tuple[str, Pose]]) -> list[tuple[Element, str]]:
-        """Sites that loops need, with the body each stands on."""
+        """Sites that loops need, with the body of each."""
         return [
             (make("site", {"name": name, **pose_attributes(pose)}), body)
             for name, (body, pose) in places.items()
@@ -256,7 +252,7 @@ ROUNDING: Final = 1e-14
 
 
 def pose_attributes(pose: Pose) -> dict[str, str]:
-    """`pos` and `quat`, each left out where it is nothing."""
+    """`pos` and `quat`, each left out if it is zero or the identity."""
     attributes: dict[str, str] = {}
     if pose.p.any():
         attributes["pos"] = row(pose.p)
@@ -268,10 +264,10 @@ def pose_attributes(pose: Pose) -> dict[str, str]:
 def inertial_element(
     inertia: SpatialInertia | None, where: str, reporter: Reporter
 ) -> Element | None:
-    """`<inertial>` about the centre of mass; None where there is nothing to say.
+    """`<inertial>` about the centre of mass; None for a body without mass.
 
     MuJoCo refuses a full matrix with moments that are zero, and moments A, B, C with A + B < C.
-    What is so by rounding only is written as principal moments, corrected within the rounding.
+    If this is due to rounding, principal moments are written, corrected within the rounding.
     """
     if inertia is None or not (float(inertia.mass) or inertia.h.any() or inertia.J.any()):
         return None

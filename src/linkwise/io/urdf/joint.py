@@ -179,7 +179,7 @@ def read_transmissions(
             )
             if _only_rotor(element):
                 continue
-            reporter.note(element, "approximate", "of it, only rotor and ratio are used", "control")
+            reporter.note(element, "approximate", "only its rotor and ratio are used", "control")
             continue
         about = "motion" if inertia else "control"
         reporter.note(element, "ignored", f"{reason}, so its ratio is not used", about)
@@ -220,7 +220,9 @@ def _mimic(element: Element, kind: str, reporter: Reporter) -> Mimic | None:
         reporter.note(child, "ignored", "a fixed joint cannot follow another", "other")
         return None
     if kind in ("floating", "planar", "spherical"):
-        raise child.error(f"a {kind} joint cannot mimic another; only joints of one freedom can")
+        raise child.error(
+            f"a {kind} joint cannot mimic another; only joints with one degree of freedom can"
+        )
     return mimic
 
 
@@ -279,7 +281,7 @@ def dynamics_elements(
 
 
 def rotor_element(name: str, drive: Drive, dof: int) -> Element | None:
-    """A `<transmission>` with rotor inertia and gear ratio; None where there is nothing to say.
+    """A `<transmission>` with rotor inertia and gear ratio; None if neither is given.
 
     Reflected inertia is armature + ratio² rotor; the armature goes to the rotor, divided by the
     square of the ratio.
@@ -300,7 +302,7 @@ def rotor_element(name: str, drive: Drive, dof: int) -> Element | None:
 
 
 def is_plain(drive: Drive) -> bool:
-    """Whether a drive says nothing at all."""
+    """Whether a drive has only default values."""
     plain = Drive()
     return all(
         np.all(np.asarray(getattr(drive, f.name)) == getattr(plain, f.name)) for f in fields(drive)

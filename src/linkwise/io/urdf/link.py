@@ -145,7 +145,7 @@ class MeshCheck:
     seen: set[str]
 
     def check(self, element: Element, uri: str) -> None:
-        """Look for the file a `<mesh>` names, and report it if it is not to be had."""
+        """Look for the file a `<mesh>` names, and report it if it is missing."""
         if uri in self.seen or len(self.seen) > MAX_CHECKED:
             return
         self.seen.add(uri)
@@ -169,7 +169,7 @@ def report_unknown(
     many: Collection[str] = (),
     affects: dict[str, Affects] | Affects = "other",
 ) -> None:
-    """Report what is not read: attributes and children beyond the named ones.
+    """Report unread attributes and children.
 
     Args:
         element: Where to look.
@@ -177,7 +177,7 @@ def report_unknown(
         once: Children that are read once; a second one is reported.
         reporter: Takes the items.
         many: Children that may come any number of times.
-        affects: What an unread thing is about, for all or by child tag.
+        affects: What unread parts affect, for all or by child tag.
     """
     default: Affects = "other" if isinstance(affects, dict) else affects
     extra = [key for key in element.attrib if key not in attributes and not key.startswith("xmlns")]
@@ -268,7 +268,7 @@ def _material(visual: Element, materials: dict[str, Rgba], reporter: Reporter) -
 
 
 def _report_material(material: Element, reporter: Reporter) -> None:
-    """Report what of a material is not read."""
+    """Report the unread parts of a material."""
     report_unknown(material, {"name"}, {"color", "texture"}, reporter, affects="appearance")
     if (colour := material.find("color")) is not None:
         report_unknown(colour, {"rgba"}, set(), reporter, affects="appearance")

@@ -1,4 +1,4 @@
-"""How does a URDF say loop closures and couplings, which its specification has no word for?
+"""How does a URDF express loop closures and couplings, which its specification lacks?
 
 Loops are written in the form that Drake and Isaac Sim gave to the tag `loop_joint`, with one
 frame on either link and the axes in the first frame:
@@ -16,7 +16,7 @@ translation, floating, rolling_ball (`radius`), screws (`<screw value>` of six n
 soft_finger (axis: the normal, fixed in the second frame), point_on_plane (axis: the normal, fixed
 in the first; and `height`).
 `<limit>`, `<dynamics>` and `<linkwise:spring>` are as in a joint, and a `<transmission>` may name
-it: a hinge with a rotor then gets a link of its own (see `Builder.loop`).
+it: a hinge with a rotor then gets a separate link (see `Builder.loop`).
 
 Read as well: `<constraint>` as proposed for urdfdom (pull request 264), with parent, parent_origin,
 parent_axis and the same for the child; and `<drake:ball_constraint>`.
@@ -217,7 +217,7 @@ def _read_hinge(element: Element, kind: str, axes: list[tuple[float, float, floa
 
 
 def _written_hinge(hinge: Hinge) -> tuple[str, dict[str, str], list[Element]] | None:
-    """Type, further attributes and children that say a hinge."""
+    """Type, further attributes and children that express a hinge."""
 
     def axis(*values: tuple[float, float, float]) -> list[Element]:
         return [make("axis", {"xyz": row(value)}) for value in values]

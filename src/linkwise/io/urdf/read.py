@@ -1,8 +1,8 @@
 """How does a URDF become a mechanism?
 
 Links become bodies and joints become hinges, in the order of the file, parents before children.
-The root link stands on the ground unless another base is asked for. What the mechanism has no
-place for is reported, element by element.
+The root link is fixed to the ground unless another base is requested. Elements that the mechanism
+cannot hold are reported.
 """
 
 from __future__ import annotations
@@ -40,20 +40,11 @@ def read_urdf(
 ) -> Mechanism:
     """The mechanism of a `<robot>` element.
 
-    Args:
-        root: The element.
-        path: Its file, for mesh references and messages.
-        reporter: Collects what is approximated or ignored.
-        base: "auto" or "fixed" puts the root link on the ground; "free" gives it six freedoms;
-            a hinge joins it to the ground by that hinge.
-        keep_fixed: Keep links on fixed joints as bodies of their own.
-        roots: Folders in which meshes may lie, besides the model's own.
-
     Raises:
         ParseError: The file does not describe a mechanism; says where, and what to do.
     """
     if not isinstance(base, Hinge) and base not in ("auto", "fixed", "free"):
-        raise ModelError(f"base={base!r} was asked; allowed are 'auto', 'fixed', 'free' or a Hinge")
+        raise ModelError(f"base is {base!r}; allowed are 'auto', 'fixed', 'free' or a Hinge")
     file = os.fspath(path)
     robot = read_robot(root, file, reporter, roots)
     top = root_link(robot)
@@ -123,7 +114,7 @@ def _is_hinge_frame(robot: Robot, joint: Joint) -> bool:
 
 
 def _add_root(builder: Builder, robot: Robot, link: Link, base: Base) -> tuple[str, Pose]:
-    """The root link, on the ground or on the hinge asked for."""
+    """The root link, on the ground or on the requested hinge."""
     if base in ("auto", "fixed"):
         _add_ground(builder, robot, link)
         return WORLD, Pose.identity()
@@ -142,7 +133,7 @@ def _add_root(builder: Builder, robot: Robot, link: Link, base: Base) -> tuple[s
 def _add_ground(builder: Builder, robot: Robot, link: Link) -> None:
     bare = link.inertia is None and not link.geometry
     if link.name == WORLD and bare:
-        return  # the file's own word for the ground
+        return  # the file's name for the ground
     builder.node(
         _body_name(robot, link),
         WORLD,
@@ -213,7 +204,7 @@ def _add_frame(
         raise end.element.error(f"a link '{name}' exists; frames and links have to differ")
     if name in robot.frames:
         line = robot.frames[name].line
-        raise end.element.error(f"a frame '{name}' stands in line {line}; names have to differ")
+        raise end.element.error(f"a frame '{name}' is in line {line}; names have to differ")
     robot.frames[name] = end.element
     body, pose = _placed(end, robot, places)
     builder.node(name, body, pose)

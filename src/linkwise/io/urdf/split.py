@@ -1,13 +1,13 @@
-"""How is a hinge of several freedoms written as a row of URDF joints?
+"""How is a hinge with several degrees of freedom written as a series of URDF joints?
 
-Every hinge that is a product of screw motions, pose(q) = exp(S₁ q₁) exp(S₂ q₂) ..., is a row of
-single-axis joints. A screw (ω, v) with unit ω turns about the axis through c = ω × v and travels
+Every hinge that is a product of screw motions, pose(q) = exp(S₁ q₁) exp(S₂ q₂) ..., is a series
+of single-axis joints. A screw (ω, v) with unit ω turns about the axis through c = ω × v and travels
 p = ω · v along it for each radian, so that
 
     exp(S q) = T(c) Rot(ω, q) T(-c) T(p ω q)
 
 is a revolute joint at c and, where p is not zero, a prismatic joint that mimics it. A screw
-(0, v) with unit v is a prismatic joint. The row has the same poses for the same q.
+(0, v) with unit v is a prismatic joint. The series has the same poses for the same q.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from linkwise.spatial.pose import Pose
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One joint of the row.
+    """One joint of the series.
 
     Attributes:
         kind: "revolute" or "prismatic".
@@ -43,7 +43,7 @@ class Step:
 
 
 def split_hinge(hinge: Hinge) -> tuple[list[Step], Pose] | None:
-    """The row of joints, and the pose of O in the frame after the last; None if there is none."""
+    """The joints, and the pose of O in the frame after the last; None if this is not possible."""
     if isinstance(hinge, Reversed) and isinstance(hinge.hinge, ScrewHinge):
         # The inverse of a product: factors inverted, in the other order.
         screws = [(-s, i) for i, s in enumerate(hinge.hinge.screws)][::-1]

@@ -42,14 +42,14 @@ class Robot:
 
 
 def read_robot(root: Element, file: str, reporter: Reporter, roots: Roots) -> Robot:
-    """All links and joints below a `<robot>`, connected; raises where they make no tree."""
+    """All links and joints below a `<robot>`, connected; raises if they do not form a tree."""
     _report_rest(root, reporter)
     materials = read_materials(root, reporter)
     meshes = MeshCheck(file, roots, reporter, set())
     links: dict[str, Link] = {}
     for element in root.findall("link"):
         link = read_link(element, materials, meshes)
-        _no_twin(link.name, element, links, "link")
+        _check_unique(link.name, element, links, "link")
         links[link.name] = link
     if not links:
         raise root.error("it has no <link>; a robot has at least one")
@@ -62,7 +62,7 @@ def read_robot(root: Element, file: str, reporter: Reporter, roots: Roots) -> Ro
     robot = Robot(root, links, joints, reporter, rotors)
     for element in elements:
         joint = read_joint(element, rotors, reporter)
-        _no_twin(joint.name, element, joints, "joint")
+        _check_unique(joint.name, element, joints, "joint")
         _connect(robot, joint)
         joints[joint.name] = joint
     return robot
@@ -82,7 +82,7 @@ def _report_rest(root: Element, reporter: Reporter) -> None:
 
 
 def _about(tags: list[str]) -> Affects:
-    """The gravest thing that the children of a `<gazebo>` are about."""
+    """The most important thing that the children of a `<gazebo>` affect."""
     kinds = {_GAZEBO_AFFECTS[tag] for tag in tags if tag in _GAZEBO_AFFECTS}
     grave: tuple[Affects, ...] = ("motion", "control", "contact", "appearance")
     for kind in grave:
@@ -91,12 +91,12 @@ def _about(tags: list[str]) -> Affects:
     return "other"
 
 
-def _no_twin(
+def _check_unique(
     name: str, element: Element, known: dict[str, Link] | dict[str, Joint], kind: str
 ) -> None:
     if name in known:
         line = known[name].element.line
-        raise element.error(f"a {kind} of this name stands in line {line}; names have to differ")
+        raise element.error(f"a {kind} of this name is in line {line}; names have to differ")
 
 
 def _connect(robot: Robot, joint: Joint) -> None:
@@ -110,7 +110,7 @@ def _connect(robot: Robot, joint: Joint) -> None:
     if other is not None:
         raise joint.element.error(
             f"link '{joint.child}' is already the child of joint '{other.name}' in line "
-            f"{other.element.line}; a tree is wanted: close the loop with <loop_joint> instead"
+            f"{other.element.line}; links form a tree: close the loop with <loop_joint> instead"
         )
     robot.above[joint.child] = joint
     robot.children.setdefault(joint.parent, []).append(joint)
@@ -123,7 +123,7 @@ def root_link(robot: Robot) -> str:
         names = ", ".join(f"'{shorten(name)}'" for name in tops[:6])
         raise robot.links[tops[1]].element.error(
             f"{len(tops)} links have no parent ({names}{', ...' if len(tops) > 6 else ''}); "
-            "one root is wanted: join them by fixed or floating joints, or remove them"
+            "a URDF has one root: join them by fixed or floating joints, or remove them"
         )
     reached = {link for link, _ in in_order(robot, tops[0])} if tops else set[str]()
     lost = next((name for name in robot.links if name not in reached), None)
@@ -139,7 +139,7 @@ def root_link(robot: Robot) -> str:
     circle.reverse()
     shown = " -> ".join(circle[:8]) + (" -> ..." if len(circle) > 8 else "")
     raise robot.above[lost].element.error(
-        f"the joints go round in a circle ({shown}); take one out and close it with <loop_joint>"
+        f"the joints form a cycle ({shown}); remove one and close the loop with <loop_joint>"
     )
 
 
@@ -191,7 +191,7 @@ def _followed(
         if source in chain:
             raise joint.mimic.element.error(
                 f"joint '{joint.name}' follows itself by way of '{source}'; "
-                "let one joint of the circle move by itself"
+                "let one joint of the cycle move independently"
             )
     for follower, mimic in reversed(chain.items()):  # q = m (m' q'' + o') + o
         end, multiplier, offset = ends[mimic.joint]

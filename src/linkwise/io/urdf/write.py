@@ -2,8 +2,8 @@
 
 Bodies become links whose frame is the body's frame, hinges become joints, nodes become links on
 fixed joints with their own inertia and shapes. Numbers are written so that they read back the
-same. What URDF has no word for is written in the extensions that `read` knows, as a row of
-simpler joints (`split`), or not at all; each of these is reported.
+same. What URDF cannot express is written in the extensions that `read` knows, as a series
+of simpler joints (`split`), or not at all; each of these is reported.
 """
 
 from __future__ import annotations
@@ -51,10 +51,6 @@ class _Draft:
 def write_urdf(mech: Mechanism, reporter: Reporter) -> str:
     """Text of a URDF file that `load` reads back as the same mechanism.
 
-    Args:
-        mech: The mechanism.
-        reporter: Collects what is written in another form or not at all.
-
     Raises:
         ModelError: A hinge that URDF cannot express; says which, and what to do.
     """
@@ -99,7 +95,7 @@ def _root_node(mech: Mechanism, skipped: Collection[str]) -> Node | None:
 
 
 def _frames_of_loops(mech: Mechanism) -> set[str]:
-    """Nodes that a loop element says by itself: bare frames called LOOP.a and LOOP.b."""
+    """Nodes that a loop element implies: bare frames called LOOP.a and LOOP.b."""
     ends = {f"{loop.name}.{end}" for loop in mech.loops for end in "ab"}
     return {
         node.name
@@ -139,7 +135,7 @@ def _write_simple(draft: _Draft, body: Body, hinge: Hinge, parent: str, link: st
     name, drive = body.hinge_name, body.drive
     if isinstance(hinge, Free | Planar | Spherical):
         if not is_plain(drive):
-            reason = f"limits, damping or armature of a {hinge.kind} hinge have no place"
+            reason = f"limits, damping or armature of a {hinge.kind} hinge cannot be written"
             draft.reporter.note(f"hinge '{name}'", "ignored", reason, "motion")
         axis = make("axis", {"xyz": row(hinge.normal)}) if isinstance(hinge, Planar) else None
         kind = "planar" if isinstance(hinge, Planar) else "floating"
@@ -155,7 +151,7 @@ def _write_simple(draft: _Draft, body: Body, hinge: Hinge, parent: str, link: st
 
 
 def _write_row(draft: _Draft, body: Body, parent: str) -> None:
-    """A hinge that becomes a row of joints with massless links between them."""
+    """A hinge that becomes a series of joints with massless links between them."""
     split = split_hinge(body.hinge)
     if split is None:
         base = body.hinge.hinge if isinstance(body.hinge, Reversed) else body.hinge
@@ -203,7 +199,7 @@ def _write_row(draft: _Draft, body: Body, parent: str) -> None:
 
 
 def _name_joints(draft: _Draft) -> None:
-    """Choose the joint that each freedom of a split hinge is written as."""
+    """Choose the joint that each coordinate of a split hinge is written as."""
     for body in draft.mech.bodies:
         if isinstance(body.hinge, Pin | Prismatic | Planar | Free | Spherical | Locked):
             continue
@@ -232,7 +228,7 @@ def _add_moving(
     dof: int,
     mimic: tuple[str, float, float] | None = None,
 ) -> None:
-    """A revolute or prismatic joint with the drive of one freedom."""
+    """A revolute or prismatic joint with the drive of one coordinate."""
     kind, limit = limit_element(kind, drive, dof)
     mimic = draft.mimics.get(name, mimic)
     follow = None
@@ -289,11 +285,11 @@ def _write_loop(draft: _Draft, loop: Loop, skipped: Collection[str]) -> None:
         _, limit = limit_element("prismatic", loop.drive, 0)
         extras = dynamics_elements(name, loop.drive, 0, draft.reporter)
         element.children += [child for child in (limit, *extras) if child is not None]
-        rotor = rotor_element(name, loop.drive, 0)  # a gear ratio; armature has a body of its own
+        rotor = rotor_element(name, loop.drive, 0)  # a gear ratio; armature has a separate body
         if rotor is not None:
             draft.after.append(rotor)
     elif not is_plain(loop.drive):
-        draft.reporter.note(f"loop '{name}'", "ignored", "its drive has no place", "motion")
+        draft.reporter.note(f"loop '{name}'", "ignored", "its drive cannot be written", "motion")
     draft.after.append(element)
     reason = "written as <loop_joint>, which only some readers know"
     draft.reporter.note(f"loop '{name}'", "approximate", reason, "motion")
@@ -318,13 +314,13 @@ def _write_couplings(draft: _Draft) -> None:
 
 
 def _joint_of(draft: _Draft, key: str) -> str:
-    """The name under which the freedom `hinge` or `hinge[i]` is written."""
+    """The name under which the coordinate `hinge` or `hinge[i]` is written."""
     name, index = split_coordinate(key, draft.mech.hinge_index)
     return draft.names.get((name, index or 0), key)
 
 
 def _is_single(mech: Mechanism, key: str) -> bool:
-    """Whether a freedom is written as a joint of its own."""
+    """Whether a coordinate is written as a separate joint."""
     name, _ = split_coordinate(key, mech.hinge_index)
     return not isinstance(mech.hinge(name).hinge, Planar | Free | Spherical)
 

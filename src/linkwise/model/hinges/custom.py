@@ -26,25 +26,25 @@ class CustomHinge(Hinge):
 
     Attributes:
         name: Its name in tables.
-        freedoms: Name and unit ("rad" or "m") of each coordinate; v is its rate.
+        entries: Name and unit ("rad" or "m") of each coordinate; v is its rate.
         placement: q (..., n) to (rot_O+O (..., 3, 3), p (..., 3) [m]).
         map: Optional: q to H (..., n, 6), if a closed form is known. It is not checked.
         map_rate: Optional: q, v to the bias Ḣ* v (..., 6). It is not checked.
     """
 
     name: str
-    freedoms: tuple[tuple[str, str], ...]
+    entries: tuple[tuple[str, str], ...]
     placement: Callable[[Array], tuple[Array, Array]]
     map: Callable[[Array], Array] | None = None
     map_rate: Callable[[Array, Array], Array] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "freedoms", tuple((name, unit) for name, unit in self.freedoms))
-        if not 1 <= len(self.freedoms) <= 6:
+        object.__setattr__(self, "entries", tuple((name, unit) for name, unit in self.entries))
+        if not 1 <= len(self.entries) <= 6:
             raise ModelError(
-                f"custom hinge {self.name!r} has {len(self.freedoms)} coordinates; give one to six."
+                f"custom hinge {self.name!r} has {len(self.entries)} coordinates; give one to six."
             )
-        bad = [unit for _, unit in self.freedoms if unit not in ("rad", "m")]
+        bad = [unit for _, unit in self.entries if unit not in ("rad", "m")]
         if bad:
             raise ModelError(
                 f"custom hinge {self.name!r}: unit {bad[0]!r} is not known; use 'rad' or 'm'."
@@ -87,11 +87,11 @@ class CustomHinge(Hinge):
 
     @property
     def nv(self) -> int:
-        return len(self.freedoms)
+        return len(self.entries)
 
     @property
     def coordinates(self) -> tuple[Coordinate, ...]:
-        return tuple(Coordinate(name, unit) for name, unit in self.freedoms)
+        return tuple(Coordinate(name, unit) for name, unit in self.entries)
 
     @property
     def velocities(self) -> tuple[Coordinate, ...]:

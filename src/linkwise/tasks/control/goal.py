@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from linkwise.errors import ModelError, ShapeError, unknown_name
-from linkwise.model import aim
+from linkwise.model import task_rows
 from linkwise.model.body import Body
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
@@ -70,10 +70,10 @@ def as_goals(goals: Any, names: Sequence[str]) -> list[Goal]:
 
 
 def goal_size(mech: Mechanism, task: Task) -> int:
-    """Numbers of the goal of a task: as in `linkwise.model.aim`; coordinates of joints."""
+    """Numbers of the goal of a task: as in `linkwise.model.task_rows`; coordinates of joints."""
     if task.kind == "joints":
         return sum(at.stop - at.start for at in map(mech.q_slice, task.hinges))
-    return aim.SIZES[task.kind]
+    return task_rows.SIZES[task.kind]
 
 
 class GoalNumbers:

@@ -20,7 +20,7 @@ from linkwise.algebra import X_B, bias, mass
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.closure import Setting
 from linkwise.dynamics.mass_root import LARGE, mass_root
-from linkwise.model import aim
+from linkwise.model import task_rows
 from linkwise.model.body import WORLD
 from linkwise.spatial import rotation
 from linkwise.spatial.vector import cross
@@ -96,7 +96,7 @@ def torque(at: Writing, s: Commanded) -> Any:
 def commanded(at: Writing, s: Commanded) -> Any:
     """Results in the order of NAMES."""
     rows, m = s.task.matrix, len(s.task.rows)
-    _, v, goal = at.q, at.v, at.read("goal", aim.SIZES[s.task.kind])
+    _, v, goal = at.q, at.v, at.read("goal", task_rows.SIZES[s.task.kind])
     rate, ahead, force, integral = (
         at.read(name, m) for name in ("rate", "ahead", "force", "integral")
     )
