@@ -221,7 +221,7 @@ def test_loops_that_are_no_such_grasp():
     b.body("finger", hinge=lw.hinges.Free(), inertia=lw.SpatialInertia.solid_sphere(1.0, 0.1))
     b.loop("one", "finger", "object", lw.hinges.Spherical())
     b.loop("other", "object", "finger", lw.hinges.Spherical())
-    with pytest.raises(ModelError, match=r"'one' on 'object', 'other' on 'finger'.*turned round"):
+    with pytest.raises(ModelError, match=r"'one' on 'object', 'other' on 'finger'.*reverse a loop"):
         lw.Grasp.of(b.build(), contact("point"))
     with pytest.raises(ModelError, match="needs a mechanism"):
         block("point").needed_wrench(np.zeros(7))

@@ -69,6 +69,7 @@ def compare(
             assert apart(found.contact_accelerations[name], expected, size) < bound
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_all_algorithms_against_a_dense_system(name):
     it = random_system(sum(map(ord, name)), **SYSTEMS[name])
