@@ -46,7 +46,7 @@ def _turn(vector: np.ndarray) -> np.ndarray:
     return lw.hinges.Pin(tuple(vector / angle)).pose(np.array([angle])).rot
 
 
-def wanted_motion(t: float, h: float = 1e-3) -> tuple[lw.Pose, np.ndarray, np.ndarray]:
+def desired_motion(t: float, h: float = 1e-3) -> tuple[lw.Pose, np.ndarray, np.ndarray]:
     """Pose, velocity and acceleration in the platform's own axes, by central differences."""
     before, now, after = (desired(max(t + d, 0.0)) for d in (-h, 0.0, h))
     ahead, back = log(now.inverse() @ after), log(now.inverse() @ before)
@@ -62,7 +62,7 @@ class Controller:
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Joint forces (24,), zero except for the sliders."""
-        X_ref, V_ref, A_ref = wanted_motion(t)
+        X_ref, V_ref, A_ref = desired_motion(t)
         off = lw.hinges.Free().pose(q[self.q]).inverse() @ X_ref
         # The desired motion, carried to the platform and into its axes.
         V, A = (off.inverse().shift_velocity(x) for x in (V_ref, A_ref))

@@ -111,7 +111,7 @@ def acceleration(cell: Cell, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarr
     return vdot
 
 
-def wanted_forces(cell: Cell, q: np.ndarray, v: np.ndarray, vdot: np.ndarray) -> np.ndarray:
+def desired_forces(cell: Cell, q: np.ndarray, v: np.ndarray, vdot: np.ndarray) -> np.ndarray:
     """The least forces that move the object, plus the squeeze (3, 6)."""
     forces = np.tensordot(cell.grasp.needed_wrench(q, v, vdot), cell.share, axes=1)
     forces[:, 5] += SQUEEZE  # along the normals, which meet in the centre: it cancels
@@ -123,7 +123,7 @@ def joint_forces(cell: Cell, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarr
     vdot = acceleration(cell, t, q, v)
     effort = cell.grasp.effort(q, v, vdot)
     tau = np.zeros(cell.mech.nv)
-    tau[lw.grasp.multi_arm_parts(cell.mech).arm_rows] = effort.of(wanted_forces(cell, q, v, vdot))
+    tau[lw.grasp.multi_arm_parts(cell.mech).arm_rows] = effort.of(desired_forces(cell, q, v, vdot))
     return tau
 
 
@@ -185,7 +185,7 @@ def main() -> None:
 
     # The forces computed by the dynamics are the commanded ones.
     t, q, v = motion.t[-1], motion.q[-1], motion.v[-1]
-    expected = wanted_forces(cell, q, v, acceleration(cell, t, q, v))
+    expected = desired_forces(cell, q, v, acceleration(cell, t, q, v))
     assert np.allclose(forces[-1], expected, atol=1e-6)
     # No joint exceeds its limit.
     limit = cell.mech.effort_limit

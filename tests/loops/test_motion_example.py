@@ -41,7 +41,7 @@ def test_the_reference_is_a_motion(example):
     """Velocity and acceleration of the path against finer differences of its poses."""
     t, h = 2.0, 1e-4
     _, V, A = example.desired_motion(t)
-    before, after = example.desired_motion(t - h), example.wanted_motion(t + h)
+    before, after = example.desired_motion(t - h), example.desired_motion(t + h)
     np.testing.assert_allclose(log(before[0].inverse() @ after[0]) / (2.0 * h), V, atol=1e-5)
     np.testing.assert_allclose((after[1] - before[1]) / (2.0 * h), A, atol=1e-4)
 
