@@ -29,7 +29,7 @@ REACH, TURN = np.array([0.06, 0.05, -0.05]), np.deg2rad([3.0, 2.0, 15.0])  # [m]
 FREQUENCY = 20.0  # of the error [rad/s]
 
 
-def wanted_pose(t: float) -> lw.Pose:
+def desired_pose(t: float) -> lw.Pose:
     """Desired pose of the disc relative to its start: a figure of eight that dips."""
     s = min(max(t, 0.0) / RAMP, 1.0)
     part = s**4 * (35.0 - 84.0 * s + 70.0 * s**2 - 20.0 * s**3)  # smooth to the third derivative
@@ -41,7 +41,7 @@ def wanted_pose(t: float) -> lw.Pose:
 
 def desired(start: lw.Pose, t: float, h: float = 1e-3) -> lw.Goal:
     """Pose, velocity and acceleration in the axes of the world, by central differences."""
-    before, now, after = (wanted_pose(t + d) for d in (-h, 0.0, h))
+    before, now, after = (desired_pose(t + d) for d in (-h, 0.0, h))
     ahead, back = (np.append(rotation.log(x.rot @ now.rot.T), x.p - now.p) for x in (after, before))
     pose = lw.Pose(now.rot @ start.rot, start.p + now.p)
     return lw.Goal(pose, (ahead - back) / (2.0 * h), (ahead + back) / h**2)

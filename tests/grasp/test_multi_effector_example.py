@@ -27,7 +27,7 @@ def test_the_path_is_followed_with_the_tension_that_is_asked_for(
 ) -> None:
     cell = example["Cell"].build(arms)
     motion = cell.move(duration=0.6)
-    turned = lw.spatial.rotation.log(example["wanted_pose"](0.6).rot)
+    turned = lw.spatial.rotation.log(example["desired_pose"](0.6).rot)
     assert np.abs(turned).max() > 0.02  # it has gone somewhere
     assert np.abs(cell.errors(motion)).max() < 3e-4
     assert len(cell.bars) == (1 if arms == 2 else 3)
@@ -39,7 +39,7 @@ def test_velocities_and_accelerations_of_the_path(example: dict[str, Any]) -> No
     start, h = lw.Pose.identity(), 5e-4
     for t in (0.4, 1.3):
         goal = example["wanted"](start, t)
-        ahead, back = (example["wanted_pose"](t + s) for s in (h, -h))
+        ahead, back = (example["desired_pose"](t + s) for s in (h, -h))
         turn = lw.spatial.rotation.log(ahead.rot @ back.rot.T) / (2.0 * h)
         assert np.allclose(
             goal.velocity, np.append(turn, (ahead.p - back.p) / (2.0 * h)), atol=1e-5
