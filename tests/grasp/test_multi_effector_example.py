@@ -38,11 +38,11 @@ def test_velocities_and_accelerations_of_the_path(example: dict[str, Any]) -> No
     """ω and v are those of the pose: by differences of half the step, better by h² than 1e-5."""
     start, h = lw.Pose.identity(), 5e-4
     for t in (0.4, 1.3):
-        goal = example["wanted"](start, t)
+        goal = example["desired"](start, t)
         ahead, back = (example["desired_pose"](t + s) for s in (h, -h))
         turn = lw.spatial.rotation.log(ahead.rot @ back.rot.T) / (2.0 * h)
         assert np.allclose(
             goal.velocity, np.append(turn, (ahead.p - back.p) / (2.0 * h)), atol=1e-5
         )
-        later, sooner = (example["wanted"](start, t + s).velocity for s in (h, -h))
+        later, sooner = (example["desired"](start, t + s).velocity for s in (h, -h))
         assert np.allclose(goal.acceleration, (later - sooner) / (2.0 * h), atol=2e-4)
