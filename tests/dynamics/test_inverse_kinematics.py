@@ -13,12 +13,16 @@ import linkwise as lw
 from linkwise.algebra import J, f, mass
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.inverse_kinematics import reach
-from linkwise.dynamics.inverse_kinematics.coupled import couplings, tightened
-from linkwise.dynamics.inverse_kinematics.descent import Search
-from linkwise.dynamics.inverse_kinematics.limits import joints
+from linkwise.dynamics.inverse_kinematics.descent import (
+    PULL,
+    STEP,
+    Search,
+    weight_numbers,
+    weightless,
+)
+from linkwise.dynamics.inverse_kinematics.joints import couplings, joints, tightened
 from linkwise.dynamics.inverse_kinematics.search import inverse_kinematics
 from linkwise.dynamics.inverse_kinematics.solution import Solution
-from linkwise.dynamics.inverse_kinematics.step import PULL, STEP, weight_numbers, weightless
 from linkwise.dynamics.inverse_kinematics.target import Target
 from linkwise.spatial import quaternion, rotation
 from tests.dense_kinematics import node_jacobian
@@ -512,7 +516,7 @@ def test_a_coupled_step_is_the_dense_one():
     rules = couplings(mech, range(3), limits=True)
     (rule,) = rules.rows
     names = (rule.dependent, *(name for name, _ in rule.terms))
-    places = tuple((mech.coordinate(name), rules.freedom[name]) for name in names)
+    places = tuple((mech.coordinate(name), rules.velocity[name]) for name in names)
     kernel = lw.compile(Formula(_obeying, (((rule, places),),)), weightless(mech), nodes=["tip"])
     found = kernel(q, e, noise)
     rows, lift = node_jacobian(mech, q, "tip")[3:], np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.5]])
@@ -525,9 +529,9 @@ def test_a_coupled_step_is_the_dense_one():
 
 BAD = {
     "unknown node": (lambda: ({"hnd": (0, 0, 1)}, {}), "no node or body called 'hnd'.*'hand'"),
-    "no targets": (lambda: ({}, {}), "targets must say what is asked of which node"),
+    "no targets": (lambda: ({}, {}), "targets must be a dictionary"),
     "shape": (lambda: ({"hand": np.zeros(5)}, {}), r"shape \(5,\); it can be a Pose"),
-    "3 x 3": (lambda: ({"hand": np.eye(3)}, {}), "say which: lw.Target"),
+    "3 x 3": (lambda: ({"hand": np.eye(3)}, {}), "use lw.Target"),
     "NaN": (lambda: ({"hand": (0, np.nan, 1)}, {}), "position of Target must not be NaN"),
     "zero quaternion": (
         lambda: ({"hand": Target(orientation=np.zeros(4))}, {}),
@@ -537,7 +541,7 @@ BAD = {
         lambda: ({"hand": Target(orientation=2 * np.eye(3))}, {}),
         "not a rotation matrix",
     ),
-    "nothing asked": (lambda: ({"hand": Target()}, {}), "asks for nothing"),
+    "nothing asked": (lambda: ({"hand": Target()}, {}), "is empty"),
     "too much asked": (
         lambda: ({"hand": Target(orientation=np.eye(3), direction=(0, 0, 1))}, {}),
         "an orientation and a direction",
@@ -573,7 +577,7 @@ BAD = {
     ),
     "absurd": (lambda: ({"hand": (1e300, 0, 0)}, {}), "1e.300 m away.*at most 1e.09 m"),
     "text": (lambda: ({"hand": "up"}, {}), "must be made of real numbers"),
-    "a list": (lambda: ([(0, 0, 1)], {}), "targets must say what is asked of which node"),
+    "a list": (lambda: ([(0, 0, 1)], {}), "targets must be a dictionary"),
     "all held": (
         lambda: ({"hand": (0, 0, 1)}, {"hold": [b.name for b in ARM.bodies]}),
         "hold leaves no hinge that moves 'hand'",
@@ -599,7 +603,7 @@ def test_bad_input_is_refused(case):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Target(), "the target asks for nothing"),
+        (lambda: Target(), "the target is empty"),
         (lambda: Target(direction=np.zeros(3)), "direction of the target is the zero vector"),
         (lambda: Target(direction=[(0, 0, 1), (0, 0, 0)]), "in row 1 of 2 is the zero vector"),
         (lambda: Target(direction=(0, 0, 1), axis=(0, 0, 0)), "the axis of the target is the zero"),

@@ -323,8 +323,8 @@ def test_at_a_change_point_accelerations_are_finite_and_the_rank_is_said():
         np.linalg.matrix_rank(lw.loops.constraint_jacobian(mech, q), 1e-9) for q in (upright, flat)
     ]
     assert ranks == [2, 1]
-    assert lw.loops.mobility(mech, upright).freedoms == 1
-    assert lw.loops.mobility(mech, flat).freedoms == 2
+    assert lw.loops.mobility(mech, upright).degrees_of_freedom == 1
+    assert lw.loops.mobility(mech, flat).degrees_of_freedom == 2
     for q in (flat, flat + 1e-9, upright):
         vdot = lw.forward_dynamics(mech, q, np.zeros(3), np.ones(3))
         forces = lw.loops.constraint_forces(mech, q, np.zeros(3), np.ones(3))

@@ -42,7 +42,7 @@ def test_forces_balance_and_drive(name, drives):
         np.arange(mech.nv), [mech.velocity_names.index(x) for x in found.actuated]
     )
     assert (found.tau[undriven] == 0.0).all()
-    assert found.freedoms == len(here)
+    assert found.degrees_of_freedom == len(here)
     few = drives == "too few"
     assert found.rank == len(here) - few and found.achievable != few
     assert found.squeezing == len(found.actuated) - found.rank
@@ -191,7 +191,7 @@ def test_a_singular_configuration_is_finite():
     mech, q = parallelogram()
     one = lw.loops.holding_forces(mech, q, actuated=["crank"])
     both = lw.loops.holding_forces(mech, q, actuated=["crank", "rocker"])
-    assert one.rank == 1 and one.freedoms == 2 and both.rank == 2
+    assert one.rank == 1 and one.degrees_of_freedom == 2 and both.rank == 2
     assert both.achievable and not one.achievable
     assert np.isfinite(one.tau).all() and np.isfinite(one.constraint_forces).all()
     still = np.zeros(3)

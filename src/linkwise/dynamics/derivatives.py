@@ -96,8 +96,8 @@ def inverse_dynamics_derivatives(
         The three matrices, from one kernel.
     """
     tree = _open_tree(mech, loops, "inverse_dynamics_derivatives")
-    found = written(tree, INVERSE_DERIVATIVES)(q, v, vdot, **_options(status, threads))
-    return InverseDynamicsDerivatives(found["q"], found["v"], found["vdot"])
+    parts = written(tree, INVERSE_DERIVATIVES)(q, v, vdot, **_options(status, threads))
+    return InverseDynamicsDerivatives(parts["q"], parts["v"], parts["vdot"])
 
 
 def forward_dynamics_derivatives(
@@ -126,8 +126,8 @@ def forward_dynamics_derivatives(
         The three matrices, from one kernel.
     """
     tree = _open_tree(mech, loops, "forward_dynamics_derivatives")
-    found = written(tree, FORWARD_DERIVATIVES)(q, v, tau, **_options(status, threads))
-    return ForwardDynamicsDerivatives(found["q"], found["v"], found["tau"])
+    parts = written(tree, FORWARD_DERIVATIVES)(q, v, tau, **_options(status, threads))
+    return ForwardDynamicsDerivatives(parts["q"], parts["v"], parts["tau"])
 
 
 def linearize(
@@ -156,8 +156,8 @@ def linearize(
         A and B of δẋ = A δx + B δτ with x = (q, v), from one kernel.
     """
     tree = _open_tree(mech, loops, "linearize")
-    found = written(tree, LINEARIZED)(q, v, tau, **_options(status, threads))
-    return Linearization(found["A"], found["B"])
+    parts = written(tree, LINEARIZED)(q, v, tau, **_options(status, threads))
+    return Linearization(parts["A"], parts["B"])
 
 
 def _open_tree(mech: Mechanism, loops: Loops, name: str) -> Mechanism:

@@ -168,8 +168,8 @@ def _energy(at: Writing) -> Any:
 
 def _momentum(at: Writing) -> Any:
     rows = differentiate(to_W.inv.T @ phi @ M @ V, "inertia")
-    found = at.value(rows, rows=roots(at.mech), q=at.q, v=at.v)
-    return sum(found[6 * i : 6 * i + 6] for i in range(len(found) // 6))
+    parts = at.value(rows, rows=roots(at.mech), q=at.q, v=at.v)
+    return sum(parts[6 * i : 6 * i + 6] for i in range(len(parts) // 6))
 
 
 FORMULAS = {"torque": Formula(_torque), "energy": Formula(_energy), "momentum": Formula(_momentum)}

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import count, generator, number, row
-from linkwise.dynamics.inverse_kinematics.limits import SLACK
+from linkwise.dynamics.inverse_kinematics.joints import SLACK
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.dynamics.velocity_space import holonomic
 from linkwise.errors import ClosureError, ModelError, ShapeError

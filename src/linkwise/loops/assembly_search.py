@@ -25,7 +25,7 @@ from linkwise.dynamics.closure import (
     constraint_jacobian,
     loop_coordinates,
 )
-from linkwise.dynamics.inverse_kinematics.limits import Joints, joints
+from linkwise.dynamics.inverse_kinematics.joints import Joints, joints
 from linkwise.dynamics.kinematics import forward_kinematics, jacobian
 from linkwise.dynamics.velocity_space import scale
 from linkwise.model.body import Body, Loop

@@ -51,7 +51,7 @@ class DriveForces:
             tau + missing + J_c* λ = 𝓜 v̇ + C.  Zero where the motion is achievable.
         achievable: Whether the drives can cause the motion ().
         rank: Number of independent motions that the drives act on ().
-        freedoms: Number of independent motions ().
+        degrees_of_freedom: Number of independent motions ().
         actuated: Names of the driven velocities.
     """
 
@@ -60,7 +60,7 @@ class DriveForces:
     missing: Array
     achievable: NDArray[np.bool_]
     rank: NDArray[np.int64]
-    freedoms: NDArray[np.int64]
+    degrees_of_freedom: NDArray[np.int64]
     actuated: tuple[str, ...]
 
     @property
@@ -78,7 +78,7 @@ class DriveForces:
         i = row(i, None if self.tau.ndim == 1 else len(self), "this record of forces")
         parts = (self.tau, self.constraint_forces, self.missing, self.achievable)
         a, b, c, d = (part[i] for part in parts)
-        return DriveForces(a, b, c, d, self.rank[i], self.freedoms[i], self.actuated)
+        return DriveForces(a, b, c, d, self.rank[i], self.degrees_of_freedom[i], self.actuated)
 
 
 def drive_forces(

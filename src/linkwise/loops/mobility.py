@@ -1,7 +1,7 @@
 """Mobility: the degrees of freedom that loops and couplings leave, redundant and singular rows.
 
-Rows of the constraints are counted three ways. There are m in all, and Grübler's count of degrees
-of freedom is nv - m. Of these r are independent in the given configuration, the rank of J_c, and
+Rows of the constraints are counted three ways. There are m in all, and Grübler's count nv - m
+of degrees of freedom. Of these r are independent in the given configuration, the rank of J_c, and
 nv - r degrees of freedom are left in it. Nearby, among the configurations in which loops are
 closed, the rank may be larger: then the given one is singular, and has velocities that no motion
 has.
@@ -92,13 +92,13 @@ class Mobility:
     doubtful: int = 0
 
     @property
-    def freedoms(self) -> int:
+    def degrees_of_freedom(self) -> int:
         """Independent velocities that obey all constraints: nv - rank."""
         return self.velocities - self.rank
 
     @property
     def motions(self) -> int:
-        """Degrees of freedom of configurations nearby: at a singular one fewer than `freedoms`."""
+        """Degrees of freedom of configurations nearby; at a singular one there are fewer."""
         return self.velocities - self.generic_rank
 
     @property
@@ -152,7 +152,7 @@ class Mobility:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.name}: {_counted(self.freedoms, 'degree', ' of freedom')} in a tree of "
+            f"{self.name}: {_counted(self.degrees_of_freedom)} in a tree of "
             f"{self.velocities}, {_counted(self.rows, 'row')} of rank {self.rank}; Grübler's count "
             f"is {self.gruebler}"
         ]
@@ -161,7 +161,7 @@ class Mobility:
         if self.singular:
             lines.append(
                 f"singular: rank {self.rank} here, {self.generic_rank} nearby, so that "
-                f"{self.freedoms - self.motions} of these velocities belong to no motion"
+                f"{self.degrees_of_freedom - self.motions} of these velocities belong to no motion"
             )
         elif self.condition > NEAR:
             lines.append(
@@ -183,25 +183,27 @@ class Mobility:
         return "\n  ".join(lines)
 
     def _doubts(self) -> str:
-        left = _counted(self.freedoms - self.doubtful, "degree", " of freedom")
-        one = self.doubtful == 1
+        count, one = self.degrees_of_freedom - self.doubtful, self.doubtful == 1
         return (
             f"doubtful: {_counted(self.doubtful, 'row')} nearly {'depends' if one else 'depend'} "
             f"on others (relative singular value {self.doubt:.2g}); the dynamics takes "
-            f"{'it as it is' if one else 'them as they are'}, and then {left} "
-            f"{'is' if self.freedoms - self.doubtful == 1 else 'are'} left. Make axes exactly "
-            "parallel, close loops to rounding (lw.loops.assemble), or use hinges that block less "
+            f"{'it as it is' if one else 'them as they are'}, and then "
+            f"{_counted(count)} {'is' if count == 1 else 'are'} left. Make axes exactly parallel, "
+            "close loops to rounding (lw.loops.assemble), or use hinges that block less "
             "(for two pins of a planar loop a Spherical and a Cylindrical one)"
         )
 
     def __repr__(self) -> str:
         state = ", singular" if self.singular else ""
-        free = _counted(self.freedoms, "degree", " of freedom")
+        free = _counted(self.degrees_of_freedom)
         return f"<Mobility of {self.name!r}: {free}, rank {self.rank}{state}>"
 
 
-def _counted(count: int, what: str, more: str = "") -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}{more}"
+def _counted(count: int, what: str = "") -> str:
+    """A number with its noun; default: degrees of freedom."""
+    if not what:
+        return "1 degree of freedom" if count == 1 else f"{count} degrees of freedom"
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def mobility(
@@ -215,7 +217,7 @@ def mobility(
     """The degrees of freedom left in a configuration, and whether the problem is well posed there.
 
     Expression:
-        freedoms = nv - rank J_c
+        degrees_of_freedom = nv - rank J_c
     Source: 000, section 6: accelerations and contact forces are unique where the inverse of the
         effective inertia, J_c 𝓜⁻¹ J_c*, has full rank. Without that λ is not unique; v̇ still is.
 

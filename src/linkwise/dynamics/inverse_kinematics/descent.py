@@ -1,21 +1,34 @@
-"""Steps until the targets are reached or nothing helps any more: Levenberg and Marquardt's method.
+"""Steps until the targets are reached or nothing improves: the Levenberg-Marquardt method.
 
-All steps of a search are one kernel. A step that does not lessen the error
+All steps of a search are one kernel. A step that does not reduce the error
 
     E = ½ Σ e* W e
 
-is not taken; instead λ grows, and with it N = λ · scale, so that steps become shorter and turn to
-the steepest way down. Since J* W e is the exact slope of E (the logarithm of a rotation keeps its
-axis), some λ lessens E unless it is least already: the error never grows, and a singular pose is
-no worse than any other. Freedoms at a limit that are pulled against it are held for the step, and
-what a step carries beyond a limit is put back: the projected Newton method for bounds.
+is rejected; instead λ grows, and with it N = λ · scale, so that steps become shorter and turn to
+the steepest descent. Since J* W e is the exact slope of E (the logarithm of a rotation keeps its
+axis), some λ reduces E unless it is least already: the error never grows, and a singular pose is
+no worse than any other. Joints at a limit that are pulled against it are held for the step, and
+those beyond a limit are put back: the projected Newton method for bounds.
 
-A posture is what is left to choose once the targets are reached. A step towards it is N p with p
-the way that is missing: (J* W J + N)⁻¹ N p is what of p moves no target.
+A posture uses the motions that are left once the targets are reached. A step towards it is N p with
+p the remaining way: (J* W J + N)⁻¹ N p is the part of p that moves no target.
+
+A step is a damped least-squares step, computed as forward dynamics. Errors e at the nodes are to be
+undone by the joint steps δ that make
+
+    (e − J δ)* W (e − J δ) + δ* N δ,      δ = (J* W J + N)⁻¹ J* W e,      J = B* φ* H*
+
+least: W weighs the errors, N holds the joints back. J* W J + N = H φ (B W B*) φ* H* + N is a mass
+matrix: that of a mechanism whose only inertia is W at its nodes, with armature N. So the step is
+the acceleration 𝓜⁻¹ J* f of that mechanism, pulled at its nodes with the forces f = W e, and has
+the recursion of forward dynamics: a Kalman filter from the tips to the base, in which W is the
+covariance of the process noise and N that of the measurements, and a Bryson-Frazier smoother back.
+A joint at a limit is held: D⁻¹ is zero in its direction.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -23,18 +36,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.algebra import X_B
+from linkwise.algebra import X_B, J, f, mass, tau
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.configuration import coordinates, missing, moved
-from linkwise.dynamics.inverse_kinematics.coupled import Couplings
-from linkwise.dynamics.inverse_kinematics.limits import Joints
-from linkwise.dynamics.inverse_kinematics.step import PULL, STEP, weight_numbers, weightless
+from linkwise.dynamics.inverse_kinematics.joints import Couplings, Joints
 from linkwise.dynamics.inverse_kinematics.target import Goals
 from linkwise.dynamics.kernels import written
 from linkwise.model.body import Coupling
+from linkwise.model.derived import replaced
+from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial import quaternion, rotation
 from linkwise.spatial.array import Array
 from linkwise.spatial.choice import absolute, angle, clip, gate, maximum, minimum, norm, where
+from linkwise.spatial.inertia import SpatialInertia
 from linkwise.sweeps.factored import factored
 
 if TYPE_CHECKING:
@@ -44,42 +59,71 @@ FIRST_DAMPING = 1e-2
 """λ of the first step; J* W J is about one."""
 
 LEAST_DAMPING, LARGEST_DAMPING = 1e-10, 1e8
-"""Below the first, rounding in P would be felt; above the second steps are below rounding."""
+"""Below the first, rounding in P matters; above the second, steps are below rounding."""
 
 SLOW, LAST = 1e-5, 1e-12
-"""A smaller relative gain in E is none: while searching, and when all has been tried."""
+"""A smaller relative gain in E counts as none: while searching, and at the end."""
 
 PATIENCE = 5
-"""Steps in a row without gain after which a sample gives up."""
+"""Consecutive steps without gain after which a sample gives up."""
 
 FAR = 1e30
-"""A limit that is none."""
+"""A limit that never applies."""
 
 HOLDING = 1e-8
-"""λ of steps towards a posture: what of them still moves the targets is so much smaller."""
+"""λ of steps towards a posture: the part that still moves the targets is smaller by it."""
 
 NEARER = 1e-6
-"""A step that brings the posture nearer by a smaller part is the last."""
+"""A step that brings the posture nearer by less than this part is the last."""
 
 LONGEST, SHORTEST = 0.25, 1e-4
-"""Longest step towards a posture [rad], and the part of the way that is not made shorter."""
+"""Longest step towards a posture [rad], and the smallest part of the way that is tried."""
+
+STEP = mass.inv @ (J.T @ f + tau)
+"""The step, on the mechanism whose only inertia is the weights of its targets."""
+
+PULL = J.T @ f
+"""The pull of the targets at each joint: the slope of the error, with the sign changed."""
 
 NAMES = ("q", "error", "cost", "iterations", "reached", "settled", "blocked")
 
 
+@once_per_mechanism
+def weightless(mech: Mechanism) -> Mechanism:
+    """The same tree without any inertia."""
+    none = SpatialInertia.zero()
+    bodies = tuple(dataclasses.replace(b, inertia=none, geometry=()) for b in mech.bodies)
+    nodes = tuple(
+        dataclasses.replace(n, inertia=None, kind="frame", geometry=()) for n in mech.nodes
+    )
+    return replaced(mech, bodies=bodies, nodes=nodes, loops=(), couplings=())
+
+
+def weight_numbers(position: Any, orientation: Any) -> Any:
+    """A weight as the ten numbers of an inertia about the node: W = [[Θ, 0], [0, m 1]].
+
+    Args:
+        position: m, the weight of errors in position.
+        orientation: Θ (3, 3), the weight of errors in orientation, in the node's axes.
+    """
+    t = orientation
+    moments = [t[0, 0], t[1, 1], t[2, 2], t[0, 1], t[0, 2], t[1, 2]]
+    return np.array([position, 0.0, 0.0, 0.0, *moments])
+
+
 @dataclass(slots=True, eq=False)
 class Samples:
-    """Where samples ended; one row each.
+    """Results of samples; one row each.
 
     Attributes:
         q: Coordinates (s, nq).
         error: Errors e of the nodes (s, k, 6).
         cost: E (s,).
         reached: Whether all errors are within tolerance (s,).
-        settled: Whether it had come to rest, or ran out of iterations (s,).
+        settled: Whether it was at rest, or ran out of iterations (s,).
         iterations: Steps that were tried (s,).
-        blocked: Freedoms (s, nv) at a limit that the targets pull against it.
-        begun: For each the searches that led there: where they began, and what gain counted.
+        blocked: Velocities (s, nv) at a limit that the targets pull against it.
+        begun: For each the searches that led there: their starts, and the gain that counted.
     """
 
     q: Array
@@ -92,23 +136,23 @@ class Samples:
     begun: list[tuple[tuple[Array, float], ...]]
 
     def take(self, at: int, other: Samples, i: int) -> None:
-        """Put sample i of others in the place of one of these."""
+        """Replace one of these by sample i of others."""
         for part in fields(self):
             getattr(self, part.name)[at] = getattr(other, part.name)[i]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """What stays the same in all iterations.
+    """The constants of a search.
 
     Attributes:
-        goals: What is asked.
-        joints: What may move.
+        goals: The targets.
+        joints: The joints.
         couplings: Coordinates that follow others.
-        movable: Limits and more of these, as the kernel takes them.
+        movable: Limits of these and more, as the kernel takes them.
         tolerance: Largest errors that count as reached [rad, m].
-        iterations: How many steps a sample may try.
-        posture: Where joints would rather be (nq,); None for anywhere.
+        iterations: Most steps of a sample.
+        posture: Preferred joint positions (nq,), or None.
     """
 
     goals: Goals
@@ -139,10 +183,10 @@ class Problem:
         """Places in q and in v of the one that follows and of those it follows."""
         names = (rule.dependent, *(name for name, _ in rule.terms))
         at = self.couplings
-        return tuple((at.mech.coordinate(name), at.freedom[name]) for name in names)
+        return tuple((at.mech.coordinate(name), at.velocity[name]) for name in names)
 
     def inputs(self, which: NDArray[np.int64], slow: float, iterations: Array | int) -> list[Array]:
-        """What the kernel takes besides q, for samples after these targets."""
+        """The inputs of the kernel besides q, for samples with these targets."""
         goals = self.goals
         count, k = len(which), len(goals.nodes)
         axis = np.broadcast_to(goals.axis, (count, k, 3))
@@ -170,44 +214,44 @@ def solve(
     slow: float = SLOW,
     iterations: Array | None = None,
 ) -> Samples:
-    """Each sample from where it starts to where it ends.
+    """Each sample from its start to its end.
 
     Args:
-        problem: What is asked, and of what.
-        q: Where samples start (s, nq), within limits.
-        which: Which target of the batch each is after (s,).
+        problem: The problem.
+        q: Starts of the samples (s, nq), within limits.
+        which: The target in the batch of each sample (s,).
         slow: A smaller relative gain in E counts as none.
-        iterations: How many steps each may try (s,); by default those of the problem.
+        iterations: Most steps of each (s,); default: those of the problem.
     """
     most = problem.iterations if iterations is None else iterations
     inputs, shape = problem.inputs(which, slow, most), (len(q), len(problem.goals.nodes), 6)
-    if len(q) == 1:  # the call for one state is the quick one
-        found = problem.kernel(q[0], *(x[0] if x.ndim == 2 else x for x in inputs))
-        found = {name: x[None] for name, x in found.items()}
+    if len(q) == 1:  # the call for one state is the fast one
+        result = problem.kernel(q[0], *(x[0] if x.ndim == 2 else x for x in inputs))
+        result = {name: x[None] for name, x in result.items()}
     else:
-        found = problem.kernel(q, *inputs)
+        result = problem.kernel(q, *inputs)
     return Samples(
-        found["q"],
-        found["error"].reshape(shape),
-        found["cost"],
-        np.asarray(found["reached"] > 0.0, dtype=np.bool_),
-        np.asarray(found["settled"] > 0.0, dtype=np.bool_),
-        found["iterations"].astype(np.int64),
-        np.asarray(found["blocked"] > 0.0, dtype=np.bool_),
+        result["q"],
+        result["error"].reshape(shape),
+        result["cost"],
+        np.asarray(result["reached"] > 0.0, dtype=np.bool_),
+        np.asarray(result["settled"] > 0.0, dtype=np.bool_),
+        result["iterations"].astype(np.int64),
+        np.asarray(result["blocked"] > 0.0, dtype=np.bool_),
         [((row, slow),) for row in q],
     )
 
 
 def history(problem: Problem, best: Samples, i: int) -> Array:
     """√(2 E) before the first step of sample i and after each."""
-    found = list[Array]()
+    parts = list[Array]()
     for start, slow in best.begun[i]:
         ends = int(solve(problem, start[None], np.array([i]), slow=slow).iterations[0])
         rows, counts = np.repeat(start[None], ends + 1, axis=0), np.arange(ends + 1.0)
         which = np.full(len(rows), i)
         cost = solve(problem, rows, which, slow=slow, iterations=counts).cost
-        found.append(np.sqrt(2.0 * cost)[1 if found else 0 :])
-    return np.minimum.accumulate(np.concatenate(found))
+        parts.append(np.sqrt(2.0 * cost)[1 if parts else 0 :])
+    return np.minimum.accumulate(np.concatenate(parts))
 
 
 # ------------------------------------------------------------------------------- the formula
@@ -220,7 +264,7 @@ def _formula(*options: Any) -> Formula:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """What stays the same in a search, out of one vector."""
+    """The constants of a search, split from one vector."""
 
     goal: Any
     weights: Any
@@ -247,7 +291,7 @@ def _parted(at: Writing, flat: Any) -> _Given:
 
 
 def descent(at: Writing, senses: Any, plain: Any, rules: Any, cones: Any, posed: bool) -> Any:
-    """The search, as a formula: from q to where it ends.
+    """The search, as a formula: from q to its end.
 
     Args:
         at: The formula.
@@ -284,7 +328,7 @@ def descent(at: Writing, senses: Any, plain: Any, rules: Any, cones: Any, posed:
 
 
 MOST = 1_000_000
-"""Rounds of the loop; how many steps there may be is an input."""
+"""Rounds of the loop; the number of steps is an input."""
 
 
 class Search:
@@ -294,7 +338,7 @@ class Search:
         self.senses, self.plain, self.rules, self.cones = senses, plain, rules, cones
 
     def split(self, at: Writing, x: Any) -> tuple[Any, Any, Any]:
-        """q, errors and the rest of what changes."""
+        """q, errors and the other variables."""
         nq, k = at.mech.nq, len(at.nodes)
         return x[:nq], x[nq : nq + 6 * k].reshape(k, 6), x[nq + 6 * k :]
 
@@ -341,7 +385,7 @@ class Search:
     def settle(self, at: Writing, x: Any, given: Any) -> tuple[Any, Any]:
         """One step towards the posture that moves no target, and one that brings them back.
 
-        It is taken where it comes nearer; else half of it is tried.
+        It is accepted where it comes nearer; else half of it is tried.
         """
         g, posture = _parted(at, given), given[len(given) - at.mech.nq :]
         q, error, (part, count, gain) = self.split(at, x)
@@ -373,12 +417,12 @@ class Search:
         return self.obeyed(at, g, q, step, noise, held) if self.rules else step
 
     def apart(self, at: Writing, g: _Given, q: Any, posture: Any) -> Any:
-        """How far the posture is, squared."""
+        """The squared distance of the posture."""
         way = missing(at.mech, q, posture) * (1.0 - g.fixed)
         return sum(g.scale * way * way)
 
     def shortened(self, g: _Given, step: Any, most: float) -> Any:
-        """The part of a step in which no joint turns by more than so much at once [rad]."""
+        """The part of a step in which no joint turns by more than `most` [rad]."""
         largest: Any = most
         for s in step * g.turning:
             largest = maximum(largest, absolute(s))
@@ -398,8 +442,8 @@ class Search:
             elif pointed:
                 turn = _turn_to(goal[15:18], back @ goal[12:15])
             rows.append(np.concatenate([turn, back @ (goal[:3] - X[:, 3]) if placed else none]))
-        found = np.array(rows)
-        return found, self.cost(g, found)
+        errors = np.array(rows)
+        return errors, self.cost(g, errors)
 
     def cost(self, g: _Given, error: Any) -> Any:
         """E."""
@@ -407,16 +451,16 @@ class Search:
 
     def reached(self, g: _Given, error: Any) -> Any:
         """1 where all errors are within tolerance, else 0."""
-        found: Any = 1.0
+        reached: Any = 1.0
         for e in error:
             for part, most in ((e[:3], g.tolerance[0]), (e[3:], g.tolerance[1])):
-                found = gate(most - norm(part), found) if any(part) else found
-        return found
+                reached = gate(most - norm(part), reached) if any(part) else reached
+        return reached
 
     def answer(
         self, at: Writing, g: _Given, q: Any, force: Any, pull: Any, noise: Any, held: Any
     ) -> Any:
-        """(J* W J + N)⁻¹ (J* f + τ) with freedoms held."""
+        """(J* W J + N)⁻¹ (J* f + τ) with some joints held."""
         inputs = {"q": q, "f": force, "tau": pull, "armature": noise, "locked": held}
         for i, node in enumerate(at.nodes):
             inputs[f"payload:{node}"] = self._weight(g, i)
@@ -431,17 +475,17 @@ class Search:
         return weight_numbers(g.weights[i, 3], theta)
 
     def held(self, g: _Given, q: Any, pull: Any) -> Any:
-        """1 for freedoms (nv,) that cannot follow the pull: fixed ones, and those at a limit."""
-        found = g.fixed.copy()
+        """1 for velocities (nv,) that cannot follow the pull: fixed ones, and those at a limit."""
+        held = g.fixed.copy()
         for i, j in self.plain:
             below = 1.0 - gate(q[i] - g.lower[i], 1.0)
             above = 1.0 - gate(g.upper[i] - q[i], 1.0)
             against = gate(-pull[j], below) + gate(pull[j], above)
-            found[j] = maximum(found[j], against)
-        return found
+            held[j] = maximum(held[j], against)
+        return held
 
     def within(self, g: _Given, q: Any) -> Any:
-        """The nearest coordinates within limits, followers where they belong."""
+        """The nearest coordinates within limits, with followers set."""
         q = clip(q, g.lower, g.upper)
         for start, largest in self.cones:
             part = slice(start, start + 4)
@@ -458,14 +502,14 @@ class Search:
 
     def outside(self, g: _Given, q: Any) -> Any:
         """Positive where some follower is beyond its limits."""
-        found: Any = 0.0
+        outside: Any = 0.0
         for _, ((d, _), *_) in self.rules:
             beyond = gate(g.least[d] - q[d], 1.0) + gate(q[d] - g.most[d], 1.0)
-            found = maximum(found, beyond)
-        return found
+            outside = maximum(outside, beyond)
+        return outside
 
     def reduced(self, q: Any, pull: Any) -> Any:
-        """Pulls (nv,) with those at followers passed on to what they follow."""
+        """Pulls (nv,) with those at followers passed on to the coordinates they follow."""
         pull = pull.copy()
         for rule, ((_, d), *others) in reversed(self.rules):
             for slope, (_, j) in zip(self._slopes(rule, q, others), others, strict=True):
@@ -489,7 +533,7 @@ class Search:
         yielding = np.array(answers).T  # A⁻¹ G*
         square = G @ yielding
         size = sum(np.diagonal(square))
-        for i in range(len(square)):  # a rule whose freedoms are all held asks for nothing
+        for i in range(len(square)):  # a rule whose joints are all held has no effect
             square[i, i] = square[i, i] + 1e-12 * size + 1e-300
         return step - yielding @ (factored(square) @ (G @ step)[:, None])[:, 0]
 

@@ -1,9 +1,9 @@
-"""How far apart two nodes can ever be, whatever the joints do: proofs that a target is too far.
+"""Bounds of the distance between two nodes: proofs that a target is out of reach.
 
 Between two hinges a body is a stick of constant length, and hinges that shift add the range of
 their shift. Sticks joined end to end reach no further than the sum of their lengths, and no nearer
 than the longest less all the others. Both hold for any hinges and any branching; the bounds are
-not sharp where axes are not free to turn every way.
+not sharp where axes cannot turn in every direction.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ TURNING = (Pin, Spherical, SoftFinger, Universal, Gimbal)
 def with_held(mech: Mechanism, held: list[int], q: Array) -> Mechanism:
     """The mechanism in which some bodies' hinges are held where q (nq,) has them.
 
-    What they joined is one body, and so one stick. Couplings and loops are left out: without them
-    more can move, and what is out of reach then is so all the more.
+    The bodies they join are one body, and so one stick. Couplings and loops are left out: without
+    them more can move, and a target out of reach then is certainly out of reach.
     """
     if not held:
         return mech
@@ -69,7 +69,7 @@ class Span:
 
 
 def from_ground(mech: Mechanism, node: str, *, limits: bool) -> Span | None:
-    """How far a node can be from the first hinge that moves it; None if none does."""
+    """The span between a node and the first hinge that moves it; None if none does."""
     way = path(mech, mech.node(node).body)
     moving = [k for k in way if mech.bodies[k].hinge.nv]
     if not moving:
@@ -86,7 +86,7 @@ def from_ground(mech: Mechanism, node: str, *, limits: bool) -> Span | None:
 
 
 def between(mech: Mechanism, a: str, b: str, *, limits: bool) -> Span:
-    """How far two nodes can be apart, over the body at which their paths part."""
+    """The span between two nodes, by way of the body at which their paths separate."""
     ways = [path(mech, mech.node(name).body) for name in (a, b)]
     shared = 0
     while shared < min(map(len, ways)) and ways[0][shared] == ways[1][shared]:
@@ -105,36 +105,36 @@ def between(mech: Mechanism, a: str, b: str, *, limits: bool) -> Span:
 
 
 def size(mech: Mechanism, nodes: tuple[str, ...]) -> float:
-    """How long the mechanism is [m]: all sticks from the ground to the furthest node."""
-    found = [0.0]
+    """The length of the mechanism [m]: all sticks from the ground to the furthest node."""
+    lengths = [0.0]
     for node in nodes:
         way = path(mech, mech.node(node).body)
         sticks = _sticks(mech, way, np.asarray(mech.node(node).pose.p), limits=True)
-        found.append(sum(most for _, most in sticks if most < np.inf))
-    return max(found) if max(found) > 1e-6 else 1.0
+        lengths.append(sum(most for _, most in sticks if most < np.inf))
+    return max(lengths) if max(lengths) > 1e-6 else 1.0
 
 
 def path(mech: Mechanism, body: str) -> list[int]:
     """Bodies from the ground out to one."""
-    k, found = mech.body_index[body], list[int]()
+    k, bodies = mech.body_index[body], list[int]()
     while k >= 0:
-        found.append(k)
+        bodies.append(k)
         k = int(mech.parent[k])
-    return found[::-1]
+    return bodies[::-1]
 
 
 def _sticks(
     mech: Mechanism, way: list[int], end: Array, *, limits: bool
 ) -> list[tuple[float, float]]:
     """Least and largest length of each stick, from the hinge of way[0] to a point on way[-1]."""
-    found = list[tuple[float, float]]()
+    sticks = list[tuple[float, float]]()
     for i, k in enumerate(way):
         body = mech.bodies[k]
         point = end if i + 1 == len(way) else np.asarray(mech.bodies[way[i + 1]].inboard.p)
         length = float(np.linalg.norm(body.outboard.apply(point)))
         shift = _shift(body, body.hinge, limits=limits)
-        found.extend([shift, (length, length)])
-    return [stick for stick in found if stick != (0.0, 0.0)]
+        sticks.extend([shift, (length, length)])
+    return [stick for stick in sticks if stick != (0.0, 0.0)]
 
 
 def _shift(body: Body, hinge: Hinge, *, limits: bool) -> tuple[float, float]:
@@ -164,7 +164,7 @@ def _shift(body: Body, hinge: Hinge, *, limits: bool) -> tuple[float, float]:
             ranges = [(low[i], high[i]) for i in at]
             if isinstance(hinge, RollingBall):
                 ranges.append((hinge.radius, hinge.radius))
-        case _:  # a hinge of one's own can go anywhere, as far as is known
+        case _:  # a custom hinge may go anywhere
             return 0.0, np.inf
     least = [0.0 if a <= 0.0 <= b else min(abs(a), abs(b)) for a, b in ranges]
     most = [max(abs(a), abs(b)) for a, b in ranges]

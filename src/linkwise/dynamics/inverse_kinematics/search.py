@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from linkwise import arguments
 from linkwise.arguments import generator
 from linkwise.dynamics.inverse_kinematics import reach
-from linkwise.dynamics.inverse_kinematics.coupled import Couplings, couplings, tightened
 from linkwise.dynamics.inverse_kinematics.descent import (
     LAST,
     Problem,
@@ -21,10 +20,15 @@ from linkwise.dynamics.inverse_kinematics.descent import (
     history,
     solve,
 )
-from linkwise.dynamics.inverse_kinematics.limits import Joints, joints
-from linkwise.dynamics.inverse_kinematics.solution import Solution
+from linkwise.dynamics.inverse_kinematics.joints import (
+    Couplings,
+    Joints,
+    couplings,
+    joints,
+    tightened,
+)
+from linkwise.dynamics.inverse_kinematics.solution import Solution, verdicts
 from linkwise.dynamics.inverse_kinematics.target import TargetLike, goals
-from linkwise.dynamics.inverse_kinematics.verdict import verdicts
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
@@ -35,7 +39,7 @@ RADIAN = 0.25
 """An error in position of this part of the mechanism's length counts as much as one radian."""
 
 AT_LEAST = 16
-"""Samples that are searched side by side at least: so many take hardly longer than one."""
+"""Least number of samples side by side: they take hardly longer than one."""
 
 
 def inverse_kinematics(
@@ -51,63 +55,63 @@ def inverse_kinematics(
     restarts: int = 30,
     seed: int | np.random.Generator = 0,
 ) -> Solution:
-    """Joint positions that take nodes to their targets, or as near as can be found.
+    """Joint positions that take nodes to their targets, or as near as possible.
 
     Expression of a step:
         δ = (J* W J + N)⁻¹ J* W e,   `mass.inv @ (J.T @ f)`
-    where 𝓜 = H φ (B W B*) φ* H* is the mass matrix of a mechanism that has no inertia but the
-    weights W of the errors e at its nodes, N = λ is damping in the place of armature, and f = W e.
+    where 𝓜 = H φ (B W B*) φ* H* is the mass matrix of a mechanism whose only inertia is the weights
+    W of the errors e at its nodes, N = λ is damping in place of armature, and f = W e.
 
     Derived form, 2 passes, O(n) for any number of nodes:
         (I - H ψ K)* D⁻¹ H ψ B f
 
-    Source: 000 section 5 and 004 reference [4] (Rodriguez and Scheid 1987), who have it for one
-    arm that is not redundant, without N.
+    Source: 000 section 5 and 004 reference [4] (Rodriguez and Scheid 1987), for one arm that is not
+    redundant, without N.
 
     Any hinges and any tree; loops are left open, couplings are obeyed. The search begins at q0 and
-    goes downhill; where that ends short of the targets, it begins again at random positions within
-    the limits. What it returns is always within the limits.
+    goes downhill; if it ends short of the targets, it begins again at random positions within the
+    limits. The result is always within the limits.
 
     Args:
-        targets: What is asked of nodes, by their names (or bodies'): a `Pose`, a position (3,), a
-            homogeneous matrix (4, 4) or a `Target`, which also knows orientations alone,
-            directions, weights and batches.
-        q0: Where to begin (nq,), or (batch, nq); by default at neutral, or mid-range where that is
-            outside of the limits. A solution near it is what one gets in general.
-        hold: Hinges (by their names or their bodies') that stay as they are in q0. One that
-            follows others holds them too.
-        limits: Whether the limits of the hinges count.
-        posture: Where joints would rather be (nq,): once the targets are reached, what they leave
-            free goes there, as far as it can with the targets still reached.
+        targets: Targets by the names of nodes or bodies: a `Pose`, a position (3,), a homogeneous
+            matrix (4, 4) or a `Target`, which also has orientations without positions, directions,
+            weights and batches.
+        q0: Where to begin (nq,), or (batch, nq); default: neutral, or mid-range where neutral is
+            outside of the limits. The solution is usually near it.
+        hold: Hinges (by their names or their bodies') that stay as in q0. One that follows others
+            holds them too.
+        limits: Whether the limits of the hinges apply.
+        posture: Preferred joint positions (nq,): once the targets are reached, the remaining
+            motions go there as far as the targets allow.
         tolerance: Largest error of a target that is reached, for positions [m] and orientations
             [rad] alike, or one for each.
-        iterations: Steps of one search, at most.
-        restarts: How many more searches there are, at most, if the first one fails.
+        iterations: Most steps of one search.
+        restarts: Most further searches if the first one fails.
 
     Returns:
-        A `Solution`: q, whether the targets were reached, how far from them it ended, and why.
+        A `Solution`: q, whether the targets were reached, the remaining errors, and the reason.
 
     Raises:
         UnknownNameError: A node or hinge that the mechanism does not have.
-        ModelError: A target that asks for nothing or is not finite, a node that no hinge moves, q0
-            off the manifold or outside of the limits.
+        ModelError: A target that is empty or not finite, a node that no hinge moves, q0 off the
+            manifold or outside of the limits.
         ShapeError: An array of the wrong shape.
     """
     check_mechanism(mech)
     nodes = _nodes(targets)
     held = (hold,) if isinstance(hold, str) else tuple(hold)
     length = _length(mech, nodes)
-    asked = goals(targets, length)
+    given = goals(targets, length)
     setting = _setting(mech, nodes, held, bool(limits))
     movable = setting.joints
-    begin, batch = _begin(setting, q0, asked.batch)
+    begin, batch = _begin(setting, q0, given.batch)
     count = len(begin)
-    if asked.batch is None and count > 1:  # one target for many starts
-        asked = replace(asked, **{x: np.repeat(getattr(asked, x), count, 0) for x in _ARRAYS})
+    if given.batch is None and count > 1:  # one target for many starts
+        given = replace(given, **{x: np.repeat(getattr(given, x), count, 0) for x in _ARRAYS})
     most = arguments.count(iterations, "iterations", least=1, most=MOST_ITERATIONS)
     rest = None if posture is None else movable.within(mech.check_q(posture)[None])[0]
     fixed = (movable, setting.couplings, setting.movable)
-    problem = Problem(asked, *fixed, _tolerance(tolerance), most, rest)
+    problem = Problem(given, *fixed, _tolerance(tolerance), most, rest)
     best = solve(problem, begin, np.arange(count))
     starts = np.ones(count, dtype=np.int64)
     most = arguments.count(restarts, "restarts")
@@ -125,14 +129,14 @@ MOST_ITERATIONS = 1_000_000
 _ARRAYS = ("p", "rot", "heading")
 
 SHAKE = 0.03
-"""How far joints are shaken [rad, or of the mechanism's size]."""
+"""Size of the disturbance of joints [rad, or of the mechanism's size]."""
 
 
 def _shaken(problem: Problem, best: Samples, rng: np.random.Generator) -> None:
-    """Searches that came to rest short of their targets go on from nearby, once.
+    """Continue searches that rest short of their targets from nearby, once.
 
-    A stretched arm that is asked to come straight back is not pulled at any joint: its error is
-    stationary, though not least. A little to the side it bends.
+    A stretched arm whose target is straight behind its hand is not pulled at any joint: its error
+    is stationary, though not least. After a small disturbance it bends.
     """
     rows = np.flatnonzero(~best.reached & best.settled)
     if not len(rows):
@@ -145,19 +149,19 @@ def _shaken(problem: Problem, best: Samples, rng: np.random.Generator) -> None:
 
 
 def _settled(problem: Problem, best: Samples) -> None:
-    """Searches that are to end short of their targets end as near as there is, not almost."""
+    """Continue searches that end short of their targets until they are as near as possible."""
     rows = np.flatnonzero(~best.reached & best.settled)
     if len(rows):
         _on(best, rows, solve(problem, best.q[rows], rows, slow=LAST))
 
 
-def _on(best: Samples, rows: NDArray[np.int64], found: Samples) -> None:
-    """Some searches went on: where that was for the better, it is taken, with what led there."""
+def _on(best: Samples, rows: NDArray[np.int64], continued: Samples) -> None:
+    """Accept the continued searches that are better, with their starts."""
     for i, at in enumerate(map(int, rows)):
-        if found.cost[i] < best.cost[at]:
+        if continued.cost[i] < best.cost[at]:
             before = int(best.iterations[at])
-            path = (*best.begun[at], *found.begun[i])
-            best.take(at, found, i)
+            path = (*best.begun[at], *continued.begun[i])
+            best.take(at, continued, i)
             best.iterations[at] += before
             best.begun[at] = path
 
@@ -170,7 +174,7 @@ def _again(
     restarts: int,
     rng: np.random.Generator,
 ) -> None:
-    """Searches from elsewhere for the targets that were not reached; `best` is brought forward."""
+    """Search from random positions for the targets that were not reached; `best` is updated."""
     each = 1
     while restarts:
         missing = np.flatnonzero(~best.reached)
@@ -181,21 +185,21 @@ def _again(
         drawn = problem.couplings.followed(problem.joints.random(begin[which], rng))
         keep = ~problem.couplings.outside(drawn)
         which, drawn = which[keep], drawn[keep]
-        found = solve(problem, drawn, which)
+        samples = solve(problem, drawn, which)
         starts[missing] += each
         restarts -= each
-        each *= 2  # those that are left are the hard ones
+        each *= 2  # the remaining ones are hard
         # The least error of each target's samples: those that reached it come first.
-        order = np.lexsort((found.cost, ~found.reached)).tolist()
+        order = np.lexsort((samples.cost, ~samples.reached)).tolist()
         for i in reversed(order):
             at = int(which[i])
-            if (found.reached[i], -found.cost[i]) > (best.reached[at], -best.cost[at]):
-                best.take(at, found, i)
+            if (samples.reached[i], -samples.cost[i]) > (best.reached[at], -best.cost[at]):
+                best.take(at, samples, i)
 
 
 @once_per_mechanism
 def _length(mech: Mechanism, nodes: tuple[str, ...]) -> float:
-    """What positions are measured by [m]; raises for nodes that cannot move."""
+    """The unit of positions [m]; raises for nodes that cannot move."""
     for node in nodes:
         if reach.from_ground(mech, node, limits=False) is None:
             raise ModelError(f"no hinge moves {node!r}: it is fixed to the ground.")
@@ -204,7 +208,7 @@ def _length(mech: Mechanism, nodes: tuple[str, ...]) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Setting:
-    """What does not depend on where the targets are."""
+    """What does not depend on the targets."""
 
     joints: Joints
     couplings: Couplings
@@ -225,7 +229,7 @@ def _setting(
     movable = replace(movable, fixed=coupled.held_with(movable.fixed))
     touched = {j for k in moved for j in range(*mech.v_start[k : k + 2].tolist())}
     idle = np.ones(mech.nv, dtype=bool)
-    idle[[*touched, *coupled.freedom.values()]] = False
+    idle[[*touched, *coupled.velocity.values()]] = False
     for node in nodes:
         way = reach.path(mech, mech.node(node).body)
         if all(movable.fixed[mech.v_start[k] : mech.v_start[k + 1]].all() for k in way):
@@ -237,18 +241,18 @@ def _setting(
 def _nodes(targets: Mapping[str, TargetLike]) -> tuple[str, ...]:
     if not isinstance(targets, Mapping) or not targets:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ModelError(
-            "targets must say what is asked of which node, as in {'hand': pose}; found "
+            "targets must be a dictionary of targets by node name, as in {'hand': pose}; found "
             f"{targets!r}."
         )
     return tuple(targets)
 
 
 def _begin(setting: _Setting, q0: ArrayLike | None, batch: int | None) -> tuple[Array, bool]:
-    """Where each search begins (batch, nq), and whether there is a batch."""
+    """The start of each search (batch, nq), and whether there is a batch."""
     movable, mech = setting.joints, setting.joints.mech
     q = setting.start if q0 is None else mech.check_q(q0)
     if q.ndim > 2 or (q.ndim == 2 and batch not in (None, len(q))):
-        many = "(batch, nq)" if batch is None else f"({batch}, {mech.nq}) as targets are"
+        many = "(batch, nq)" if batch is None else f"({batch}, {mech.nq}) like the targets"
         raise ShapeError(f"q0 has shape {q.shape}; it must be ({mech.nq},) or {many}.")
     rows = np.array(np.atleast_2d(q))
     if mech.couplings:
@@ -285,7 +289,7 @@ def _solution(problem: Problem, best: Samples, starts: NDArray[np.int64], batch:
     sizes = problem.sizes(best.error)
     limits, reasons = verdicts(problem, best, starts)
     turned = goals.turned | goals.pointed
-    found = Solution(
+    solution = Solution(
         best.q,
         best.reached,
         {n: sizes[:, i, 1] for i, n in enumerate(goals.nodes) if goals.placed[i]},
@@ -297,4 +301,4 @@ def _solution(problem: Problem, best: Samples, starts: NDArray[np.int64], batch:
         limits,
         reasons,
     )
-    return found if batch else found[0]
+    return solution if batch else solution[0]

@@ -1,20 +1,25 @@
-"""What inverse kinematics found."""
+"""The solution of inverse kinematics, and the reason why the search ended."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import row
+from linkwise.dynamics.inverse_kinematics import reach
+from linkwise.dynamics.inverse_kinematics.descent import Problem, Samples, as_input, solve
+from linkwise.dynamics.inverse_kinematics.joints import joints
+from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Solution:
-    """The joints that take nodes to their targets, or as near as was found.
+    """Joint positions that take nodes to their targets, or as near as possible.
 
     For one set of targets the shapes are as said; for a batch all arrays have (batch,) in front,
     and `solution[i]` is one of them.
@@ -26,9 +31,9 @@ class Solution:
         orientation_error: Angle between each node and its target orientation or direction () [rad],
             by name.
         iterations: Steps of the search that found it ().
-        starts: How many searches were begun ().
-        searches: What computes the history of each search again, a tuple of one for one.
-        at_limit: Coordinates that stand at a limit (nq,).
+        starts: Number of searches ().
+        searches: Functions that recompute the history of each search, a tuple of one for one.
+        at_limit: Coordinates at a limit (nq,).
         blocked: For each set of targets that was not reached, the hinges that are pulled against
             a limit; a tuple of one for one.
         reasons: For each set of targets, why the search ended, in words; a tuple of one for one.
@@ -49,13 +54,13 @@ class Solution:
     def history(self) -> Array:
         """Weighted error √(e* W e) before the first step and after each (iterations + 1,).
 
-        It never grows. In a batch, filled up with NaN.
+        It never grows. In a batch, padded with NaN.
         """
-        found = [search() for search in self.searches]
+        histories = [search() for search in self.searches]
         if self.q.ndim == 1:
-            return found[0]
-        out = np.full((len(found), max(map(len, found), default=0)), np.nan)
-        for errors, into in zip(found, out, strict=True):
+            return histories[0]
+        out = np.full((len(histories), max(map(len, histories), default=0)), np.nan)
+        for errors, into in zip(histories, out, strict=True):
             into[: len(errors)] = errors
         return out
 
@@ -79,7 +84,7 @@ class Solution:
         return len(self.q)
 
     def __getitem__(self, i: int) -> Solution:
-        """One of a batch."""
+        """One state of a batch."""
         i = row(i, None if self.q.ndim == 1 else len(self), "this solution")
         return Solution(
             self.q[i],
@@ -109,3 +114,146 @@ def in_words(errors: list[tuple[str, float | None, float | None]]) -> str:
         sizes += [] if angle is None else [f"{angle:.3g} rad"]
         parts.append(f"{node!r} is {' and '.join(sizes)} away")
     return ", ".join(parts)
+
+
+def verdicts(
+    problem: Problem, best: Samples, starts: NDArray[np.int64]
+) -> tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]:
+    """For each target the hinges that limits hold back, and the reason."""
+    blocked = _blocked(problem, best)
+    unlimited = _without_limits(problem, best, blocked)
+    proofs = _proofs(problem, best)
+    reasons = list[str]()
+    for i in range(len(best.q)):
+        if best.reached[i]:
+            steps, count = int(best.iterations[i]), int(starts[i])
+            plural = "" if steps == 1 else "s"
+            reasons.append(
+                f"reached in {steps} step{plural}"
+                + ("" if count == 1 else f", after the first of {count} starts had failed")
+            )
+            continue
+        near = f"nearest found: {_errors(problem, best, i)}"
+        at = ", ".join(repr(name) for name in blocked[i])
+        if i in proofs:
+            reasons.append(f"{proofs[i]}; {near}")
+        elif unlimited[i]:
+            which = "limit" if len(blocked[i]) == 1 else "limits"
+            reasons.append(f"blocked by the {which} of {at}: without limits it is reached; {near}")
+        else:
+            tried = f"not reached from {starts[i]} start" + ("" if starts[i] == 1 else "s")
+            if not best.settled[i]:
+                tried += ", and still improving: more iterations would help"
+            reasons.append(f"{tried}; {near}" + (f", with {at} at a limit" if at else ""))
+    return tuple(blocked), tuple(reasons)
+
+
+def _errors(problem: Problem, best: Samples, i: int) -> str:
+    goals, sizes = problem.goals, problem.sizes(best.error)[i]
+    turned = goals.turned | goals.pointed
+    rows = list[tuple[str, float | None, float | None]]()
+    for j, node in enumerate(goals.nodes):
+        distance = float(sizes[j, 1]) if goals.placed[j] else None
+        rows.append((node, distance, float(sizes[j, 0]) if turned[j] else None))
+    return in_words(rows)
+
+
+def _blocked(problem: Problem, best: Samples) -> list[tuple[str, ...]]:
+    """Hinges at a limit that the targets pull against it."""
+    movable, mech = problem.joints, problem.joints.mech
+    if best.reached.all():
+        return [()] * len(best.q)
+    at = movable.at_limit(best.q)
+    blocked = list[tuple[str, ...]]()
+    for i in range(len(best.q)):
+        if best.reached[i]:
+            blocked.append(())
+            continue
+        against = np.zeros(mech.nq, dtype=bool)
+        against[movable.plain_q] = best.blocked[i, movable.plain_v]
+        for _, in_q, _ in movable.others:  # in whichever direction they are pulled
+            against[in_q] = at[i, in_q]
+        blocked.append(movable.names(against))
+    return blocked
+
+
+def _without_limits(
+    problem: Problem, best: Samples, blocked: list[tuple[str, ...]]
+) -> NDArray[np.bool_]:
+    """Whether the targets would be reached from there if there were no limits."""
+    reached = np.zeros(len(best.q), dtype=bool)
+    at = np.array([i for i, names in enumerate(blocked) if names], dtype=np.int64)
+    if len(at):
+        mech, old = problem.joints.mech, problem.joints
+        free = joints(mech, (), limits=False, length=1.0)
+        free = replace(free, fixed=old.fixed, per_turn=old.per_turn, scale=old.scale)
+        nowhere = np.full(mech.nq, np.inf)
+        rules = replace(problem.couplings, lower=-nowhere, upper=nowhere)
+        open_ = replace(problem, joints=free, couplings=rules, movable=as_input(free, rules))
+        reached[at] = solve(open_, best.q[at], at).reached
+    return reached
+
+
+def _proofs(problem: Problem, best: Samples) -> dict[int, str]:
+    """For the targets that are certainly out of reach, the distance and the reason."""
+    proofs, mech = dict[int, str](), problem.joints.mech
+    rows = np.flatnonzero(~best.reached)
+    if not len(rows):
+        return proofs
+    held = _held(problem)
+    at = np.array([i for k in held for i in range(*mech.q_start[k : k + 2].tolist())], np.int64)
+    # Held hinges may differ between the rows of a batch; usually they do not.
+    _, same = np.unique(best.q[rows][:, at], axis=0, return_inverse=True)
+    same = same.reshape(len(rows))  # which NumPy 2.0 gives another shape
+    for group in range(int(same.max()) + 1):
+        selected = np.zeros(len(best.q), dtype=bool)
+        selected[rows[same == group]] = True
+        stiff = reach.with_held(mech, held, best.q[selected][0])
+        _prove(proofs, problem, stiff, selected)
+    return proofs
+
+
+def _held(problem: Problem) -> list[int]:
+    """Bodies on the way to the targets whose hinges are held."""
+    mech, fixed = problem.joints.mech, problem.joints.fixed
+    ways = {k for node in problem.goals.nodes for k in reach.path(mech, mech.node(node).body)}
+    spans = {k: fixed[mech.v_start[k] : mech.v_start[k + 1]] for k in sorted(ways)}
+    return [k for k, span in spans.items() if len(span) and span.all()]
+
+
+def _prove(
+    proofs: dict[int, str], problem: Problem, mech: Mechanism, selected: NDArray[np.bool_]
+) -> None:
+    """Compare the distances of the targets with the span of the sticks of `mech`."""
+    goals = problem.goals
+    limits = bool(problem.joints.cones) or bool(np.isfinite(problem.joints.upper).any())
+    placed = [j for j in range(len(goals.nodes)) if goals.placed[j]]
+    for j in placed:
+        span = reach.from_ground(mech, goals.nodes[j], limits=limits)
+        assert span is not None
+        far = np.linalg.norm(goals.p[:, j] - span.start, axis=-1)
+        what = f"{goals.nodes[j]!r} can be at most {{}} m from the hinge {span.first!r}"
+        _compare(proofs, selected, far, span, what, "the target is {} m away")
+    for a, b in combinations(placed, 2):
+        span = reach.between(mech, goals.nodes[a], goals.nodes[b], limits=limits)
+        far = np.linalg.norm(goals.p[:, a] - goals.p[:, b], axis=-1)
+        what = f"{goals.nodes[a]!r} and {goals.nodes[b]!r} can be at most {{}} m apart"
+        _compare(proofs, selected, far, span, what, "the targets are {} m apart")
+
+
+def _compare(
+    proofs: dict[int, str],
+    selected: NDArray[np.bool_],
+    far: Array,
+    span: reach.Span,
+    what: str,
+    subject: str,
+) -> None:
+    slack = 1e-9 * (1.0 + far)
+    for i in np.flatnonzero(selected & (far > span.most + slack)).tolist():
+        text = f"{what.format(f'{span.most:.4g}')}, and {subject.format(f'{far[i]:.4g}')}"
+        proofs.setdefault(i, f"out of reach by at least {far[i] - span.most:.3g} m: {text}")
+    for i in np.flatnonzero(selected & (far < span.least - slack)).tolist():
+        text = f"{what.format(f'{span.least:.4g}')}, and {subject.format(f'{far[i]:.4g}')}"
+        text = text.replace("at most", "no nearer than")
+        proofs.setdefault(i, f"out of reach by at least {span.least - far[i]:.3g} m: {text}")

@@ -1,4 +1,4 @@
-"""What a node is asked for: a position, an orientation, both, or a direction to point in."""
+"""Targets of a node: a position, an orientation, both, or a direction to point in."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from linkwise.spatial.array import Array, ArrayLike, floats, unit
 from linkwise.spatial.pose import Pose
 
 FURTHEST = 1e9
-"""Largest coordinate of a position [m]: beyond, nothing is left of a millimetre in its digits."""
+"""Largest coordinate of a position [m]: beyond it, a millimetre is below rounding."""
 
 TargetLike: TypeAlias = "Target | Pose | ArrayLike"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Target:
-    """What is asked of one node, in world axes; what is None is left free.
+    """The target of one node, in world axes; parts that are None are free.
 
     Attributes:
         position: Of the node's origin (3,) or (batch, 3) [m].
         orientation: Of its axes: rotation matrix rot_WN (3, 3) or (batch, 3, 3), or unit
             quaternion (w, x, y, z) (4,) or (batch, 4).
-        direction: Where `axis` of the node shall point to (3,) or (batch, 3), of any length; the
-            turn about it is left free. Not together with an orientation.
+        direction: The direction of `axis` (3,) or (batch, 3), of any length; the turn about it is
+            free. Not together with an orientation.
         axis: In the node's axes, for `direction`.
-        weight: How much this target counts beside others.
-        orientation_weight: How much its orientation counts beside its position; with 1, one radian
+        weight: Weight of this target relative to others.
+        orientation_weight: Weight of the orientation relative to the position; with 1, one radian
             counts as much as an error in position of a quarter of the mechanism's length.
     """
 
@@ -61,7 +61,7 @@ class Target:
             return Target(position=pose.p, orientation=pose.rot)
         raise ShapeError(
             f"the target of {node!r} has shape {array.shape}; it can be a Pose, a position (3,) or "
-            "a homogeneous matrix (4, 4). For an orientation, a direction or a batch say which: "
+            "a homogeneous matrix (4, 4). For an orientation, a direction or a batch use "
             "lw.Target(orientation=...), lw.Target(position=...)."
         )
 
@@ -76,7 +76,7 @@ class Goals:
         p: Positions (batch, k, 3) [m]; zeros where there is none.
         rot: Orientations (batch, k, 3, 3); the identity where there is none.
         heading: Directions to point in (batch, k, 3).
-        axis: What shall point there, in node axes (k, 3).
+        axis: The axes that point there, in node axes (k, 3).
         placed: Which nodes have a position (k,).
         turned: Which nodes have an orientation (k,).
         pointed: Which nodes have a direction (k,).
@@ -96,18 +96,18 @@ class Goals:
 
 
 def goals(targets: Mapping[str, TargetLike], length: float) -> Goals:
-    """Targets as arrays; raises for what cannot be meant.
+    """Targets as arrays; raises for invalid ones.
 
     Args:
-        targets: What is asked, by the name of a node or body.
+        targets: Targets by the name of a node or body.
         length: An error in position as large as this counts as one radian [m].
     """
     nodes = tuple(targets)
     posed = {n: x for n, x in targets.items() if _is_checked(x)}
-    asked = [PLAIN if n in posed else Target.of(targets[n], n) for n in nodes]
+    given = [PLAIN if n in posed else Target.of(targets[n], n) for n in nodes]
     parts = [
         (posed[n].p, posed[n].rot, None) if n in posed else _checked(target, n)
-        for target, n in zip(asked, nodes, strict=True)
+        for target, n in zip(given, nodes, strict=True)
     ]
     sizes = {
         len(x)
@@ -128,14 +128,14 @@ def goals(targets: Mapping[str, TargetLike], length: float) -> Goals:
     for i, (place, turn, direction) in enumerate(parts):
         if place is not None:
             p[:, i] = place
-            weights[i, 1] = asked[i].weight / length**2
+            weights[i, 1] = given[i].weight / length**2
         if turn is not None:
             rot[:, i] = turn
-            weights[i, 0] = asked[i].weight * asked[i].orientation_weight
+            weights[i, 0] = given[i].weight * given[i].orientation_weight
         if direction is not None:
             heading[:, i] = direction
-            axis[i] = unit(asked[i].axis, f"the axis of the target of {nodes[i]!r}")
-            weights[i, 0] = asked[i].weight * asked[i].orientation_weight
+            axis[i] = unit(given[i].axis, f"the axis of the target of {nodes[i]!r}")
+            weights[i, 0] = given[i].weight * given[i].orientation_weight
     has = np.array([[x is not None for x in part] for part in parts])
     return Goals(
         *(nodes, batch, p, rot, heading, axis, has[:, 0], has[:, 1], has[:, 2]),
@@ -168,14 +168,14 @@ def _checked(target: Target, node: str) -> tuple[Array | None, Array | None, Arr
 
 
 def _check_sense(target: Target, what: str) -> Array | None:
-    """Raises for a target that asks for nothing, or for too much; gives the unit direction."""
+    """Raises for an empty or contradictory target; gives the unit direction."""
     if target.position is target.orientation is target.direction is None:
-        raise ModelError(f"{what} asks for nothing: give a position, orientation or direction.")
+        raise ModelError(f"{what} is empty: give a position, orientation or direction.")
     if target.direction is None:
         return None
     if target.orientation is not None:
         raise ModelError(
-            f"{what} has an orientation and a direction; the orientation says all: leave one out."
+            f"{what} has an orientation and a direction, which it determines: leave one out."
         )
     unit(target.axis, f"the axis of {what}")
     direction = _rows(target.direction, f"direction of {what}")
@@ -187,7 +187,7 @@ def _check_sense(target: Target, what: str) -> Array | None:
 
 
 def _first(bad: NDArray[np.bool_] | np.bool_) -> tuple[tuple[int, ...], str]:
-    """The first bad row of a batch (batch,), or a value alone (); its index, and where in words."""
+    """The first bad row of a batch (batch,), or a single value (); its index, and a phrase."""
     if bad.ndim == 0:
         return (), ""
     rows = np.flatnonzero(bad)
@@ -238,9 +238,9 @@ def _orientation(value: ArrayLike, what: str) -> Array:
 
 
 def _is_checked(value: TargetLike) -> TypeGuard[Pose]:
-    """Whether it is a pose nearby, which was looked at when it was made."""
+    """Whether it is a pose within range; poses are checked when they are made."""
     return isinstance(value, Pose) and bool(np.abs(value.p).max(initial=0.0) <= FURTHEST)
 
 
 PLAIN = Target(position=(0.0, 0.0, 0.0))
-"""Has the weights of a target that is a pose alone."""
+"""Has the weights of a target that is only a pose."""

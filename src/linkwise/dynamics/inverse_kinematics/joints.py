@@ -1,4 +1,12 @@
-"""Where the joints may be, how a step moves them, and which of them a limit holds."""
+"""Joints: their limits, and coordinates that follow others (gears and mimic joints).
+
+A coupling q_d = offset + Σ c q_i + ... asks of a step that G δ = 0, with G = (1, −slopes). Of all
+steps that obey, the best one is the free one less what breaks the rule,
+
+    δ − A⁻¹ G* (G A⁻¹ G*)⁻¹ G δ,      A = J* W J + N,
+
+in which A⁻¹ G* is made by the same recursion, once for each coupling.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +18,7 @@ from numpy.typing import NDArray
 
 from linkwise.dynamics.configuration import integrate
 from linkwise.errors import ModelError
+from linkwise.model.body import Coupling
 from linkwise.model.hinges import Hinge
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
@@ -17,28 +26,28 @@ from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
 
 SLACK = 1e-9
-"""How far outside of its limits a coordinate may start [rad or m]: it is put back silently."""
+"""A coordinate may start outside of its limits by this much [rad or m]; it is put back silently."""
 
 
 INNER = 0.7
-"""Part of each range, in its middle, that searches begin in: from there limits are hit later."""
+"""Part of each range, in its middle, where searches begin: limits are reached later from there."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Joints:
-    """Coordinates and freedoms of a mechanism, and what bounds them.
+    """Coordinates and velocities of a mechanism, and their limits.
 
     Attributes:
         mech: The mechanism.
         lower: Lower limits (nq,).
         upper: Upper limits (nq,).
-        plain_q: Coordinates whose rate is a freedom: q_i' = v_j.
-        plain_v: Those freedoms.
+        plain_q: Coordinates whose rate is a velocity: q_i' = v_j.
+        plain_v: Those velocities.
         others: The other hinges, with their places in q and in v.
         cones: Quaternions with a largest turn: their place in q, the turn [rad], body index.
-        fixed: Freedoms that shall not move (nv,).
-        per_turn: What a freedom is measured by (nv,): 1 for a turn, 1/length for a shift.
-        scale: Its square, the metric of the freedoms.
+        fixed: Velocities that are zero (nv,).
+        per_turn: The unit of a velocity (nv,): 1 for a turn, 1/length for a shift.
+        scale: Its square, the metric of the velocities.
         turning: 1 for a turn, 0 for a shift (nv,).
     """
 
@@ -70,24 +79,24 @@ class Joints:
         return q
 
     def held(self, q: Array, pull: Array) -> NDArray[np.bool_]:
-        """Freedoms (s, nv) that cannot follow the pull: fixed ones, and those at a limit."""
-        found = np.empty(pull.shape, dtype=bool)
-        found[:] = self.fixed
+        """Velocities (s, nv) that cannot follow the pull: fixed ones, and those at a limit."""
+        held = np.empty(pull.shape, dtype=bool)
+        held[:] = self.fixed
         below, above = q <= self.lower, q >= self.upper
         if below.any() or above.any():
             force = pull[:, self.plain_v]
             against = below[:, self.plain_q] & (force < 0.0)
             against |= above[:, self.plain_q] & (force > 0.0)
-            found[:, self.plain_v] |= against
-        return found
+            held[:, self.plain_v] |= against
+        return held
 
     def at_limit(self, q: Array) -> NDArray[np.bool_]:
-        """Coordinates (s, nq) that stand at a limit; a whole quaternion at its largest turn."""
-        found = (q <= self.lower) | (q >= self.upper)
+        """Coordinates (s, nq) at a limit; all of a quaternion at its largest turn."""
+        hit = (q <= self.lower) | (q >= self.upper)
         for part, largest, _ in self.cones:
             turn = np.linalg.norm(quaternion.log(q[:, part]), axis=-1)
-            found[:, part] |= (turn >= largest * (1.0 - 1e-9))[:, None]
-        return found
+            hit[:, part] |= (turn >= largest * (1.0 - 1e-9))[:, None]
+        return hit
 
     def names(self, at: NDArray[np.bool_]) -> tuple[str, ...]:
         """Names of the hinges of some coordinates (nq,)."""
@@ -103,7 +112,7 @@ class Joints:
             raise ModelError(
                 f"q0 is outside of the limits of {self.mech.coordinate_names[i]!r} by "
                 f"{far[i]:.4g}: they are {self.lower[i]:.6g} to {self.upper[i]:.6g}. Start within "
-                "them, or ask for limits=False."
+                "them, or pass limits=False."
             )
         for part, largest, k in self.cones:
             turn = float(np.linalg.norm(quaternion.log(q[:, part]), axis=-1).max(initial=0.0))
@@ -116,7 +125,7 @@ class Joints:
     def random(self, near: Array, rng: np.random.Generator) -> Array:
         """Random coordinates within limits, one for each row of `near` (s, nq).
 
-        What is fixed stays as it is there, and what shifts without limits stays within a metre.
+        Fixed joints keep their coordinates, and shifts without limits stay within a metre.
         """
         mech = self.mech
         units = [c.unit for body in mech.bodies for c in body.hinge.coordinates]
@@ -149,12 +158,13 @@ class Joints:
 
 
 def joints(mech: Mechanism, hold: Iterable[str], *, limits: bool, length: float) -> Joints:
-    """What may move, and how far.
+    """The joints of a mechanism with their limits.
 
     Args:
-        hold: Hinges (or their bodies) that shall stay where they are.
-        limits: Whether the limits of the hinges count.
-        length: What a shift is measured by [m].
+        mech: The mechanism.
+        hold: Hinges (or their bodies) that do not move.
+        limits: Whether the limits of the hinges apply.
+        length: The unit of a shift [m].
     """
     plain_q, plain_v = list[int](), list[int]()
     others, cones = list[tuple[Hinge, slice, slice]](), list[tuple[slice, float, int]]()
@@ -192,3 +202,109 @@ def joints(mech: Mechanism, hold: Iterable[str], *, limits: bool, length: float)
         per_turn**2,
         turning,
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Couplings:
+    """The couplings of a mechanism, ordered so that each depends on earlier ones.
+
+    Attributes:
+        mech: The mechanism.
+        rows: The couplings.
+        velocity: The place in v of each coordinate that takes part, by its name.
+        lower: Lower limits of the coordinates that follow (nq,), -inf for all others.
+        upper: Upper limits of the coordinates that follow (nq,), inf for all others.
+    """
+
+    mech: Mechanism
+    rows: tuple[Coupling, ...]
+    velocity: dict[str, int]
+    lower: Array
+    upper: Array
+
+    def followed(self, q: Array) -> Array:
+        """q (s, nq) with the followers set, and rounding beyond a limit removed."""
+        if not self.rows:
+            return q
+        q = self.mech.couple(q)
+        near = np.clip(q, self.lower, self.upper)
+        return np.where(np.abs(near - q) < 1e-9, near, q)
+
+    def outside(self, q: Array) -> NDArray[np.bool_]:
+        """Samples (s,) with a follower beyond its limits."""
+        if not self.rows:
+            return np.zeros(len(q), dtype=bool)
+        return np.any(self.beyond(q), axis=1)
+
+    def beyond(self, q: Array) -> NDArray[np.bool_]:
+        """Followers (..., nq) that are beyond their limits."""
+        return (q < self.lower) | (q > self.upper)
+
+    def held_with(self, fixed: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Velocities (nv,) that are zero if some are: through followers in both directions."""
+        held = fixed.copy()
+        for coupling in reversed(self.rows):
+            if held[self.velocity[coupling.dependent]]:
+                held[[self.velocity[name] for name, _ in coupling.terms]] = True
+        for coupling in self.rows:
+            if all(held[self.velocity[name]] for name, _ in coupling.terms):
+                held[self.velocity[coupling.dependent]] = True
+        return held
+
+
+def couplings(mech: Mechanism, moved: Iterable[int], *, limits: bool) -> Couplings:
+    """The couplings that take part.
+
+    Args:
+        mech: The mechanism.
+        moved: Bodies whose hinges move the targets; couplings without any of them are left out.
+        limits: Whether limits apply.
+    """
+    coordinates = {i for k in moved for i in range(*mech.q_start[k : k + 2].tolist())}
+    rows = list[Coupling]()
+    waiting = list(mech.couplings_in_order)
+    while taken := [c for c in waiting if coordinates & _coordinates(mech, c)]:
+        rows += taken
+        waiting = [c for c in waiting if c not in taken]
+        coordinates = coordinates.union(*(_coordinates(mech, c) for c in taken))
+    velocity = dict[str, int]()
+    lower, upper = np.full(mech.nq, -np.inf), np.full(mech.nq, np.inf)
+    for coupling in rows:
+        for name in (coupling.dependent, *(name for name, _ in coupling.terms)):
+            i = mech.coordinate(name)
+            k = int(np.searchsorted(mech.q_start, i, side="right")) - 1
+            if not is_plain(mech.bodies[k].hinge):
+                raise ModelError(
+                    f"coupling {coupling.name!r} takes part of a {mech.bodies[k].hinge.kind} hinge "
+                    f"({name!r}), whose velocities are not the rates of its coordinates; inverse "
+                    f"kinematics does not support it. Remove it: mech.without({coupling.name!r})."
+                )
+            velocity[name] = int(mech.v_start[k]) + i - int(mech.q_start[k])
+        i = mech.coordinate(coupling.dependent)
+        if limits:
+            lower[i], upper[i] = mech.lower[i], mech.upper[i]
+    order = {c.name: i for i, c in enumerate(mech.couplings_in_order)}
+    return Couplings(mech, tuple(sorted(rows, key=lambda c: order[c.name])), velocity, lower, upper)
+
+
+def _coordinates(mech: Mechanism, coupling: Coupling) -> set[int]:
+    names = (coupling.dependent, *(name for name, _ in coupling.terms))
+    return {mech.coordinate(name) for name in names}
+
+
+def tightened(couplings: Couplings, lower: Array, upper: Array) -> tuple[Array, Array]:
+    """Limits (nq,) in which those of a follower are limits of the one coordinate it follows.
+
+    Only where it follows one coordinate linearly; otherwise steps that exceed them are refused.
+    """
+    mech, lower, upper = couplings.mech, lower.copy(), upper.copy()
+    for coupling in reversed(couplings.rows):
+        d = mech.coordinate(coupling.dependent)
+        if len(coupling.terms) == 1 and len(coupling.terms[0][1]) == 1:
+            name, (c,) = coupling.terms[0]
+            i = mech.coordinate(name)
+            if c != 0.0:
+                ends = sorted(((lower[d] - coupling.offset) / c, (upper[d] - coupling.offset) / c))
+                lower[i], upper[i] = max(lower[i], ends[0]), min(upper[i], ends[1])
+        lower[d], upper[d] = -np.inf, np.inf
+    return lower, upper
