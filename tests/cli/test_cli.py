@@ -69,7 +69,7 @@ def test_info_options(arm, capsys):
     assert "hand" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", [n for n in lw.models.__all__ if n[0].islower()])
+@pytest.mark.parametrize("name", [n for n in dir(lw.models) if n[0].islower()])
 def test_info_of_every_built_in_mechanism(name, capsys):
     arguments = {"chain": "(5)", "random_tree": "(12,3)", "multi_arm": "(3)"}
     assert main(["info", name + arguments.get(name, "")]) == 0

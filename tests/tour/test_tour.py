@@ -212,7 +212,7 @@ def test_a_robot_that_nothing_resists_is_told_of_and_the_tour_goes_on(capsys):
 
 @pytest.mark.few(0, 4)
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [n for n in lw.models.__all__ if n[0].islower()])
+@pytest.mark.parametrize("name", [n for n in dir(lw.models) if n[0].islower()])
 def test_every_built_in_mechanism(name, tmp_path, capsys):
     arguments = {"chain": "(5)", "random_tree": "(12,3)", "multi_arm": "(2)"}
     report = tmp_path / "tour.html"

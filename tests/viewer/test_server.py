@@ -215,7 +215,7 @@ def test_viser_that_opens_its_socket_in_another_way_is_refused(monkeypatch):
         exceptions = websockets.exceptions
 
     monkeypatch.setattr(_infra, "websockets", Package)
-    with pytest.raises(ViewerError, match="opens its socket in another way"):
+    with pytest.raises(ViewerError, match="opens its socket in an unknown way"):
         lw.view(lw.models.pendulum(1), open_browser=False)
 
 

@@ -44,7 +44,6 @@ def energy_budget(
         rec: The recording.
         ax: Where to draw: one Axes for each panel, three, or two where no work was done; by default
             a new figure.
-        theme: "light", "dark" or a `Theme`.
         events: Whether events are marked.
 
     Returns:

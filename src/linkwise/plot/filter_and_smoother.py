@@ -57,8 +57,7 @@ def filter_and_smoother(
             is the least known beforehand.
         T: Joint forces (nv,) that are measured; by default drawn at random.
         seed: Of what is drawn.
-        ax: Two Axes to draw into; by default a new figure.
-        theme: "light", "dark" or a `Theme`.
+        ax: Two Axes to draw into; default: a new figure.
 
     Returns:
         The Axes of estimates and of standard deviations.

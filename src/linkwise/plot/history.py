@@ -61,8 +61,7 @@ def history(
         rec: The recording.
         channels: Names of channels, with a label in brackets for some columns, or with * for all
             that match; by default q, v, and tau where there are joint forces.
-        ax: Where to draw: one Axes for each panel; by default a new figure.
-        theme: "light", "dark" or a `Theme`.
+        ax: One Axes for each panel; default: a new figure.
         events: Whether events are marked.
         lines: Lines in a panel, at most.
 

@@ -60,8 +60,6 @@ def inertial_map(
 
     Args:
         of: What `lw.inertial.inertial_map` gives, over one axis (a line) or two (colours).
-        ax: Where to draw; by default a new figure.
-        theme: "light", "dark" or a `Theme`.
         log: Whether colours, or the height of the line, go by the logarithm; by default where the
             largest value is more than 20 times the smallest.
         limits: Least and largest value that colours differ for; by default those of the map.
@@ -161,8 +159,6 @@ def shape(
         of: What `lw.inertial.belted_ellipsoid` and its like give.
         centre: Where it is: (3,), or in the plane of a curve (2,) [m].
         scale: Metres in the picture for each unit of the shape.
-        ax: Where to draw; by default a new figure.
-        theme: "light", "dark" or a `Theme`.
         color: By default the first of the theme.
         alpha: How solid it is.
         label: For a legend.
@@ -246,8 +242,6 @@ def belted_ellipsoid(
         node: Name of a node or body.
         what: "mass", or "rotation" for rotational inertia.
         plane: "xz" or two directions (2, 3), for a plane picture; by default it is in space.
-        ax: Where to draw; by default a new figure.
-        theme: "light", "dark" or a `Theme`.
         scale: Metres in the picture for each kg (or kg m²). By default such that the largest one
             has about a quarter of the picture; to compare pictures, give it.
         robot: Whether the skeleton is drawn.

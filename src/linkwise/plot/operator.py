@@ -38,8 +38,7 @@ def mass_matrix(
 
     Args:
         q: Joint positions (nq,) [m or rad].
-        ax: Two Axes to draw into; by default a new figure.
-        theme: "light", "dark" or a `Theme`.
+        ax: Two Axes to draw into; default: a new figure.
         decades: Powers of ten that colours differ for.
 
     Returns:
@@ -109,8 +108,6 @@ def operator(
         v: Joint velocities (nv,), for what depends on them; zero by default.
         nodes: Node or nodes, for expressions about nodes: B, J, f.
         values: Values of vectors and operators of your own by name, `tau` among them.
-        ax: Where to draw; by default a new figure.
-        theme: "light", "dark" or a `Theme`.
         decades: Powers of ten that colours differ for.
         bar: Whether to draw a colour bar.
 

@@ -47,8 +47,7 @@ def phase_portrait(
         rec: The recording.
         hinge: A hinge or its body, or a coordinate like "slide.x"; several, each in a panel; by
             default all whose velocity is the rate of their position.
-        ax: Where to draw one of them; by default a new figure.
-        theme: "light", "dark" or a `Theme`.
+        ax: The Axes for one of them; default: a new figure.
         levels: Whether lines of equal energy are drawn.
 
     Returns:

@@ -102,8 +102,6 @@ def skeleton(
         plane: Seen along the normal of this plane, "xz" or two directions (2, 3); by default in
             space.
         nodes: More nodes to be shown, by their names.
-        ax: Where to draw; by default a new figure.
-        theme: "light", "dark" or a `Theme`.
         color: Of all; by default the ink of the theme.
         width: Of links [points].
         alpha: 1 for solid, less for a shadow of itself.

@@ -1,4 +1,4 @@
-"""Where to look from, so that a mechanism fills the picture."""
+"""A camera position from which a mechanism fills the picture."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ POSTURES = 16
 """Configurations that are tried for it."""
 
 FREE = 0.4
-"""Part of a narrow page that its panel leaves free."""
+"""Share of a narrow page that its panel leaves free."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

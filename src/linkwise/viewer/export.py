@@ -72,7 +72,7 @@ def embedded(
 
 
 MOST_FRAMES = 900
-"""Pictures of a motion; longer ones get fewer a second."""
+"""Most pictures of a motion; longer motions get fewer per second."""
 
 GRID = 2.0**-17
 """Quaternions, and positions over the reach of the mechanism, are rounded to this, for a small
@@ -95,30 +95,30 @@ def export_html(
 ) -> Path:
     """Write a mechanism, or a recording with its playback, as one HTML file.
 
-    The file has all it needs inside and asks for nothing: it can be sent by mail, and opened
-    without a server and without a network. Its time bar begins at zero, whenever a motion began.
+    The file is complete: it can be sent by mail, and opened without a server or a network. Its time
+    bar begins at zero, whenever the motion began.
 
     Args:
         subject: A mechanism, or a recording: what `lw.simulate` and `lw.rollout` return.
-        path: The file; one that exists is replaced once the page is complete. Its folder must
-            exist.
-        q: Joint positions (nq,), by default neutral; or (k, nq), a motion.
-        t: Times of that motion (k,) [s]; by default 60 a second.
-        show: Layers, as of `lw.view`.
-        nodes: Nodes of belted ellipsoids and traces; by default the ends of the mechanism.
+        path: The file, in an existing folder; an existing file is replaced once the page is
+            complete.
+        q: Joint positions (nq,), default: neutral; or (k, nq), a motion.
+        t: Times of that motion (k,) [s]; default: 60 per second.
+        show: Layers, as for `lw.view`.
+        nodes: Nodes of belted ellipsoids and traces; default: the ends of the mechanism.
         theme: "light" or "dark".
-        title: Of the page; by default the mechanism's name.
-        fps: Pictures a second.
-        roots: Folders in which meshes may lie, besides the model's own folder and package.
-        detail: Triangles of one mesh, at most.
+        title: Title of the page; default: the mechanism's name.
+        fps: Pictures per second.
+        roots: Folders that may contain meshes, besides the model's own folder and package.
+        detail: Most triangles of a mesh.
 
     Returns:
         The file.
 
     Raises:
         MissingExtraError: viser is not installed.
-        ModelError: What is given is neither a mechanism nor a recording.
-        WriteError: The file cannot be written; an existing one is as it was.
+        ModelError: The subject is neither a mechanism nor a recording.
+        WriteError: The file cannot be written; an existing one is unchanged.
     """
     page = html_page(
         subject,
@@ -173,7 +173,9 @@ def html_page(
         near, _ = closed_near(mech, mech.neutral())
         start = mech.neutral() if near is None else near
     given = (nodes,) if isinstance(nodes, str) else tuple(nodes)
-    server = guard.start("127.0.0.1", 0, mech.name)  # viser keeps its scene in one; nobody calls
+    server = guard.start(
+        "127.0.0.1", 0, mech.name
+    )  # viser keeps its scene in a server; nobody connects
     try:
         frame = camera.framed(scene, start, motion, layers)
         server.gui.configure_theme(dark_mode=look.name == "dark", show_logo=False)
@@ -190,7 +192,7 @@ def html_page(
             rate = min(fps, MOST_FRAMES / motion.duration)
             pictures = max(2, round(motion.duration * rate) + 1)
             times = np.linspace(motion.start, motion.end, pictures)
-            slow = max(1, round(rate / 6.0))  # what is drawn over it, six times a second
+            slow = max(1, round(rate / 6.0))  # overlays, six times per second
             grid = GRID * 2.0 ** np.floor(np.log2(scene.size))
             for i, time in enumerate(times):
                 state = motion.state(float(time))

@@ -1,8 +1,8 @@
-"""The server behind a page: on which port it listens, and whom it answers.
+"""The server behind a page: on which port it listens, and which clients it accepts.
 
-viser serves one page and one socket. Left to itself it takes the next port when one is busy, waits
-for ever on an address that is none of this machine's, lets a page of any web site talk to the
-socket, and opens a tunnel to the outside when a client asks for it. Here none of that happens.
+viser serves one page and one socket. By default it takes the next port when one is busy, hangs on
+an address of another machine, lets a page of any web site talk to the socket, and opens a tunnel to
+the internet when a client requests one. This module prevents all of that.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def viser(purpose: str = "the viewer") -> Any:
 
 @contextlib.contextmanager
 def quiet() -> Generator[None]:
-    """Without viser's own lines on the terminal."""
+    """Suppress viser's output on the terminal."""
     console: Any = importlib.import_module("rich").get_console()
     before = console.quiet
     console.quiet = True
@@ -44,18 +44,14 @@ def quiet() -> Generator[None]:
 
 
 def address(host: str) -> str:
-    """A host as an address: a name that means this machine alone is the loopback address."""
+    """The address of a host; "localhost" is the loopback address."""
     if not isinstance(host, str) or not host:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ViewerError(f"host is {host!r}; it must be an address, like '127.0.0.1'.")
     return "127.0.0.1" if host == "localhost" else host
 
 
 def check_port(host: str, port: int) -> None:
-    """Raises, with what to do, if a port cannot be listened on.
-
-    Raises:
-        ViewerError: It is busy, not allowed, or the address is none of this machine's.
-    """
+    """Raise ViewerError if a port is busy or not allowed, or the address is not of this machine."""
     if isinstance(port, bool) or not isinstance(port, SupportsIndex) or not 0 <= port <= 65535:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ViewerError(f"port is {port!r}; it must be from 1 to 65535, or 0 for a free one.")
     try:
@@ -63,8 +59,8 @@ def check_port(host: str, port: int) -> None:
         family, kind, protocol, _, where = addresses[0]
     except (OSError, UnicodeError):
         raise ViewerError(
-            f"host is {host!r}, which is no address; give '127.0.0.1' for this machine alone, or "
-            "'0.0.0.0' to be seen by others."
+            f"host is {host!r}, which is not an address; use '127.0.0.1' for this machine, or "
+            "'0.0.0.0' to be visible to others."
         ) from None
     try:
         with socket.socket(family, kind, protocol) as probe:
@@ -72,7 +68,7 @@ def check_port(host: str, port: int) -> None:
             probe.bind(where)
     except PermissionError:
         raise ViewerError(
-            f"port {port} may not be used by this user; ports from 1024 on may, or port=0."
+            f"port {port} is not allowed for this user; use a port from 1024 on, or port=0."
         ) from None
     except OSError as error:
         if port == 0:
@@ -83,8 +79,8 @@ def check_port(host: str, port: int) -> None:
         free = _free(host)
         other = f"; port {free} is free" if free else ""
         raise ViewerError(
-            f"port {port} of {host} is busy: another viewer or program listens there{other}. Give "
-            "another port, or port=0 for any that is free."
+            f"port {port} of {host} is busy: another viewer or program listens there{other}. Use "
+            "another port, or port=0 for a free one."
         ) from None
 
 
@@ -99,7 +95,7 @@ def _free(host: str) -> int | None:
 
 
 def start(host: str, port: int, label: str) -> Any:
-    """A viser server at this address, closed to strangers.
+    """A viser server at this address that accepts no foreign pages.
 
     Raises:
         MissingExtraError: viser is not installed.
@@ -115,8 +111,8 @@ def start(host: str, port: int, label: str) -> Any:
         version = getattr(package, "__version__", "of this version")
         stop(server)
         raise ViewerError(
-            f"viser {version} opens its socket in another way, so that other web sites could not "
-            "be kept out; install one that is known: pip install 'viser>=1.1,<1.2'."
+            f"viser {version} opens its socket in an unknown way, so other web sites could "
+            "connect; install a supported version: pip install 'viser>=1.1,<1.2'."
         )
     if port not in (0, taken):  # someone was quicker
         stop(server)
@@ -131,24 +127,24 @@ def stop(server: Any) -> None:
 
 
 def _no_tunnel(verbose: bool = True) -> None:
-    """What a client gets that asks for the page to be published: nothing."""
+    """The answer to a client that wants to publish the page: nothing."""
 
 
 @contextlib.contextmanager
 def guarded(host: str, label: str) -> Generator[list[bool]]:
-    """While viser starts, its socket gets a doorkeeper.
+    """While viser starts, make its socket check the origin of connections.
 
-    A browser lets any page connect to a socket of this machine, and tells from where the page came
-    in the header Origin. Programs that are no browser send none. Strangers are refused in the
-    handshake, with 403: nothing that they send is read. viser has no setting for that, so that the
-    function by which it opens its socket is replaced until it has done so.
+    A browser lets any page connect to a socket of this machine, and sends the page's address in the
+    header Origin; other programs send none. Foreign pages are refused in the handshake, with status
+    403, and nothing they send is read. viser has no setting for that, so the function that opens
+    its socket is replaced while it starts.
 
     Yields:
-        A list that is not empty as soon as the socket was opened in that way.
+        A list that becomes non-empty when the socket was opened in that way.
     """
     module: Any = importlib.import_module("websockets.asyncio.server")
     log = logging.getLogger("linkwise.viewer.socket")
-    log.setLevel(logging.CRITICAL)  # connections that end early are no news
+    log.setLevel(logging.CRITICAL)  # connections that end early are normal
     met = list[bool]()
     with _STARTING:
         serve = module.serve
@@ -201,7 +197,7 @@ class _Titled:
 
 
 def _welcome(headers: Any, host: str) -> bool:
-    """Whether a request comes from no page, or from one of this server."""
+    """Whether a request comes from no page, or from a page of this server."""
     origins, hosts = headers.get_all("Origin"), headers.get_all("Host")
     if not origins:
         return True
@@ -211,14 +207,11 @@ def _welcome(headers: Any, host: str) -> bool:
 
 
 def own_page(origin: str | None, requested: str | None, host: str) -> bool:
-    """Whether a socket may be opened: by no page, or by one that this server has served.
+    """Whether a connection is allowed: from no page (`origin` None), or from a page of this server.
 
-    The page must come from where it connects to, port and all. Its host must be an address, a name
-    of this machine or the one that the server listens at: other names may be made to
-    mean this machine by whoever owns them.
-
-    Args:
-        origin: The header Origin, "http://127.0.0.1:8080"; None from what is no browser.
+    The page must come from the host and port that it connects to. The host must be an address, a
+    name of this machine or the one that the server listens at: the owner of any other name could
+    make it resolve to this machine.
     """
     if origin is None:
         return True
@@ -239,7 +232,7 @@ def _own_names() -> tuple[str, ...]:
 
 
 def is_address(name: str) -> bool:
-    """Whether a host is given by numbers."""
+    """Whether a host is a numeric address."""
     try:
         ipaddress.ip_address(name)
     except ValueError:

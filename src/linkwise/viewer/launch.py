@@ -33,26 +33,27 @@ def view(
 ) -> Viewer:
     """Show a mechanism, or play a recording, in a web page that this machine serves.
 
-    The page has a slider for each coordinate, boxes for what is drawn over the mechanism, and for
-    a motion a time bar. The server runs beside the program: `lw.view` returns at once. It is
-    closed by `viewer.close()`, by `with`, or at the end of the program; `viewer.block()` waits.
+    The page has a slider for each coordinate, a checkbox for each layer, and a time bar for a
+    motion. The server runs in the background: `lw.view` returns at once. `viewer.close()`, `with`
+    or the end of the program closes it; `viewer.block()` waits.
 
     Args:
         subject: A mechanism, or a recording: what `lw.simulate` and `lw.rollout` return.
-        q: Joint positions (nq,) to begin with, by default neutral; or (k, nq), a motion.
-        t: Times of that motion (k,) [s]; by default 60 a second.
-        port: Port to listen at; 0 takes any that is free.
-        host: Address to listen at; by default only this machine can see the page. "0.0.0.0" lets
-            everybody in who reaches the machine: there is no password.
-        open_browser: True and False do so; None does if there is a display. The address is printed.
+        q: Initial joint positions (nq,), default: neutral; or (k, nq), a motion.
+        t: Times of that motion (k,) [s]; default: 60 per second.
+        port: Port to listen at; 0 selects a free one.
+        host: Address to listen at; default: only this machine can see the page. "0.0.0.0" admits
+            everybody who can reach the machine: there is no password.
+        open_browser: Whether to open a browser; None opens one if there is a display. The address
+            is printed.
         show: Layers: "shapes", "collision", "frames", "axes", "masses", "inertia", "belted",
             "forces", "traces", "names", "grid".
-        nodes: Nodes of belted ellipsoids and traces; by default the ends of the mechanism.
+        nodes: Nodes of belted ellipsoids and traces; default: the ends of the mechanism.
         theme: "light" or "dark".
-        roots: Folders in which meshes may lie, besides the model's own folder and package.
-        speed: Of a motion; 1 for real time.
-        loop: Whether a motion begins again at its end.
-        quiet: Print nothing.
+        roots: Folders that may contain meshes, besides the model's own folder and package.
+        speed: Speed of a motion; 1 for real time.
+        loop: Whether a motion restarts at its end.
+        quiet: Whether to print nothing.
 
     Returns:
         A `Viewer`.
@@ -60,7 +61,7 @@ def view(
     Raises:
         MissingExtraError: viser is not installed.
         ViewerError: The port is busy (a free one is named) or the address cannot be used.
-        ModelError: What is given is neither a mechanism nor a recording.
+        ModelError: The subject is neither a mechanism nor a recording.
     """
     guard.viser("lw.view")
     mech, start, motion = subject_of(subject, q, t)
@@ -74,7 +75,7 @@ def view(
 
 
 def has_display() -> bool:
-    """Whether a browser window could be seen: a screen, and nobody logged in from elsewhere."""
+    """Whether a browser window would be visible: a display, and no remote login."""
     if os.environ.get("CI") or os.environ.get("SSH_CONNECTION") or "ipykernel" in sys.modules:
         return False
     if sys.platform in ("win32", "darwin"):

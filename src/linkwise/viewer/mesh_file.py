@@ -47,7 +47,7 @@ class MeshFiles:
         self.missing = dict[str, str]()
 
     def load(self, shape: Geometry) -> tuple[Colored, ...]:
-        """Surfaces of a mesh in the frame of its carrier; empty, and noted, if it cannot be had."""
+        """Surfaces of a mesh in the frame of its carrier; empty and noted if unreadable."""
         assert shape.file is not None
         try:
             path = self._path(shape.file)
@@ -59,14 +59,14 @@ class MeshFiles:
                     for part in self._read[path]
                 )
             _check_drawable(parts, path)
-        except Exception as error:  # of files of strangers: readers may raise anything
+        except Exception as error:  # readers of foreign files may raise anything
             self.missing.setdefault(shape.file, _why(error))
             return ()
         return parts
 
     def _path(self, uri: str) -> Path:
         if not self._source and not self._roots:
-            raise ParseError("the mechanism comes from no file; pass roots=[...]", file=uri)
+            raise ParseError("the mechanism was not loaded from a file; pass roots=[...]", file=uri)
         base = self._source or os.path.join(os.fspath(self._roots[0]), "model.urdf")
         return resolve_mesh(uri, base, self._roots)
 

@@ -124,14 +124,14 @@ def motion_of(
 def subject_of(
     subject: Any, q: ArrayLike | None = None, t: ArrayLike | None = None
 ) -> tuple[Mechanism, Array | None, Motion | None]:
-    """What is to be shown: the mechanism, a configuration, and a motion if there is one.
+    """The subject of a page: the mechanism, a configuration, and a motion if there is one.
 
     Args:
         subject: A mechanism, an embedded one, or a recording: anything with `mech`, `t` and `q`.
         t: Times of such a motion (k,) [s]; 60 a second unless given.
 
     Raises:
-        ModelError: It is none of these.
+        ModelError: It is neither a mechanism nor a recording.
         ShapeError: Arrays that do not fit the mechanism.
     """
     if isinstance(subject, Motion):

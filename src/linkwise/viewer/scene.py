@@ -1,4 +1,4 @@
-"""What a mechanism looks like: surfaces fixed to its bodies, as data, without any page."""
+"""The appearance of a mechanism: surfaces fixed to its bodies, as data."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Scene:
         mech: The mechanism.
         parts: Its surfaces.
         generated: Names of bodies whose shapes were made, because the model has none.
-        missing: Mesh files that could not be had, and why.
+        missing: Mesh files that could not be read, and why.
         size: Its reach [m], for the sizes of what is drawn besides.
     """
 
@@ -98,9 +98,9 @@ def scene_of(
     one for each body. Other bodies without geometry stay bare: they are frames in between.
 
     Args:
-        roots: Folders in which meshes may lie, besides the model's own folder and package.
-        look: Colours for what has none.
-        most: Triangles of one mesh file, at most; fewer, if there are more than 16 files.
+        roots: Folders that may contain meshes, besides the model's own folder and package.
+        look: Colours of uncoloured shapes.
+        most: Most triangles of a mesh file; fewer, if there are more than 16 files.
     """
     names = {s.file for x in (*mech.bodies, *mech.nodes) for s in x.geometry if s.file is not None}
     each = min(most, TOGETHER * most // max(len(names), 1))
@@ -134,7 +134,7 @@ def _carried(mech: Mechanism, k: int) -> list[tuple[Geometry, Pose]]:
 def _surfaces(
     carried: Sequence[tuple[Geometry, Pose]], files: MeshFiles, k: int, color: Rgb, layer: Layer
 ) -> tuple[list[Part], bool]:
-    """Surfaces of one layer, one for each colour; and whether a mesh could not be had."""
+    """Surfaces of one layer, one for each colour; and whether a mesh is missing."""
     roles = ("visual", "both") if layer == "shapes" else ("collision",)
     groups, failed = dict[tuple[Rgb, float], list[Mesh]](), False
     chosen = [x for x in carried if x[0].role in roles]

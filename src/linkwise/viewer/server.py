@@ -84,7 +84,7 @@ class Viewer:
         atexit.register(self.close)
         if motion is not None:
             self.resume()
-        elif mech.loops:  # what a slider needs is compiled before it is touched
+        elif mech.loops:  # compile what a slider needs in advance
             threading.Thread(target=self._warm, name="warming", daemon=True).start()
 
     def _warm(self) -> None:
@@ -92,7 +92,7 @@ class Viewer:
             closed_near(self.mech, self._start, quick=False)
 
     def _first(self, q: Array | None) -> Array:
-        """Where to begin: as given; else neutral, with loops closed if that can be done."""
+        """The initial state: as given; else neutral, with loops closed if possible."""
         if q is not None:
             return np.array(q)
         near, _ = closed_near(self.mech, self.mech.neutral())
@@ -159,12 +159,12 @@ class Viewer:
 
     @property
     def clients(self) -> int:
-        """How many pages look at it."""
+        """The number of connected pages."""
         return len(self._server.get_clients())
 
     @property
     def greeting(self) -> str:
-        """What is printed at the beginning: the address, and what is not as it was in the file."""
+        """The first lines on the terminal: the address, and missing meshes."""
         lines = [f"{self.mech.name}: {self.url}"]
         scene = self._stage.scene
         if scene.missing:
@@ -178,7 +178,7 @@ class Viewer:
     def set(self, q: ArrayLike) -> None:
         """Show joint positions (nq,); a motion that plays is paused.
 
-        They are shown as they are: loops that they leave open are seen open.
+        They are shown unchanged: open loops appear open.
         """
         given = self.mech.check_q(q)
         if given.ndim != 1:
@@ -200,7 +200,7 @@ class Viewer:
             self._controls.tell(message)
 
     def dial(self, hinge: str, change: Callable[[Array], Array]) -> None:
-        """Move one hinge; the others follow so that loops stay closed, or it is said why not."""
+        """Move one hinge; the others follow to keep loops closed, or a message says why not."""
         self.pause()
         with self._lock:
             if self.closed:
@@ -214,7 +214,7 @@ class Viewer:
                 self._set(closed, but=hinge)
 
     def reset(self) -> None:
-        """Back to where it began."""
+        """Return to the initial state."""
         self._close_and_set(self._start)
 
     def neutral(self) -> None:
@@ -222,7 +222,7 @@ class Viewer:
         self._close_and_set(self.mech.neutral())
 
     def random(self, seed: int | np.random.Generator | None = None) -> None:
-        """Some configuration within the limits, with closed loops if one is found."""
+        """A random configuration within the limits, with closed loops if one is found."""
         self._close_and_set(self.mech.random(seed))
 
     def _close_and_set(self, q: Array) -> None:
@@ -265,11 +265,11 @@ class Viewer:
 
     @property
     def time(self) -> float:
-        """Where in the motion it is [s], in its own time."""
+        """The current time of the motion [s]."""
         return self.playback.time
 
     def resume(self) -> None:
-        """Let the motion go on."""
+        """Continue the motion."""
         self.playback.play()
         if self.motion is not None:
             self._controls.clock(self.time, self.playing)
@@ -283,7 +283,7 @@ class Viewer:
                 self._controls.update(self._q)
 
     def seek(self, t: float) -> None:
-        """Go to a time of the motion [s], in its own time."""
+        """Go to a time of the motion [s]."""
         self._check_open()
         self.playback.seek(t)
 
@@ -356,7 +356,7 @@ class Viewer:
         self._closed.set()
         atexit.unregister(self.close)
         self.playback.close()
-        with self._lock:  # after what a page has just asked for
+        with self._lock:  # after pending requests of a page
             guard.stop(self._server)
 
     def block(self) -> None:
