@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.codegen.stepping.kernel import RolloutKernel
+from linkwise.codegen.cpu import device
 from linkwise.codegen.stepping.passive import passive
 from linkwise.errors import LoweringError, ModelError, ShapeError, SimulationError, TroubleWarning
 from linkwise.model.hinges import Free, Pin, Planar, Prismatic, Spherical
@@ -152,9 +152,9 @@ def test_long_rollouts_can_be_stopped(
     lw.rollout(mech, q, v, duration=0.001)  # compiled
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     killer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
-    begun, ended, spread = list[int](), list[int](), RolloutKernel._spread
+    begun, ended, spread = list[int](), list[int](), device.spread
 
-    def watched(self: RolloutKernel, part: Callable[[int, int], None], *more: Any) -> None:
+    def watched(part: Callable[[int, int], None], *more: Any) -> None:
         def one(begin: int, end: int) -> None:
             begun.append(begin)
             if len(begun) == 1:
@@ -162,9 +162,9 @@ def test_long_rollouts_can_be_stopped(
             part(begin, end)
             ended.append(begin)
 
-        spread(self, one, *more)
+        spread(one, *more)
 
-    monkeypatch.setattr(RolloutKernel, "_spread", watched)
+    monkeypatch.setattr(device, "spread", watched)
     with pytest.raises(KeyboardInterrupt):
         lw.rollout(mech, q, v, duration=steps * 1e-3, record_every=steps, threads=threads)
     signal.signal(signal.SIGINT, before)

@@ -30,9 +30,9 @@ from linkwise.codegen.cpu.ir import INT, INT32
 from linkwise.codegen.cpu.llvm import Place, Unit, emit_loop, finished, store_status
 from linkwise.codegen.cpu.llvm_visit import ROWS, WANTED, Given, VisitCode, turned
 from linkwise.codegen.cpu.rows import finite_rows, load_rows, load_some, store_some
+from linkwise.codegen.rolled.between import Between
 from linkwise.codegen.rolled.roll import Rolled
 from linkwise.codegen.rolled.visit import Visit
-from linkwise.codegen.rolled.whole import Whole
 from linkwise.codegen.scalar.graph import Graph
 
 COLUMNS, PLACES, LAST = "columns", "places", "last"
@@ -163,7 +163,7 @@ class _Body:
         for i in range(first):
             build.call(self.stages[i], [*args, _int(0)])
         if self.each is None:
-            self._between(build, rolled.wholes[-1], self._given([*args, _int(0)], emit), None)
+            self._between(build, rolled.between[-1], self._given([*args, _int(0)], emit), None)
         else:
             build = self._cleared(build, areas[2], self.each)
             groups = -(-rolled.columns // self.each.lanes)
@@ -194,7 +194,7 @@ class _Body:
         column = build.mul(group, _int(self.each.lanes))
         for stage in self.stages[self.rolled.plan.first_each :]:
             build.call(stage, [*args, column])
-        self._between(build, self.rolled.wholes[-1], self._given([*args, column], self.each), None)
+        self._between(build, self.rolled.between[-1], self._given([*args, column], self.each), None)
         return build, given
 
     def _mirrored(
@@ -351,7 +351,7 @@ class _Body:
         given = self._given(list(function.args), emit, last)
         slot = rolled.slots[0]
         status = emit.constant(0.0) if stage.each else given.get(build, given.frame, slot)
-        status = self._between(build, rolled.wholes[number], given, status)
+        status = self._between(build, rolled.between[number], given, status)
         if any(_busy(code.visits[number]) for code in rolled.codes):
             build, status = self._bodies(build, number, given, status)
         if not stage.each:
@@ -399,7 +399,7 @@ class _Body:
         build.cbranch(ended, done, loop)
         return ir.IRBuilder(done), status
 
-    def _between(self, build: ir.IRBuilder, straight: Whole, given: Given, status: Any) -> Any:
+    def _between(self, build: ir.IRBuilder, straight: Between, given: Given, status: Any) -> Any:
         """Straight code on numbers that belong to no body; returns the status after it."""
         emit, graph, value = given.emit, straight.graph, dict[int, Any]()
         for node, (slot, each) in straight.slots.items():

@@ -49,16 +49,7 @@ FLOATS: Final = Format(
 def emit_sincos(
     build: Any, x: Any, constant: Any, integer: Any, int_type: Any, form: Format
 ) -> tuple[Any, Any]:
-    """Instructions for (sin x, cos x).
-
-    Args:
-        build: The instruction builder.
-        x: A number, or a vector of them.
-        constant: Makes a constant of x's type.
-        integer: Makes a constant of the integer type of the same width.
-        int_type: That type.
-        form: Constants for the kind of number.
-    """
+    """Instructions for (sin x, cos x)."""
     magic = constant(form.rounding)
     shifted = build.fadd(build.fmul(x, constant(2.0 / math.pi)), magic)
     k = build.fsub(shifted, magic)

@@ -78,15 +78,7 @@ class CudaSource:
 def emit_cuda(
     traced: Traced, codes: Sequence[WorkerCode], shape: Shape, *, dtype: str, title: list[str]
 ) -> CudaSource:
-    """The source of a kernel.
-
-    Args:
-        traced: The scalar graph.
-        codes: What the workers compute.
-        shape: The launch shape.
-        dtype: "float32" or "float64".
-        title: Lines of a comment at the top.
-    """
+    """The source of a kernel."""
     return _Emitter(traced, codes, shape, dtype).source(title)
 
 

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from linkwise.algebra import role
 from linkwise.algebra.space import JOINT, ONE
+from linkwise.codegen.rolled.between import Between, between_loops
 from linkwise.codegen.rolled.body_class import MOST, BodyClass, classes
 from linkwise.codegen.rolled.layout import Fold, Key, Layout, layout_of, total_size
 from linkwise.codegen.rolled.place_table import Places, places
 from linkwise.codegen.rolled.stage import Plan, planned
 from linkwise.codegen.rolled.step import Step
 from linkwise.codegen.rolled.visit import ClassCode, Entries, cut
-from linkwise.codegen.rolled.whole import Whole, wholes
 from linkwise.codegen.scalar.graph import COUNTED, Scalar
 from linkwise.errors import LoweringError, SingularHingeError
 from linkwise.model.body import Node
@@ -45,7 +45,7 @@ class Rolled:
     sum_entry: dict[Key, int]  # slot of each entry of sums over children
     # entries at the beginning of every record, and of every record for columns
     shown: tuple[int, int]
-    wholes: list[Whole]  # what is done between the loops, by stage; the last one after all of them
+    between: list[Between]  # straight code before each stage; the last one after all of them
     slots: tuple[int, int]  # numbers that belong to no body: the same for all columns, and others
     places: Places  # where each body's numbers are
     table: Array  # the columns of all classes, body after body
@@ -65,15 +65,9 @@ def roll(
     itemsize: int = 8,
     most_classes: int = MOST,
 ) -> Rolled:
-    """A program on a mechanism, as loops over its bodies.
+    """A program on a mechanism with one body or more, as loops over its bodies.
 
-    Args:
-        program: The sweeps.
-        mech: The mechanism, with one body or more.
-        nodes: Nodes of the space NODE.
-        parameters: Numbers that stay inputs.
-        itemsize: Bytes of a number.
-        most_classes: Classes of bodies are coarsened while there are more than this.
+    Classes of bodies are coarsened while there are more than `most_classes`.
     """
     if not mech.n_bodies:
         raise LoweringError(f"{mech.name} has no bodies: there is nothing to loop over.")
@@ -111,7 +105,7 @@ def roll(
         columns,
         codes,
         *entries,
-        wholes(plan, layout, itemsize),
+        between_loops(plan, layout, itemsize),
         layout.slots,
         *_tables(mech, chosen, codes, entries),
         _operations(plan, mech, codes, columns),

@@ -211,7 +211,7 @@ class GraphArithmetic:
             return factored(matrix)
         composite = isinstance(key, role.Composite) and is_symmetric(key.definition)
         if not block.symbol.symmetric and not composite:
-            raise LoweringError(_not_symmetric(block.symbol))
+            raise LoweringError(not_symmetric(block.symbol))
         free = None
         if lockable:  # U (U D U + 1 - U)⁻¹ U, with U = 1 if free
             start, stop = self.mech.v_start[k], self.mech.v_start[k + 1]
@@ -343,7 +343,7 @@ class Nodes(GraphArithmetic):
         """A⁻¹ X for a symmetric A, by L D L*; others need pivots, which depend on the state."""
         (matrix, _), (right, _) = statement.reads
         if not is_symmetric(matrix.key):
-            raise LoweringError(_not_symmetric(matrix.key))
+            raise LoweringError(not_symmetric(matrix.key))
         constrained = statement.target.rows is CONSTRAINT
         A = mirrored(np.concatenate(run.blocks_of(matrix)))
         if constrained and not task_rows.has_tasks(self.mech):
@@ -404,7 +404,8 @@ class Nodes(GraphArithmetic):
         return [Check(status.singular(self.mech), self.independent.node, *bounds)]
 
 
-def _not_symmetric(what: object) -> str:
+def not_symmetric(what: object) -> str:
+    """The message for the inverse of a matrix that is not symmetric."""
     return (
         f"the inverse of {what} cannot be compiled: it is not symmetric, and solving with it needs "
         "pivots that depend on the state. The interpreter evaluates it."

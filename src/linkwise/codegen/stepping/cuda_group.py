@@ -49,13 +49,8 @@ def emit_group_motion(
 ) -> MotionSource | None:
     """The source of a kernel with several warps for 32 motions; None if there is one limb only.
 
-    Args:
-        stepping: What a motion does.
-        mech: The mechanism, whose limbs are dealt out.
-        dtype: "float32" or "float64".
-        title: Lines of a comment at the top.
-        warps: Of a multiprocessor, at most: beyond that registers are too few.
-        workers: Warps of 32 motions; by default as many as the largest limb allows to be busy.
+    A multiprocessor runs at most `warps`: beyond that registers are too few. 32 motions have
+    `workers` warps, by default as many as the largest limb allows to be busy.
     """
     group = _Group(stepping, mech, dtype, workers)
     return None if group.workers < 2 else group.source(title, warps)

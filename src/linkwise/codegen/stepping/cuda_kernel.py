@@ -44,7 +44,7 @@ class GpuMotions:
 
     q: Any  # joint positions (batch, records, nq), the beginning first, the end last
     v: Any  # joint velocities (batch, records, nv)
-    status: Any  # a code for each motion, 0 where all is well (batch,), in NumPy
+    status: Any  # a code for each motion, 0 for success (batch,), in NumPy
     failed: Any  # the step in which that code came, -1 for none (batch,), in NumPy
 
 
@@ -109,7 +109,7 @@ class CudaMotion:
         return self.emitted.text
 
     def describe(self, code: int) -> str:
-        """A code of the status in words, naming the body."""
+        """The meaning of a status code, naming the body."""
         return describe(self.mech, code)
 
     def __call__(

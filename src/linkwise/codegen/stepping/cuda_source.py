@@ -67,14 +67,7 @@ class MotionSource:
 
 
 def emit_motion(stepping: Stepping, shape: Shape, *, dtype: str, title: list[str]) -> MotionSource:
-    """The source of a kernel.
-
-    Args:
-        stepping: What a motion does.
-        shape: The launch shape.
-        dtype: "float32" or "float64".
-        title: Lines of a comment at the top.
-    """
+    """The source of a kernel."""
     return _Emitter(stepping, shape, dtype).source(title)
 
 

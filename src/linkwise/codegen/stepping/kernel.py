@@ -33,7 +33,7 @@ class Motions:
     """What a call gives."""
 
     records: Array  # (batch, records, nq + nv), q and v side by side
-    status: NDArray[np.int32]  # a code for each motion, 0 where all is well (batch,)
+    status: NDArray[np.int32]  # a code for each motion, 0 for success (batch,)
     failed: NDArray[np.int64]  # the step in which that code came, -1 for none (batch,)
 
 
@@ -252,7 +252,7 @@ class RolloutKernel:
         return array, over_batch, size if shape[1] > 1 else 0
 
     def describe(self, code: int) -> str:
-        """A code of the status in words, naming the body."""
+        """The meaning of a status code, naming the body."""
         return describe(self.mech, code)
 
 

@@ -17,6 +17,7 @@ from linkwise.algebra.space import NODE_PLACE, ONE, Space
 from linkwise.codegen.rolled.layout import Layout
 from linkwise.codegen.rolled.stage import Plan
 from linkwise.codegen.scalar import status
+from linkwise.codegen.scalar.arithmetic import not_symmetric
 from linkwise.codegen.scalar.graph import Check, Graph, Scalar
 from linkwise.codegen.scalar.pivots import SINGULAR
 from linkwise.errors import ExpressionError, LoweringError
@@ -26,7 +27,7 @@ from linkwise.sweeps.structured_block import mirrored
 
 
 @dataclass(slots=True)
-class Whole:
+class Between:
     """Straight code in front of a loop.
 
     Attributes:
@@ -50,11 +51,11 @@ class Whole:
         return x.node if isinstance(x, Scalar) else self.graph.constant(float(x))
 
 
-def wholes(plan: Plan, layout: Layout, itemsize: int) -> list[Whole]:
+def between_loops(plan: Plan, layout: Layout, itemsize: int) -> list[Between]:
     """The straight code before each stage; the last one comes after all of them."""
-    straight = list[Whole]()
+    straight = list[Between]()
     for stage in plan.stages:
-        code = Whole()
+        code = Between()
         reader = _Reader(plan, layout, code)
         for statement in stage.solves:
             _solve(reader, statement, SINGULAR[itemsize])
@@ -62,7 +63,7 @@ def wholes(plan: Plan, layout: Layout, itemsize: int) -> list[Whole]:
             if statement.target.rows is ONE:
                 _start(reader, statement)
         straight.append(code)
-    last = Whole()
+    last = Between()
     result = plan.program.result
     if result.rows is ONE:
         values = _Reader(plan, layout, last).matrix(result)
@@ -73,8 +74,8 @@ def wholes(plan: Plan, layout: Layout, itemsize: int) -> list[Whole]:
 class _Reader:
     """Numbers of the frame as nodes."""
 
-    def __init__(self, plan: Plan, layout: Layout, code: Whole) -> None:
-        self.plan, self.layout, self.whole = plan, layout, code
+    def __init__(self, plan: Plan, layout: Layout, code: Between) -> None:
+        self.plan, self.layout, self.code = plan, layout, code
 
     def size(self, space: Space) -> int:
         if space is ONE or space is self.plan.looped:
@@ -83,7 +84,7 @@ class _Reader:
         return (12 if space is NODE_PLACE else 6) * self.layout.n_nodes
 
     def _input(self, name: str) -> Scalar:
-        return Scalar(self.whole.graph, self.whole.graph.input(name))
+        return Scalar(self.code.graph, self.code.graph.input(name))
 
     def matrix(self, quantity: Quantity) -> Any:
         rows = 1 if quantity.rows is ONE else self.size(quantity.rows)
@@ -95,11 +96,11 @@ class _Reader:
                 if slot is not None:
                     out[r, c] = self._input("slot")
                     each = quantity.ident in self.plan.each
-                    self.whole.slots[out[r, c].node] = (slot + r * columns + c, each)
+                    self.code.slots[out[r, c].node] = (slot + r * columns + c, each)
                 elif isinstance(quantity.key, Symbol) and isinstance(quantity.key.role, Vector):
                     out[r, c] = self._input("entry")
                     array = self.layout.arrays.index(quantity.key.role.source)
-                    self.whole.arrays[out[r, c].node] = (array, r)
+                    self.code.arrays[out[r, c].node] = (array, r)
                 else:
                     assert isinstance(quantity.key, Identity) and out.size == 1  # I of numbers
                     out[r, c] = 1.0
@@ -110,11 +111,8 @@ def _solve(reader: _Reader, statement: Statement, small: float) -> None:
     """A⁻¹ X for a symmetric A; a pivot that is a small part of its diagonal entry is zero."""
     (matrix, _), (right, _) = statement.reads
     if not matrix.key.symmetric:
-        raise LoweringError(
-            f"the inverse of {matrix.key} cannot be compiled: it is not symmetric, and solving "
-            "with it needs pivots that depend on the state. The interpreter evaluates it."
-        )
-    code = reader.whole
+        raise LoweringError(not_symmetric(matrix.key))
+    code = reader.code
     A = mirrored(reader.matrix(matrix))
     try:
         factors = factored(A)
@@ -137,5 +135,5 @@ def _start(reader: _Reader, statement: Statement) -> None:
         if term.operand is not None and term.operand.rows is ONE:
             assert not term.left and not term.right
             total = total + term.number * reader.matrix(term.operand)
-    code = reader.whole
+    code = reader.code
     code.stores += [(slot + c, code.number(x)) for c, x in enumerate(total[0])]
