@@ -36,6 +36,7 @@ Other = TypeVar("Other")
 STATUS: dict[str, Status] = {"holds": "holds", "means": "definition", "instead": "misprint"}
 """What the label of a statement makes of it."""
 
+EXPECTATION = re.compile(r"E\[(\([^)]*\)|\S+) ?(\([^)]*\)\*|\S+\*)\]")
 LABEL = re.compile(r"(printed|holds|means|instead|note)\s+(.*)")
 
 
@@ -91,8 +92,12 @@ def read(text: str) -> dict[str, str]:
 
 
 def equations(text: str, names: Mapping[str, Expr] | None = None) -> list[tuple[Expr, Expr]]:
-    """The equations of a text: "a = b = c, d = e" is a = b, a = c and d = e."""
+    """The equations of a text: "a = b = c, d = e" is a = b, a = c and d = e.
+
+    E[x y*], the covariance of quantities x and y that are operators on white noise, is x M y*.
+    """
     pairs = list[tuple[Expr, Expr]]()
+    text = EXPECTATION.sub(r"(\1) M (\2)", text)
     for part in re.split(r"[,;]\s+", text):
         first, *others = part.split(" = ")
         pairs += [parse_equation(f"{first} = {other}", names=names) for other in others]

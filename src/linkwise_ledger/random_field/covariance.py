@@ -4,44 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.algebra.rules import BY_NAME, SMOOTHED
+from linkwise.algebra.rules import BY_NAME
 from linkwise.algebra.space import BODY, JOINT
 from linkwise.algebra.symbols import (
     D,
-    E_psi,
-    G,
     H,
     I,
-    K,
     M,
-    Omega,
-    P,
     R,
-    Upsilon,
     mass,
     phi,
     phi_tilde,
-    psi,
-    psi_tilde,
 )
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.entry import Errors
 from linkwise_ledger.random_field.filter import innovations
 from linkwise_ledger.random_field.model import (
-    ACCELERATION,
-    CORRECTION,
-    COSTATE,
     ELL,
-    ESTIMATE,
     FILTER_ERROR,
-    FILTERED,
-    INNOVATIONS,
     KAPPA,
-    NOISE_ESTIMATE,
     OUTPUT,
-    RESIDUALS,
+    RANDOM,
     S_OF_X,
-    SMOOTHER_ERROR,
     STATE,
     check_simulated_covariance,
     check_simulated_state,
@@ -49,14 +33,8 @@ from linkwise_ledger.random_field.model import (
     sigma_points,
     simulated,
 )
-from linkwise_ledger.recursion import costate_blocks, diagonal, each, split, unformed
-from linkwise_ledger.section import Section, same
-
-BY_UPSILON = BY_NAME["costate covariance of a chain"].right
-"""Υ + Υ ψ̃ + ψ̃* Υ."""
-
-BY_SHIFT = BY_NAME["closed form of the inverse by E_ψ"].right
-"""𝓜⁻¹ in the form that the list of covariances prints."""
+from linkwise_ledger.recursion import costate_blocks, diagonal, split, unformed
+from linkwise_ledger.section import Section
 
 
 def _check_simulated_innovations(case: Case) -> float:
@@ -67,7 +45,7 @@ def _check_simulated_innovations(case: Case) -> float:
     return apart(eps @ eps.T / eps.shape[1], whiten @ case.matrix(mass) @ whiten.T)
 
 
-COVARIANCE = Section()
+COVARIANCE = Section(RANDOM)
 COVARIANCE("""sec. 10, 𝓜  inertia from the covariance of the state
     printed  𝓜 = E(T T*) = H S H*
     holds    covariance of the T of loops (5.1), (5.2), over all values of W, = 𝓜
@@ -77,10 +55,11 @@ sec. 10, simulation  inertia by simulating the random model
     note     𝓜 has the size of T, not of W. (5.3) has M.
 """)(check_simulated_covariance)
 COVARIANCE.as_printed(unformed(lambda: OUTPUT @ mass @ OUTPUT.T))
-COVARIANCE("""Lemma 7  innovations are white
+COVARIANCE.algebra("""Lemma 7  innovations are white
     printed  E(ε ε*) = D
-    holds    E[ε ε*] = D, ε = (I - H ψ K) H φ W
-""")(same(covariance(INNOVATIONS), D))
+    holds    E[ε ε*] = D
+    note     ε = (I - H ψ K) T.
+""")
 COVARIANCE("""Lemma 7, proof  covariance of the innovations, step by step
     printed  E(ε ε*) = (I - ℒ) E(y y*) (I - ℒ*) = (I - ℒ) H S H* (I - ℒ*); H S H* = (I + 𝒦) D (I +
              𝒦*), (I + 𝒦)(I - ℒ) = I
@@ -95,29 +74,24 @@ COVARIANCE("""Lemma 7, proof  covariance of the innovations, step by step
         case.residual((I + KAPPA) @ (I - ELL) @ D, D),
     )
 )
-COVARIANCE("""Lemma 8  covariance of the filtering error
+COVARIANCE.algebra("""Lemma 8  covariance of the filtering error
     printed  E(e_s e_s*) = ψ M ψ* = P + ψ̃ P + P ψ̃*,  e_s = X - z
     holds    E[(X - z)(X - z)*] = ψ M ψ* = P + ψ̃ P + P ψ̃*
     note     Section 7 calls X - f by this name e_s.
-""")(
-    each(
-        (covariance(FILTER_ERROR), psi @ M @ psi.T),
-        (covariance(FILTER_ERROR), P + psi_tilde @ P + P @ psi_tilde.T),
-    )
-)
-COVARIANCE.algebra("""Lemma 8, proof  filtering error from the noise
+Lemma 8, proof  filtering error from the noise
     printed  e_s = ψ W;  M = P - E_ψ P E_ψ*;  ψ M ψ* = ψ̃ P + P ψ̃* + P
     holds    φ - ψ K H φ = ψ;  M = P - E_ψ P E_ψ*;  ψ M ψ* = P + ψ̃ P + P ψ̃*
 """)
-COVARIANCE.chains("""Lemma 9  covariance of the costates
+COVARIANCE.chains.algebra("""Lemma 9  covariance of the costates
     printed  E(α α*) = Ω = Υ + Υ ψ̃ + ψ̃* Υ
-    holds    E[α α*] = Υ + Υ ψ̃ + ψ̃* Υ, α = ψ* H* D⁻¹ ε
-    note     On trees ψ* Ξ ψ is to be added: siblings see each other through their parent.
-""")(same(covariance(COSTATE), BY_UPSILON))
-COVARIANCE.chains("""(10.1)  covariance of the costates
-    holds    Ω = ψ* H* D⁻¹ H ψ = Υ + Υ ψ̃ + ψ̃* Υ
+    holds    E[α α*] = Υ + Υ ψ̃ + ψ̃* Υ
+    note     On trees ψ* Ξ ψ is to be added: siblings see each other through their parent. α = ψ* H*
+             D⁻¹ ε.
+(10.1)  covariance of the costates
+    printed  Ω = ψ* H* D⁻¹ H ψ = Υ + Υ ψ̃ + ψ̃* Υ
+    holds    E[α α*] = ψ* H* D⁻¹ H ψ,  Ω = Υ + Υ ψ̃ + ψ̃* Υ
     note     On trees ψ* Ξ ψ is to be added.
-""")(each((covariance(COSTATE), psi.T @ H.T @ D.inv @ H @ psi), (Omega, BY_UPSILON)))
+""")
 
 
 @COVARIANCE("""(10.2)  diagonal blocks of the costate covariance
@@ -132,11 +106,10 @@ def _(case: Case) -> float:
 
 COVARIANCE.algebra("""Lemma 9, H P Υ  what P and Υ have in common
     holds    H P Υ = H
-""")
-COVARIANCE("""Lemma 9, proof: costates  costates from innovations
+Lemma 9, proof: costates  costates from innovations
     printed  α = ψ* H* D⁻¹ ε;  E(α α*) = ψ* H* D⁻¹ H ψ = Ω
-    holds    ψ* H* D⁻¹ ε = φ* H* 𝓜⁻¹ T as operators on W; E[α α*] = Ω
-""")(each((COSTATE, phi.T @ H.T @ mass.inv @ OUTPUT), (covariance(COSTATE), Omega)))
+    holds    α = φ* H* 𝓜⁻¹ T,  E[α α*] = Ω
+""")
 COVARIANCE.chains.algebra("""(10.3)  recursion of Υ as an equation
     holds    H* D⁻¹ H = Υ - E_ψ* Υ E_ψ
     note     On trees Ξ, the off-diagonal part of E_ψ* Υ E_ψ, is to be added.
@@ -160,58 +133,40 @@ def _(case: Case) -> Errors:
         yield costate_blocks(case)[k], computed
 
 
-COVARIANCE("""Lemma 10  smoothing error from filtering error
+COVARIANCE.algebra("""Lemma 10  smoothing error from filtering error
     printed  e_f = (I - P ψ* H* D⁻¹ H) e_s,  e_f = X - f, e_s = X - z
-    holds    X - f = (I - P ψ* H* D⁻¹ H)(X - z) as operators on W
-""")(same(SMOOTHER_ERROR, CORRECTION @ FILTER_ERROR))
-COVARIANCE("""(10.4)  covariance of the smoothing error
+    holds    X - f = (I - P ψ* H* D⁻¹ H)(X - z)
+    note     As operators on W.
+(10.4)  covariance of the smoothing error
     printed  𝒫 = E(e_f e_f*) = (I - P ψ* H* D⁻¹ H) E(e_s e_s*) (I - P ψ* H* D⁻¹ H)*
-    holds    E[(X - f)(X - f)*] = A E[(X - z)(X - z)*] A*,  A = I - P ψ* H* D⁻¹ H
-""")(same(covariance(SMOOTHER_ERROR), CORRECTION @ covariance(FILTER_ERROR) @ CORRECTION.T))
-COVARIANCE("""Lemma 10, proof  errors, costates and innovations
+    holds    E[(X - f)(X - f)*] = (I - P ψ* H* D⁻¹ H) E[(X - z)(X - z)*] (I - P ψ* H* D⁻¹ H)*
+Lemma 10, proof  errors, costates and innovations
     printed  e_f = e_s - P α;  α = ψ* H* D⁻¹ ε;  ε = H e_s
-    holds    X - f = X - z - P α;  α = φ* H* 𝓜⁻¹ T = ψ* H* D⁻¹ ε;  ε = H (X - z), as operators on W
-""")(
-    each(
-        (SMOOTHER_ERROR, FILTER_ERROR - P @ COSTATE),
-        (phi.T @ H.T @ mass.inv @ OUTPUT, psi.T @ H.T @ D.inv @ INNOVATIONS),
-        (INNOVATIONS, H @ FILTER_ERROR),
-    )
-)
-COVARIANCE.chains("""Lemma 11  smoothing error by P and Υ
+    holds    X - f = X - z - P α;  α = φ* H* 𝓜⁻¹ T;  ε = H (X - z)
+    note     As operators on W.
+""")
+COVARIANCE.chains.algebra("""Lemma 11  smoothing error by P and Υ
     printed  𝒫 = (P - P Υ P) + (I - P Υ) ψ̃ P + P ψ̃* (I - Υ P)
     holds    E[(X - f)(X - f)*] = (P - P Υ P) + (I - P Υ) ψ̃ P + P ψ̃* (I - Υ P)
     note     On trees P ψ* Ξ ψ P is to be taken away.
-""")(same(covariance(SMOOTHER_ERROR), BY_NAME["smoothing error by Υ"].right))
-COVARIANCE.chains.algebra("""(10.5)  smoothing error by P and Υ
+(10.5)  smoothing error by P and Υ
     printed  𝒫 = (P - P Υ P) + (I - P Υ) ψ̃ P + P ψ̃* (I - Υ P)
     holds    ψ M ψ* - P Ω P = (P - P Υ P) + (I - P Υ) ψ̃ P + P ψ̃* (I - Υ P)
     note     On trees P ψ* Ξ ψ P is to be taken away.
 """)
-COVARIANCE("""(10.6)  no error at the joints
+COVARIANCE.algebra("""(10.6)  no error at the joints
     printed  H 𝒫 = 0;  𝒫 H* = 0
-    holds    H (ψ M ψ* - P Ω P) = 0 and its adjoint
-""")(each((H @ SMOOTHED, 0.0 * (H @ P)), (SMOOTHED @ H.T, 0.0 * (P @ H.T))))
-COVARIANCE("""Lemma 11, proof: H e_s  covariances of the filtering error at the joints
+    holds    H (ψ M ψ* - P Ω P) = 0,  (ψ M ψ* - P Ω P) H* = 0
+Lemma 11, proof: H e_s  covariances of the filtering error at the joints
     printed  H e_s H = D and H e_s = H ψ P
-    instead  H E(e_s e_s*) H* = D and H E(e_s e_s*) = H ψ P
+    instead  H E[e_s e_s*] H* = D,  H E[e_s e_s*] = H ψ P
     note     The expectation, an e_s* and a star are missing.
-""")(
-    each(
-        (H @ covariance(FILTER_ERROR) @ H.T, D),
-        (H @ covariance(FILTER_ERROR), H @ psi @ P),
-    )
-)
+""")
 COVARIANCE.as_printed(unformed(lambda: H @ FILTER_ERROR @ H))
-COVARIANCE("""Lemma 11, proof: 𝒫  smoothing error as a difference
+COVARIANCE.algebra("""Lemma 11, proof: 𝒫  smoothing error as a difference
     printed  𝒫 = E(e_s e_s*) - P ψ* H* D⁻¹ H ψ P
     holds    E[(X - f)(X - f)*] = E[(X - z)(X - z)*] - P ψ* H* D⁻¹ H ψ P
-""")(
-    same(
-        covariance(SMOOTHER_ERROR),
-        covariance(FILTER_ERROR) - P @ psi.T @ H.T @ D.inv @ H @ psi @ P,
-    )
-)
+""")
 # ------------------------------------------------------------- the list of covariances
 COVARIANCE.unchecked("""sec. 10, E[W W*]  of the noise
     means    E[W W*] = M
@@ -236,89 +191,48 @@ COVARIANCE("""sec. 10, E[T T*]  of the output
     )
 )
 COVARIANCE.as_printed(unformed(lambda: H @ R @ H.T + H @ phi_tilde @ R @ H.T + H @ R @ phi_tilde.T))
-COVARIANCE("""sec. 10, E[z z*]  of the filtered state
+COVARIANCE.algebra("""sec. 10, E[z z*]  of the filtered state
     printed  E[z z*] = φ K D K* φ* = (R - P) + φ̃ (R - P) + (R - P) φ̃*
-    holds    E[z z*] = φ K D K* φ* = (R - P) + φ̃ (R - P) + (R - P) φ̃*, z = ψ K T
-""")(
-    each(
-        (covariance(FILTERED), phi @ K @ D @ K.T @ phi.T),
-        (covariance(FILTERED), BY_NAME["covariance of the filtered state"].right),
-    )
-)
-COVARIANCE("""sec. 10, E[(X - z)(X - z)*]  of the filtering error
+    holds    E[z z*] = φ K D K* φ* = (R - P) + φ̃ (R - P) + (R - P) φ̃*
+    note     z = ψ K T.
+sec. 10, E[(X - z)(X - z)*]  of the filtering error
     printed  E[(X - z)(X - z)*] = ψ M ψ = P + ψ̃ P + P ψ̃*
     instead  E[(X - z)(X - z)*] = ψ M ψ* = P + ψ̃ P + P ψ̃*
     note     A star is missing; Lemma 8 has it.
-""")(
-    each(
-        (covariance(FILTER_ERROR), psi @ M @ psi.T),
-        (covariance(FILTER_ERROR), P + psi_tilde @ P + P @ psi_tilde.T),
-    )
-)
-COVARIANCE.as_printed(same(covariance(FILTER_ERROR), psi @ M @ psi))
-COVARIANCE("""sec. 10, E[ε ε*]  of the innovations
+sec. 10, E[ε ε*]  of the innovations
     holds    E[ε ε*] = D
-""")(same(covariance(INNOVATIONS), D))
-COVARIANCE("""sec. 10, E[ν ν*]  of the residuals
+sec. 10, E[ν ν*]  of the residuals
     holds    E[ν ν*] = D⁻¹
-""")(same(covariance(RESIDUALS), D.inv))
-COVARIANCE.chains("""sec. 10, E[α α*]  of the costates
+""")
+COVARIANCE.chains.algebra("""sec. 10, E[α α*]  of the costates
     holds    E[α α*] = Ω = Υ + Υ ψ̃ + ψ̃* Υ
     note     The form by Υ is for chains: on trees ψ* Ξ ψ is to be added.
-""")(each((covariance(COSTATE), Omega), (covariance(COSTATE), BY_UPSILON)))
-COVARIANCE("""sec. 10, E[θ̈ θ̈*]  of the joint accelerations
+""")
+COVARIANCE.algebra("""sec. 10, E[θ̈ θ̈*]  of the joint accelerations
     printed  E[θ̃ θ̃*] = 𝓜⁻¹
-    holds    E[v̇ v̇*] = 𝓜⁻¹, v̇ = (I - H ψ K)* ν
-    note     Scan: θ̃ is θ̈.
-""")(same(covariance(ACCELERATION), mass.inv))
-COVARIANCE.chains("""sec. 10, 𝓜⁻¹ by Υ  of the joint accelerations, in closed form
+    holds    E[v̇ v̇*] = 𝓜⁻¹
+    note     Scan: θ̃ is θ̈. v̇ = (I - H ψ K)* ν.
+""")
+COVARIANCE.chains.algebra("""sec. 10, 𝓜⁻¹ by Υ  of the joint accelerations, in closed form
     printed  𝓜⁻¹ = D⁻¹ + K* Υ K + K* ψ* (E_ψ* Υ K - H* D⁻¹) + (K* Υ E_ψ - D⁻¹ H) ψ G
     instead  𝓜⁻¹ = D⁻¹ + K* Υ K + K* ψ* (E_ψ* Υ K - H* D⁻¹) + (K* Υ E_ψ - D⁻¹ H) ψ K
     note     G for K at the end; Lemma 12 has K. Since ψ G = G and E_ψ G = 0, what is printed takes
              D⁻¹ away.
-""")(same(covariance(ACCELERATION), BY_SHIFT))
-COVARIANCE.chains.as_printed(
-    same(
-        covariance(ACCELERATION),
-        D.inv
-        + K.T @ Upsilon @ K
-        + K.T @ psi.T @ (E_psi.T @ Upsilon @ K - H.T @ D.inv)
-        + (K.T @ Upsilon @ E_psi - D.inv @ H) @ psi @ G,
-    )
-)
-COVARIANCE("""sec. 10, E[f f*]  of the smoothed state
+""")
+COVARIANCE.algebra("""sec. 10, E[f f*]  of the smoothed state
     holds    E[f f*] = φ M φ* - ψ M ψ* + P Ω P
-""")(same(covariance(ESTIMATE), phi @ M @ phi.T - psi @ M @ psi.T + P @ Omega @ P))
-COVARIANCE.chains("""sec. 10, E[(X - f)(X - f)*]  of the smoothing error
+""")
+COVARIANCE.chains.algebra("""sec. 10, E[(X - f)(X - f)*]  of the smoothing error
     printed  E[(X - f)(X - f)*] = 𝒫 = ψ M ψ* - P Ω P = (P - P Υ P) + (I - P Υ) ψ̃ P + P ψ̃* (I - Υ
              P)
     holds    E[(X - f)(X - f)*] = ψ M ψ* - P Ω P = (P - P Υ P) + (I - P Υ) ψ̃ P + P ψ̃* (I - Υ P)
     note     The form by Υ is for chains.
-""")(
-    each(
-        (covariance(SMOOTHER_ERROR), psi @ M @ psi.T - P @ Omega @ P),
-        (covariance(SMOOTHER_ERROR), BY_NAME["smoothing error by Υ"].right),
-    )
-)
-COVARIANCE.chains("""sec. 10, E[(f - z)(f - z)*]  of the correction by smoothing
+sec. 10, E[(f - z)(f - z)*]  of the correction by smoothing
     holds    E[(f - z)(f - z)*] = P Ω P = P (Υ + Υ ψ̃ + ψ̃* Υ) P
     note     The form by Υ is for chains.
-""")(
-    each(
-        (covariance(ESTIMATE - FILTERED), P @ Omega @ P),
-        (covariance(ESTIMATE - FILTERED), P @ BY_UPSILON @ P),
-    )
-)
-COVARIANCE.chains("""sec. 10, E[Ŵ Ŵ*]  of the inertial forces and of their error
+sec. 10, E[Ŵ Ŵ*]  of the inertial forces and of their error
     printed  E[Ŵ Ŵ*] = Q = M - M Ω M = (M - M Υ M) - M (Υ ψ̃ + ψ̃* Υ) M
     instead  E[(W - Ŵ)(W - Ŵ)*] = Q = M - M Ω M = (M - M Υ M) - M (Υ ψ̃ + ψ̃* Υ) M,  E[Ŵ Ŵ*] = M Ω M
     note     Q is the covariance of the error W - Ŵ, as in section 7, not of Ŵ. The form by Υ is for
              chains.
-""")(
-    each(
-        (covariance(I - NOISE_ESTIMATE), M - M @ Omega @ M),
-        (covariance(I - NOISE_ESTIMATE), BY_NAME["inertial force error by Υ"].right),
-        (covariance(NOISE_ESTIMATE), M @ Omega @ M),
-    )
-)
-COVARIANCE.chains.as_printed(same(covariance(NOISE_ESTIMATE), M - M @ Omega @ M))
+""")

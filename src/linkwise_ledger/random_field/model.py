@@ -10,7 +10,7 @@ import numpy as np
 
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import BODY, JOINT
-from linkwise.algebra.symbols import D, E_phi, H, I, K, M, P, V, b, mass, phi, psi, tau
+from linkwise.algebra.symbols import D, E_phi, H, I, K, M, Omega, V, b, mass, phi, psi, tau
 from linkwise.spatial.array import Array
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import blocks
@@ -45,41 +45,32 @@ S_OF_X = phi @ M @ phi.T
 GAIN = S_OF_X @ H.T @ mass.inv
 """𝒢, the gain of the batch estimate."""
 
-STATE = phi
-"""X = φ W."""
-
-OUTPUT = H @ phi
-"""T = H φ W."""
-
+STATE, OUTPUT = phi, H @ phi
 ESTIMATE = GAIN @ OUTPUT
-"""f = E(X/T) = 𝒢 T."""
-
-NOISE_ESTIMATE = M @ phi.T @ H.T @ mass.inv @ OUTPUT
-"""Ŵ = E(W/T)."""
-
 FILTERED = psi @ K @ OUTPUT
-"""z = ψ K T."""
-
 INNOVATIONS = (I - ELL) @ OUTPUT
-"""ε = (I - ℒ) T."""
-
 RESIDUALS = D.inv @ INNOVATIONS
-"""ν = D⁻¹ ε."""
+FILTER_ERROR, SMOOTHER_ERROR = STATE - FILTERED, STATE - ESTIMATE
 
-COSTATE = psi.T @ H.T @ RESIDUALS
-"""α = ψ* H* ν."""
-
-ACCELERATION = (I - ELL).T @ RESIDUALS
-"""θ̈ = (I - ℒ*) ν."""
-
-FILTER_ERROR = STATE - FILTERED
-"""X - z."""
-
-SMOOTHER_ERROR = STATE - ESTIMATE
-"""X - f."""
-
-CORRECTION = I - P @ psi.T @ H.T @ D.inv @ H
-"""From the error of the filtered state to that of the smoothed one (Lemma 10)."""
+RANDOM: dict[str, Expr] = {
+    "W": I,
+    "X": STATE,
+    "T": OUTPUT,
+    "f": ESTIMATE,  # E(X/T) = 𝒢 T
+    "Ŵ": M @ phi.T @ H.T @ mass.inv @ OUTPUT,  # E(W/T)
+    "z": FILTERED,
+    "ε": INNOVATIONS,
+    "ν": RESIDUALS,
+    "α": psi.T @ H.T @ RESIDUALS,
+    "v̇": (I - ELL).T @ RESIDUALS,
+    "e_s": FILTER_ERROR,
+    "S": S_OF_X,
+    "Q": M - M @ Omega @ M,
+    "𝒢": GAIN,
+    "𝒦": KAPPA,
+    "ℒ": ELL,
+}
+"""The random quantities of the paper, as operators on W, and its operators."""
 
 
 def covariance(x: Expr, y: Expr | None = None) -> Expr:
