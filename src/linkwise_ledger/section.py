@@ -27,7 +27,7 @@ from typing import Any, Generic, TypeVar
 
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.parse import parse_equation
-from linkwise.errors import ModelError
+from linkwise.errors import ExpressionError, ModelError
 from linkwise_ledger.case import Case
 from linkwise_ledger.entry import Check, Compare, Entry, Errors, On, Status, Subject, Where
 
@@ -100,6 +100,8 @@ def equations(text: str, names: Mapping[str, Expr] | None = None) -> list[tuple[
     text = EXPECTATION.sub(r"(\1) M (\2)", text)
     for part in re.split(r"[,;]\s+", text):
         first, *others = part.split(" = ")
+        if not others:
+            raise ExpressionError(f"{part!r}, in a statement of algebra, is not an equation.")
         pairs += [parse_equation(f"{first} = {other}", names=names) for other in others]
     return pairs
 

@@ -134,6 +134,11 @@ def test_algebra_is_checked_as_it_is_written():
         holds    φ M = M
     """)
     assert [str(left) for left, _ in equations("X = M, φ = ψ = I", {"X": M})] == ["M", "φ", "φ"]
+    with pytest.raises(lw.LinkwiseError, match="is not an equation"):
+        equations("φ M = M, and more")
+    assert equations("E[M φ*] = 0, E[(I - M)(I - M)*] = 0") == equations(
+        "M M φ* = 0, (I - M) M (I - M)* = 0"
+    )
     assert [verdict(entry).confirmed for entry in section] == [True, True, False]
     assert all(verdict(entry).printed_error > 1e-3 for entry in list(section)[1:2])
 

@@ -16,9 +16,6 @@ from linkwise.algebra.symbols import (
     G,
     H,
     L,
-    Phi,
-    Psi,
-    S,
     phi,
     psi,
 )
@@ -28,7 +25,7 @@ from linkwise_ledger.entry import Check
 from linkwise_ledger.jpl_88_11.links import body_axes
 from linkwise_ledger.jpl_88_11.section_4 import check_of_filter, check_rigid
 from linkwise_ledger.jpl_88_11.sweeps import riccati
-from linkwise_ledger.recursion import each, paths, rule_named
+from linkwise_ledger.recursion import paths
 from linkwise_ledger.section import Section
 
 Way: TypeAlias = list[tuple[int, int]]
@@ -135,18 +132,18 @@ def _less_through_gain(case: Case, k: int, m: int) -> Array:
 
 
 APPENDIX_A = Section()
-APPENDIX_A("""(a.1)  hinge inertia
+APPENDIX_A.algebra("""(a.1)  hinge inertia
     printed  D = H P Hᵀ
-    means    D
-""")(rule_named("D = H P H* + N"))
-APPENDIX_A("""(a.2)  Kalman gain
+    means    D = H P H* + N
+""")
+APPENDIX_A.algebra("""(a.2)  Kalman gain
     printed  G = P Hᵀ D⁻¹
-    means    G
-""")(rule_named("G = P H* D⁻¹"))
-APPENDIX_A("""(a.3)  φ without I
+    means    G = P H* D⁻¹
+""")
+APPENDIX_A.algebra("""(a.3)  φ without I
     printed  φ̃ = φ - I
-    means    φ̃
-""")(rule_named("φ̃ is φ without I"))
+    means    φ̃ = φ - I
+""")
 
 
 @APPENDIX_A("""(a.4)  steps
@@ -205,10 +202,10 @@ APPENDIX_A.algebra("""(a.13)  Identities A.1: gains propagated
 (a.17)  Identities A.2: Ψ from Φ
     holds    Ψ = (I - Ψ L H) Φ
 """)
-APPENDIX_A("""(a.18)  difference of φ and ψ
+APPENDIX_A.algebra("""(a.18)  difference of φ and ψ
     printed  φ - ψ = Ψ L H φ = ψ S L H φ
-    holds    φ - ψ = ψ K H φ
-""")(each((phi - psi, Psi @ L @ H @ phi), (phi - psi, psi @ S @ L @ H @ phi)))
+    holds    φ - ψ = Ψ L H φ = ψ S L H φ
+""")
 APPENDIX_A.unchecked("""(a.19)  a sum that telescopes
     printed  T(k,m) = Σ_{i=m..k-1} [ψ(k,i+1) φ(i+1,m) - ψ(k,i) φ(i,m)], k > m
     means    the same, i on the way from m to k
@@ -236,10 +233,10 @@ APPENDIX_A.algebra("""(a.22)  Identities A.3: φ from ψ, other side
 (a.27)  Identities A.3: gains between Φ and Ψ
     holds    Φ L H Ψ = Ψ L H Φ
 """)
-APPENDIX_A("""(a.28)  difference of φ and ψ, other side
+APPENDIX_A.algebra("""(a.28)  difference of φ and ψ, other side
     printed  φ - ψ = Φ L H ψ = φ S L H ψ
-    holds    φ - ψ = φ K H ψ
-""")(each((phi - psi, Phi @ L @ H @ psi), (phi - psi, phi @ S @ L @ H @ psi)))
+    holds    φ - ψ = Φ L H ψ = φ S L H ψ
+""")
 APPENDIX_A.unchecked("""(a.29)  another sum that telescopes
     printed  T'(k,m) = Σ_{i=m..k-1} [φ(k,i+1) ψ(i+1,m) - φ(k,i) ψ(i,m)], k > m
     means    the same, i on the way from m to k

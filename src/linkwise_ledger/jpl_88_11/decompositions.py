@@ -4,46 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.algebra.expr import Expr
 from linkwise.algebra.symbols import (
-    B,
     D,
     E_phi,
-    G,
     H,
-    I,
-    L,
     M,
     P,
-    Phi,
-    Psi,
-    a,
-    b,
-    f,
     phi,
-    phi_tilde,
     psi,
-    psi_tilde,
-    tau,
 )
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Check, Errors
-from linkwise_ledger.jpl_88_11.innovations import VDOT, WHITENING
+from linkwise_ledger.entry import Errors
+from linkwise_ledger.jpl_88_11.innovations import GIVEN
 from linkwise_ledger.jpl_88_11.links import body_axes, diagonal, rows
 from linkwise_ledger.jpl_88_11.section_4 import filter_steps, rigid_steps, triangle
 from linkwise_ledger.jpl_88_11.sweeps import Blocks, riccati
-from linkwise_ledger.recursion import each, paths
-from linkwise_ledger.section import Section, same
+from linkwise_ledger.recursion import paths
+from linkwise_ledger.section import Section
 
 PROJECTED = P @ H.T @ D.inv @ H @ P
 THETA = E_phi @ PROJECTED @ E_phi.T
 """Θ of (a.49)."""
-
-SMOOTHED = WHITENING.T @ D.inv @ H
-REST = L.T @ Psi.T @ (I - G @ H).T + G.T
-"""The right side of (a.51)."""
-
 
 # -------------------------------------------------------------------------------- Lemma A.1
 
@@ -85,16 +67,7 @@ def _summed(case: Case, first: Blocks, last: Blocks) -> Array:
 # --------------------------------------------------------------------------- (a.46) to (a.49)
 
 
-def _chain(*forms: Expr) -> Check:
-    """The check that all forms of a line of equations are equal."""
-    return each(*((forms[0], other) for other in forms[1:]))
-
-
-BY_GAIN = I + H @ phi_tilde @ G
-SPREAD = P + phi_tilde @ P + P @ phi_tilde.T
-LOADED = b + B @ f
-
-DECOMPOSITIONS = Section()
+DECOMPOSITIONS = Section({**GIVEN, "Θ": THETA, "π": M - THETA})
 
 
 @DECOMPOSITIONS("""(a.44)  recursion of r
@@ -215,79 +188,40 @@ def _(case: Case) -> Errors:
         yield case.block(M, k) - case.block(THETA, k), links.M[k] - theta
 
 
-DECOMPOSITIONS("""App. A, π and Θ in the proof of A.6  from (a.49) and Corollary A.1
+DECOMPOSITIONS.algebra("""App. A, π and Θ in the proof of A.6  from (a.49) and Corollary A.1
     holds    φ π φᵀ = P + φ̃ P + P φ̃ᵀ; φ M φᵀ = P + φ̃ P + P φ̃ᵀ + φ Θ φᵀ; φ Θ φᵀ = φ̃ P Hᵀ D⁻¹ H P
              φ̃ᵀ
-""")(
-    each(
-        (phi @ (M - THETA) @ phi.T, SPREAD),
-        (phi @ M @ phi.T, SPREAD + phi @ THETA @ phi.T),
-        (phi @ THETA @ phi.T, phi_tilde @ PROJECTED @ phi_tilde.T),
-    )
-)
+""")
 DECOMPOSITIONS.algebra("""(a.50)  Identity A.7: bias accelerations through filter and smoother
     holds    (I - H Ψ L)ᵀ D⁻¹ H ψ M φᵀ = (I - H Ψ L)ᵀ D⁻¹ H ψ̃ P + Lᵀ Ψᵀ (I - G H)ᵀ + Gᵀ
 """)
-DECOMPOSITIONS("""App. A, first step of the proof of A.7  ψ M φ* decomposed
-    printed  (I - H Ψ L)ᵀ D⁻¹ H (ψ M φᵀ) = (I - H Ψ L)ᵀ D⁻¹ H (P + ψ̃ P + P φᵀ), from (a.45)
-    instead  (I - H Ψ L)ᵀ D⁻¹ H (P + ψ̃ P + P φ̃ᵀ), from (a.46)
-    note     The tilde of φ̃ is lost, by the printer or the scan; the line after has it.
-""")(same(SMOOTHED @ psi @ M @ phi.T, SMOOTHED @ (P + psi_tilde @ P + P @ phi_tilde.T)))
-DECOMPOSITIONS.as_printed(
-    same(SMOOTHED @ psi @ M @ phi.T, SMOOTHED @ (P + psi_tilde @ P + P @ phi.T))
-)
-DECOMPOSITIONS("""App. A, second step of the proof of A.7  multiplied out
-    holds    ... = (I - H Ψ L)ᵀ D⁻¹ H ψ̃ P + (I - H Ψ L)ᵀ D⁻¹ H P + (I - H Ψ L)ᵀ D⁻¹ H P φ̃ᵀ
-""")(
-    _chain(
-        SMOOTHED @ psi @ M @ phi.T,
-        SMOOTHED @ psi_tilde @ P + SMOOTHED @ P + SMOOTHED @ P @ phi_tilde.T,
-    )
-)
+DECOMPOSITIONS.algebra("""App. A, first step of the proof of A.7  ψ M φ* decomposed
+    printed  (I - H Ψ L)ᵀ D⁻¹ H (ψ M φᵀ) = (I - H Ψ L)ᵀ D⁻¹ H (P + ψ̃ P + P φᵀ)
+    instead  (I - H Ψ L)ᵀ D⁻¹ H ψ M φᵀ = (I - H Ψ L)ᵀ D⁻¹ H (P + ψ̃ P + P φ̃ᵀ)
+    note     From (a.46). The tilde of φ̃ is lost, by the printer or the scan; the line after has it,
+             and (a.45) is cited.
+""")
+DECOMPOSITIONS.algebra("""App. A, second step of the proof of A.7  multiplied out
+    holds    (I - H Ψ L)ᵀ D⁻¹ H ψ M φᵀ = (I - H Ψ L)ᵀ D⁻¹ H ψ̃ P + (I - H Ψ L)ᵀ D⁻¹ H P + (I - H Ψ
+             L)ᵀ D⁻¹ H P φ̃ᵀ
+""")
 DECOMPOSITIONS.algebra("""(a.51)  what is left to show of (a.50)
     holds    (I - H Ψ L)ᵀ D⁻¹ H P + (I - H Ψ L)ᵀ D⁻¹ H P φ̃ᵀ = Lᵀ Ψᵀ (I - G H)ᵀ + Gᵀ
 """)
-DECOMPOSITIONS("""App. A, steps of the proof of (a.51)  by (a.13) and (a.25)
-    holds    ... = (I - H Ψ L)ᵀ Gᵀ + (I - H Ψ L)ᵀ Gᵀ φ̃ᵀ = (I - H Ψ L)ᵀ Gᵀ + (I - H Ψ L)ᵀ Lᵀ Φᵀ = (I
-             - H Ψ L)ᵀ Gᵀ + [Φ (I - L H Ψ) L]ᵀ = (I - H Ψ L)ᵀ Gᵀ + Lᵀ Ψᵀ
-""")(
-    _chain(
-        REST,
-        WHITENING.T @ G.T + WHITENING.T @ G.T @ phi_tilde.T,
-        WHITENING.T @ G.T + WHITENING.T @ L.T @ Phi.T,
-        WHITENING.T @ G.T + (Phi @ (I - L @ H @ Psi) @ L).T,
-        WHITENING.T @ G.T + L.T @ Psi.T,
-    )
-)
-DECOMPOSITIONS("""App. A, proof of Fact 4.1  by (a.13) and (a.48)
+DECOMPOSITIONS.algebra("""App. A, steps of the proof of (a.51)  by (a.13) and (a.25)
+    holds    Lᵀ Ψᵀ (I - G H)ᵀ + Gᵀ = (I - H Ψ L)ᵀ Gᵀ + (I - H Ψ L)ᵀ Gᵀ φ̃ᵀ = (I - H Ψ L)ᵀ Gᵀ + (I -
+             H Ψ L)ᵀ Lᵀ Φᵀ = (I - H Ψ L)ᵀ Gᵀ + [Φ (I - L H Ψ) L]ᵀ = (I - H Ψ L)ᵀ Gᵀ + Lᵀ Ψᵀ
+""")
+DECOMPOSITIONS.algebra("""App. A, proof of Fact 4.1  by (a.13) and (a.48)
     holds    H φ M φᵀ Hᵀ = (I + H φ̃ G) D (I + H φ̃ G)ᵀ = H P Hᵀ + H φ̃ P Hᵀ + H P φ̃ᵀ Hᵀ + H φ̃ P
-             Hᵀ D⁻¹ H P φ̃ᵀ Hᵀ
-""")(
-    _chain(
-        H @ phi @ M @ phi.T @ H.T,
-        BY_GAIN @ D @ BY_GAIN.T,
-        H @ P @ H.T
-        + H @ phi_tilde @ P @ H.T
-        + H @ P @ phi_tilde.T @ H.T
-        + H @ phi_tilde @ PROJECTED @ phi_tilde.T @ H.T,
-        H @ (SPREAD + phi_tilde @ PROJECTED @ phi_tilde.T) @ H.T,
-    )
-)
+             Hᵀ D⁻¹ H P φ̃ᵀ Hᵀ = H (P + φ̃ P + P φ̃ᵀ + φ̃ P Hᵀ D⁻¹ H P φ̃ᵀ) Hᵀ
+""")
 DECOMPOSITIONS.algebra("""App. A, proof of Fact 4.2  by (a.16)
     holds    (I + H Φ L) (I - H Ψ L) = I + H (Φ - Ψ - Ψ L H Φ) L = I
     note     Multiplied out it is Φ L H Ψ, which is Ψ L H Φ by (a.27).
 """)
-DECOMPOSITIONS("""App. A, proof of FD4  by Theorem 4.1, (a.35) and (a.50)
+DECOMPOSITIONS.algebra("""App. A, proof of FD4  by Theorem 4.1, (a.35) and (a.50)
     holds    θ̈ = (I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L) T - (I - H Ψ L)ᵀ D⁻¹ H ψ [b + B f(0)] - (I - H Ψ L)ᵀ
-             D⁻¹ H ψ M φᵀ a, and the last term by (a.50)
-""")(
-    _chain(
-        VDOT,
-        WHITENING.T @ D.inv @ WHITENING @ tau
-        - SMOOTHED @ psi @ LOADED
-        - SMOOTHED @ psi @ M @ phi.T @ a,
-        WHITENING.T @ D.inv @ WHITENING @ tau
-        - SMOOTHED @ psi @ LOADED
-        - (SMOOTHED @ psi_tilde @ P + REST) @ a,
-    )
-)
+             D⁻¹ H ψ M φᵀ a =  (I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L) T - (I - H Ψ L)ᵀ D⁻¹ H ψ [b + B f(0)] -
+             [(I - H Ψ L)ᵀ D⁻¹ H ψ̃ P + Lᵀ Ψᵀ (I - G H)ᵀ + Gᵀ] a
+""")

@@ -38,8 +38,8 @@ from linkwise_ledger.jpl_88_11.sweeps import (
     riccati,
     whitened,
 )
-from linkwise_ledger.recursion import drawn, each, split
-from linkwise_ledger.section import Section, same
+from linkwise_ledger.recursion import drawn, split
+from linkwise_ledger.section import Section
 
 COLORING = I + H @ Phi @ L
 WHITENING = I - H @ Psi @ L
@@ -48,6 +48,9 @@ FREE = tau - H @ phi @ (M @ phi.T @ a + b + B @ f)
 
 VDOT = mass.inv @ (tau - bias - J.T @ f)
 """θ̈, by the inverse of the mass matrix."""
+
+GIVEN: dict[str, Expr] = {"T'": FREE, "T": tau, "v̇": VDOT, "θ̈": VDOT, "f(0)": f}
+"""Names in statements."""
 
 
 def _beyond(case: Case, k: int) -> list[int]:
@@ -81,7 +84,7 @@ def _filtered(case: Case, *, as_printed: bool) -> float:
     return apart(stack(nu), np.linalg.solve(case.matrix(D), case.matrix(WHITENING) @ free))
 
 
-INNOVATIONS = Section()
+INNOVATIONS = Section(GIVEN)
 INNOVATIONS.algebra("""(4.11)  innovations factorisation
     holds    𝓜 = (I + H Φ L) D (I + H Φ L)ᵀ
 """)
@@ -184,10 +187,10 @@ Theorem 4.1  inverse of the mass operator, by K
     printed  (4.16)
     holds    𝓜⁻¹ = (I - H ψ K)* D⁻¹ (I - H ψ K)
 """)
-INNOVATIONS("""FD1  forward dynamics in four sweeps, (4.17) and (4.18)
+INNOVATIONS.algebra("""FD1  forward dynamics in four sweeps, (4.17) and (4.18)
     printed  T' = T - H φ [M φᵀ a + b + B f(0)]; θ̈ = (I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L) T'
-    holds    v̇ = 𝓜⁻¹ (τ - C - J* f)
-""")(each((WHITENING.T @ D.inv @ WHITENING @ FREE, VDOT)))
+    holds    v̇ = (I - H Ψ L)* D⁻¹ (I - H Ψ L) T'
+""")
 
 
 @INNOVATIONS("""(4.17)  bias removed
@@ -201,10 +204,10 @@ def _(case: Case) -> Errors:
         yield np.concatenate(bias_free(links)), moved
 
 
-INNOVATIONS("""(4.18)  accelerations from bias-free forces
+INNOVATIONS.algebra("""(4.18)  accelerations from bias-free forces
     printed  θ̈ = (I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L) T'
-    holds    v̇ = (I - H ψ K)* D⁻¹ (I - H ψ K) T'
-""")(same(WHITENING.T @ D.inv @ WHITENING @ tau, mass.inv @ tau))
+    holds    𝓜⁻¹ T = (I - H Ψ L)* D⁻¹ (I - H Ψ L) T
+""")
 INNOVATIONS.unchecked("""(4.19)  start of the filter
     printed  ẑ(0) = 0, T'(0) = 0
     means    nothing beyond the tips

@@ -27,7 +27,6 @@ from linkwise_ledger.jpl_88_11.section_3 import (
     check_tip_acceleration,
     moving,
 )
-from linkwise_ledger.recursion import each
 from linkwise_ledger.section import Section
 
 
@@ -174,6 +173,6 @@ MOTION_EQUATIONS("""(3.22)  bias-free dynamics
     holds    𝓜 v̇ = τ - C - J* f
     note     Section 6 refers to it as (3.21).
 """)(_with_our_own(mass @ (mass.inv @ (tau - BIAS_TORQUE)), tau - (bias + J.T @ f), _mass_and_bias))
-MOTION_EQUATIONS("""(3.23)  bias forces at the joints
-    holds    T̂ = H φ [M φᵀ a + b + B f(0)] = C + Jᵀ f(0)
-""")(each((BIAS_TORQUE, bias + J.T @ f)))
+MOTION_EQUATIONS.algebra("""(3.23)  bias forces at the joints
+    holds    H φ (M φ* a + b + B f) = C + J* f
+""")

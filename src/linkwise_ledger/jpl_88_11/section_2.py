@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.algebra.symbols import B, J, Omega, mass
 from linkwise.spatial.array import Array
 from linkwise.spatial.vector import cross, six
 from linkwise_ledger.case import Case, apart
@@ -29,14 +28,14 @@ from linkwise_ledger.jpl_88_11.motion import (
     slides,
     slope_of_potential_energy,
 )
-from linkwise_ledger.recursion import each
 from linkwise_ledger.section import Section
 
 SECTION_1 = Section()
-SECTION_1("""sec. 1, operational space  compliance of the tip
+SECTION_1.algebra("""sec. 1, operational space  compliance of the tip
     printed  J 𝓜⁻¹ Jᵀ can be made by recursions; its inverse is the mass matrix of operational space
-    holds    J 𝓜⁻¹ J* = B* Ω B, Ω = ψ* H* D⁻¹ H ψ
-""")(each((J @ mass.inv @ J.T, B.T @ Omega @ B)))
+    holds    J 𝓜⁻¹ J* = B* Ω B
+    note     Ω = ψ* H* D⁻¹ H ψ.
+""")
 
 
 def _carried(w: Array, w_dot: Array, arm: Array) -> Array:

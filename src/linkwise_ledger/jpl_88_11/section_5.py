@@ -11,7 +11,6 @@ from linkwise.algebra.symbols import (
     G,
     H,
     I,
-    J,
     L,
     M,
     P,
@@ -19,7 +18,6 @@ from linkwise.algebra.symbols import (
     S,
     a,
     b,
-    bias,
     f,
     mass,
     phi,
@@ -30,7 +28,7 @@ from linkwise.algebra.symbols import (
 )
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.entry import Check, Errors
-from linkwise_ledger.jpl_88_11.innovations import FREE, VDOT, WHITENING
+from linkwise_ledger.jpl_88_11.innovations import FREE, GIVEN, VDOT, WHITENING
 from linkwise_ledger.jpl_88_11.links import body_axes, rows
 from linkwise_ledger.jpl_88_11.section_3 import seen
 from linkwise_ledger.jpl_88_11.section_4 import check_of_filter, check_transitions, stack
@@ -48,17 +46,10 @@ from linkwise_ledger.jpl_88_11.sweeps import (
     riccati,
     smoothed,
 )
-from linkwise_ledger.recursion import drawn, each, rule_named, split
-from linkwise_ledger.section import Section, same
-
-ALPHA = phi.T @ H.T @ VDOT + phi.T @ a
-"""α of it, by (3.15)."""
+from linkwise_ledger.recursion import drawn, each, split
+from linkwise_ledger.section import Section
 
 EPS = WHITENING @ FREE
-COSTATE = psi.T @ H.T @ D.inv @ EPS
-
-ZETA = phi.T @ a
-FD3_EPS = tau - H @ psi @ (S @ L @ tau + M @ ZETA + b + B @ f)
 
 FD4_NU = D.inv @ WHITENING @ tau - D.inv @ H @ psi_tilde @ P @ a - D.inv @ H @ psi @ (b + B @ f)
 FD4_COSTATE = psi.T @ H.T @ FD4_NU + psi.T @ (I - G @ H).T @ a
@@ -93,7 +84,15 @@ def _velocities(expr: Expr) -> Check:
     return check
 
 
-SECTION_5 = Section()
+SECTION_5 = Section(
+    {
+        **GIVEN,
+        "ν": D.inv @ EPS,
+        "λ": psi.T @ H.T @ D.inv @ EPS,
+        "α": phi.T @ H.T @ VDOT + phi.T @ a,
+        "ζ": phi.T @ a,
+    }
+)
 SECTION_5("""(5.1)  the operator ψ
     printed  ψ = lower block triangle of ψ(i,j), i ≥ j
     means    ψ = (I - E_ψ)⁻¹
@@ -156,31 +155,26 @@ SECTION_5("""FD2  link accelerations in four sweeps, (5.5) to (5.7)
     note     By its loops, on trees of any hinges, and on arms in world axes against positions
              differentiated twice.
 """)(_finds_links(fd2))
-SECTION_5("""(5.5)  bias removed
+SECTION_5.algebra("""(5.5)  bias removed
     printed  T' = T - H φ [M φᵀ a + b + B f(0)]
     holds    T' = τ - C - J* f
-""")(each((FREE, tau - bias - J.T @ f)))
-SECTION_5("""(5.6)  accelerations of the links
+""")
+SECTION_5.algebra("""(5.6)  accelerations of the links
     printed  α = ψᵀ Hᵀ D⁻¹ (I - H Ψ L) T' + φᵀ a
-    holds    α = φ* H* 𝓜⁻¹ T' + φ* a
-""")(each((COSTATE + phi.T @ a, ALPHA)))
+    holds    ψ* H* D⁻¹ (I - H Ψ L) T' + φ* a = φ* H* 𝓜⁻¹ T' + φ* a
+""")
 SECTION_5("""(5.7)  acceleration of the tip
     printed  α(0) = Bᵀ α + a(0)
     holds    the same; a(0) = 0 in the axes of the bodies
 """)(_finds_links(fd2))
-SECTION_5("""sec. 5, proof of FD2  one factor taken away by (5.4)
+SECTION_5.algebra("""sec. 5, proof of FD2  one factor taken away by (5.4)
     holds    φᵀ Hᵀ (I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L) T' + φᵀ a = ψᵀ Hᵀ D⁻¹ (I - H Ψ L) T' + φᵀ a
-""")(each((phi.T @ H.T @ WHITENING.T @ D.inv @ EPS + phi.T @ a, COSTATE + phi.T @ a)))
-SECTION_5("""sec. 5, costate  what λ of (4.22) is
-    holds    λ = ψᵀ Hᵀ D⁻¹ (I - H Ψ L) T'; θ̈ = (I - Lᵀ Sᵀ ψᵗ Hᵀ) ν = ν - Lᵀ Sᵀ λ; α = λ + φᵀ a
+""")
+SECTION_5.algebra("""sec. 5, costate  what λ of (4.22) is
+    printed  λ = ψᵀ Hᵀ D⁻¹ (I - H Ψ L) T'; θ̈ = (I - Lᵀ Sᵀ ψᵗ Hᵀ) ν = ν - Lᵀ Sᵀ λ; α = λ + φᵀ a
+    holds    θ̈ = (I - L* S* ψ* H*) ν = ν - L* S* λ; α = λ + φ* a
     note     The small t of ψᵗ is a slip of the type.
-""")(
-    each(
-        ((I - L.T @ S.T @ psi.T @ H.T) @ D.inv @ EPS, VDOT),
-        (D.inv @ EPS - L.T @ S.T @ COSTATE, VDOT),
-        (COSTATE + phi.T @ a, ALPHA),
-    )
-)
+""")
 SECTION_5.unchecked("""(4.21b)  start of the smoother of FD2
     printed  λ(N+1) = 0; ζ(N+1) = 0
     means    nothing from the ground
@@ -218,37 +212,36 @@ SECTION_5.unchecked("""(5.8)  bias accelerations, propagated
     printed  ζ = φᵀ a
     means    φ* a
 """)
-SECTION_5("""(5.9)  innovations of FD3
+SECTION_5.algebra("""(5.9)  innovations of FD3
     printed  ε = T - H ψ [S L T + M ζ + b + B f(0)]
-    holds    ε = (I - H ψ K) (τ - C - J* f)
-""")(each((FD3_EPS, EPS)))
-SECTION_5("""(5.10)  accelerations of FD3
+    holds    τ - H ψ (S L τ + M φ* a + b + B f) = (I - H Ψ L) (τ - C - J* f)
+""")
+SECTION_5.algebra("""(5.10)  accelerations of FD3
     printed  θ̈ = (I - H Ψ L)ᵀ D⁻¹ ε
-    holds    v̇ = (I - H ψ K)* D⁻¹ ε
-""")(each((WHITENING.T @ D.inv @ FD3_EPS, VDOT)))
-SECTION_5("""sec. 5, proof of FD3, from (3.19)  equations of motion by ζ; the
+    holds    v̇ = (I - H Ψ L)* D⁻¹ [τ - H ψ (S L τ + M φ* a + b + B f)]
+""")
+SECTION_5.algebra("""sec. 5, proof of FD3, from (3.19)  equations of motion by ζ; the
              proof of FD4 starts from them too
     printed  H φ M φᵀ Hᵀ θ̈ = T - H φ [M ζ + b + B f(0)]
-    holds    𝓜 v̇ = τ - H φ (M φ* a + b + B f)
-""")(same(H @ phi @ M @ phi.T @ H.T @ VDOT, tau - H @ phi @ (M @ ZETA + b + B @ f)))
-SECTION_5("""sec. 5, proof of FD3, first step  the moments through the whitening filter
+    holds    H φ M φ* H* v̇ = τ - H φ (M φ* a + b + B f)
+""")
+SECTION_5.algebra("""sec. 5, proof of FD3, first step  the moments through the whitening filter
     printed  (I - H Ψ L) T = (I - H ψ S L) T = T - H ψ S L T
-    holds    the same, S L = K
-""")(each((WHITENING @ tau, tau - H @ psi @ S @ L @ tau)))
-SECTION_5("""sec. 5, proof of FD3, last step  accelerations of FD3, in the proof
+    holds    (I - H Ψ L) τ = (I - H ψ S L) τ = τ - H ψ S L τ
+""")
+SECTION_5.algebra("""sec. 5, proof of FD3, last step  accelerations of FD3, in the proof
     printed  θ̈ = (I - H Ψ L)⁻¹ D⁻¹ [T - H ψ (S L T + M ζ + b + B f(0))]
-    instead  θ̈ = (I - H Ψ L)ᵀ D⁻¹ [T - H ψ (S L T + M ζ + b + B f(0))], as in (5.10)
+    instead  θ̈ = (I - H Ψ L)ᵀ D⁻¹ [T - H ψ (S L T + M ζ + b + B f(0))]
     note     The inverse for the transpose.
-""")(same(WHITENING.T @ D.inv @ FD3_EPS, VDOT))
-SECTION_5.as_printed(same(WHITENING.inv @ D.inv @ FD3_EPS, VDOT))
-SECTION_5("""(5.11)  ψ without I
+""")
+SECTION_5.algebra("""(5.11)  ψ without I
     printed  ψ̃ = ψ - I
-    means    ψ̃
-""")(rule_named("ψ̃ is ψ without I"))
-SECTION_5("""(5.12)  Kalman gain
+    means    ψ̃ = ψ - I
+""")
+SECTION_5.algebra("""(5.12)  Kalman gain
     printed  G = P Hᵀ D⁻¹
-    means    G
-""")(rule_named("G = P H* D⁻¹"))
+    means    G = P H* D⁻¹
+""")
 SECTION_5("""FD4  forward dynamics without bias accelerations propagated, (5.13) to (5.15)
     printed  V; ν = D⁻¹ (I - H Ψ L) T - D⁻¹ H ψ̃ P a - D⁻¹ H ψ [b + B f(0)]; θ̈ = (I - H Ψ L)ᵀ ν -
              Lᵀ Ψᵀ (I - G H)ᵀ a - Gᵀ a

@@ -13,7 +13,7 @@ from linkwise.dynamics.renumbering import renumbering
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.entry import Check, Errors
-from linkwise_ledger.recursion import each, split
+from linkwise_ledger.recursion import split
 from linkwise_ledger.section import Section, same
 from linkwise_ledger.soa_course.velocity import (
     body,
@@ -339,10 +339,10 @@ RESOLVENT("""Spatial operator φ̃  φ without its diagonal
         max(float(np.abs(case.block(phi_tilde, k)).max()) for k in case.outward),
     )
 )
-RESOLVENT("""(3.41)  φ̃ by one step
+RESOLVENT.algebra("""(3.41)  φ̃ by one step
     printed  φ̃ = E_φ φ = φ E_φ; I = (I - E_φ) φ = φ - E_φ φ  ⇒  φ - I = φ̃ = E_φ φ
-    holds    φ̃ = E_φ φ = φ E_φ
-""")(each((phi_tilde, E_phi @ phi), (phi_tilde, phi @ E_phi), (phi - E_phi @ phi, I + 0.0 * phi)))
+    holds    φ̃ = E_φ φ = φ E_φ,  φ - E_φ φ = I
+""")
 RESOLVENT("""Operator expression for V⁺  claim
     printed  V⁺ = φ̃* H* θ̇
     holds    V⁺ = φ̃* H* v
