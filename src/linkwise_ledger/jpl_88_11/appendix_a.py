@@ -6,7 +6,8 @@ Their letters are in the vocabulary, Φ = φ S, Ψ = ψ S, L = Δ_φ G, and so a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from functools import cache
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -21,126 +22,73 @@ from linkwise.algebra.symbols import (
 )
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Check
+from linkwise_ledger.entry import Errors
 from linkwise_ledger.jpl_88_11.links import body_axes
 from linkwise_ledger.jpl_88_11.section_4 import check_of_filter, check_rigid
 from linkwise_ledger.jpl_88_11.sweeps import riccati
 from linkwise_ledger.recursion import paths
 from linkwise_ledger.section import Section
 
-Way: TypeAlias = list[tuple[int, int]]
-"""Pairs (i, i + 1) on the way from link m to link k."""
 
-Term: TypeAlias = Callable[[Case, int, int, int, int], Array]
-"""A term of a sum over the way from m to k: of (case, k, m, i, i + 1)."""
+class Way(NamedTuple):
+    """The way from a link m inward to a link k."""
 
+    case: Case
+    k: int
+    m: int
 
-# ------------------------------------------------------------- blocks, and sums along a way
+    def phi(self, i: int, j: int) -> Array:
+        """φ(i,j)."""
+        return self.case.block(phi, i, j)
 
+    def psi(self, i: int, j: int) -> Array:
+        """ψ(i,j)."""
+        return self.case.block(psi, i, j)
 
-def _way(case: Case, k: int, m: int) -> Way:
-    """From m inward to k."""
-    parts: Way = []
-    while m != k:
-        parts.append((m, case.parent(m)))
-        m = case.parent(m)
-    return parts
+    def gained(self, i: int) -> Array:
+        """L(i) H(i)."""
+        return self.case.block(L, i) @ self.case.block(H, i)
 
+    def total(self, term: Callable[[int, int], Array]) -> Array:
+        """Σ of terms of i and i + 1 over i = m ... k - 1."""
+        i, total = self.m, np.zeros((6, 6))
+        while i != self.k:
+            above = self.case.parent(i)
+            i, total = above, total + term(i, above)
+        return total
 
-def _sum(term: Term) -> Callable[[Case, int, int], Array]:
-    """Σ of terms over i = m ... k - 1."""
+    def telescope(self, first: Block, last: Block) -> Array:
+        """Σ first(k,i+1) last(i+1,m) - first(k,i) last(i,m)."""
+        k, m = self.k, self.m
+        return self.total(lambda i, p: first(k, p) @ last(p, m) - first(k, i) @ last(i, m))
 
-    def total(case: Case, k: int, m: int) -> Array:
-        zero = np.zeros((6, 6))
-        return sum((term(case, k, m, i, above) for i, above in _way(case, k, m)), zero)
+    def through_gain(self, first: Block, last: Block) -> Array:
+        """Σ first(k,i+1) L(i) H(i) last(i,m)."""
+        return self.total(lambda i, p: first(self.k, p) @ self.gained(i) @ last(i, self.m))
 
-    return total
-
-
-def _everywhere(*sides: Callable[[Case, int, int], Array]) -> Check:
-    """The check that all sides agree for all pairs of a link k and a link m beyond it."""
-
-    def check(case: Case) -> float:
-        errors = [0.0]
-        for k, m in paths(case):
-            if k != m:
-                values = [side(case, k, m) for side in sides]
-                errors += [apart(values[0], other) for other in values[1:]]
-        return max(errors)
-
-    return check
-
-
-def _phi(case: Case, k: int, m: int) -> Array:
-    return case.block(phi, k, m)
+    @property
+    def difference(self) -> Array:
+        """φ(k,m) - ψ(k,m)."""
+        return self.phi(self.k, self.m) - self.psi(self.k, self.m)
 
 
-def _psi(case: Case, k: int, m: int) -> Array:
-    return case.block(psi, k, m)
+Block: TypeAlias = Callable[[int, int], Array]
 
 
-def _gained(case: Case, i: int) -> Array:
-    """L(i) H(i)."""
-    return case.block(L, i) @ case.block(H, i)
-
-
-def _telescope(case: Case, k: int, m: int, i: int, above: int) -> Array:
-    """Of (a.19): ψ(k,i+1) φ(i+1,m) - ψ(k,i) φ(i,m)."""
-    ahead = _psi(case, k, above) @ _phi(case, above, m)
-    return ahead - _psi(case, k, i) @ _phi(case, i, m)
-
-
-def _opened(case: Case, k: int, m: int, i: int, above: int) -> Array:
-    """ψ(k,i+1) {φ(i+1,m) - [φ(i+1,i) - L(i) H(i)] φ(i,m)}."""
-    step = _phi(case, above, i) - _gained(case, i)
-    return _psi(case, k, above) @ (_phi(case, above, m) - step @ _phi(case, i, m))
-
-
-def _through_gain(case: Case, k: int, m: int, i: int, above: int) -> Array:
-    """Of (a.21): ψ(k,i+1) L(i) H(i) φ(i,m)."""
-    return _psi(case, k, above) @ _gained(case, i) @ _phi(case, i, m)
-
-
-def _telescope_too(case: Case, k: int, m: int, i: int, above: int) -> Array:
-    """Of (a.29): φ(k,i+1) ψ(i+1,m) - φ(k,i) ψ(i,m)."""
-    ahead = _phi(case, k, above) @ _psi(case, above, m)
-    return ahead - _phi(case, k, i) @ _psi(case, i, m)
-
-
-def _opened_too(case: Case, k: int, m: int, i: int, above: int) -> Array:
-    """φ(k,i+1) [ψ(i+1,i) - φ(i+1,i)] ψ(i,m)."""
-    step = _psi(case, above, i) - _phi(case, above, i)
-    return _phi(case, k, above) @ step @ _psi(case, i, m)
-
-
-def _through_gain_too(case: Case, k: int, m: int, i: int, above: int) -> Array:
-    """φ(k,i+1) L(i) H(i) ψ(i,m)."""
-    return _phi(case, k, above) @ _gained(case, i) @ _psi(case, i, m)
-
-
-def _difference(case: Case, k: int, m: int) -> Array:
-    """φ(k,m) - ψ(k,m)."""
-    return _phi(case, k, m) - _psi(case, k, m)
-
-
-def _less(case: Case, k: int, m: int) -> Array:
-    return -_difference(case, k, m)
-
-
-def _less_through_gain(case: Case, k: int, m: int) -> Array:
-    return -_sum(_through_gain_too)(case, k, m)
+@cache
+def ways(case: Case) -> tuple[Way, ...]:
+    """For all pairs of a link k and a link m beyond it."""
+    return tuple(Way(case, k, m) for k, m in paths(case) if k != m)
 
 
 APPENDIX_A = Section()
 APPENDIX_A.algebra("""(a.1)  hinge inertia
     printed  D = H P Hᵀ
     means    D = H P H* + N
-""")
-APPENDIX_A.algebra("""(a.2)  Kalman gain
+(a.2)  Kalman gain
     printed  G = P Hᵀ D⁻¹
     means    G = P H* D⁻¹
-""")
-APPENDIX_A.algebra("""(a.3)  φ without I
+(a.3)  φ without I
     printed  φ̃ = φ - I
     means    φ̃ = φ - I
 """)
@@ -201,25 +149,34 @@ APPENDIX_A.algebra("""(a.13)  Identities A.1: gains propagated
     holds    Φ = Ψ (I + L H Φ)
 (a.17)  Identities A.2: Ψ from Φ
     holds    Ψ = (I - Ψ L H) Φ
-""")
-APPENDIX_A.algebra("""(a.18)  difference of φ and ψ
-    printed  φ - ψ = Ψ L H φ = ψ S L H φ
+(a.18)  difference of φ and ψ
     holds    φ - ψ = Ψ L H φ = ψ S L H φ
 """)
 APPENDIX_A.unchecked("""(a.19)  a sum that telescopes
     printed  T(k,m) = Σ_{i=m..k-1} [ψ(k,i+1) φ(i+1,m) - ψ(k,i) φ(i,m)], k > m
     means    the same, i on the way from m to k
 """)
-APPENDIX_A("""(a.20)  its value
+APPENDIX_A.on_each(ways)("""(a.20)  its value
     holds    T(k,m) = ψ(k,k) φ(k,m) - ψ(k,m) φ(m,m) = φ(k,m) - ψ(k,m)
-""")(_everywhere(_sum(_telescope), _difference))
-APPENDIX_A("""(a.21)  its value by gains
+""")(lambda w: (w.telescope(w.psi, w.phi), w.difference))
+
+
+@APPENDIX_A.on_each(ways)("""(a.21)  its value by gains
     holds    T(k,m) = Σ ψ(k,i+1) {φ(i+1,m) - [φ(i+1,i) - L(i) H(i)] φ(i,m)} = Σ_{i=m..k-1} ψ(k,i+1)
              L(i) H(i) φ(i,m)
-""")(_everywhere(_sum(_telescope), _sum(_opened), _sum(_through_gain)))
-APPENDIX_A("""App. A, blocks of (a.18)  from (a.20) and (a.21)
+""")
+def _(w: Way) -> Errors:
+    def opened(i: int, p: int) -> Array:
+        step = w.phi(p, i) - w.gained(i)
+        return w.psi(w.k, p) @ (w.phi(p, w.m) - step @ w.phi(i, w.m))
+
+    yield w.telescope(w.psi, w.phi), w.total(opened)
+    yield w.telescope(w.psi, w.phi), w.through_gain(w.psi, w.phi)
+
+
+APPENDIX_A.on_each(ways)("""App. A, blocks of (a.18)  from (a.20) and (a.21)
     holds    φ(k,m) - ψ(k,m) = Σ_{i=m..k-1} ψ(k,i+1) L(i) H(i) φ(i,m)
-""")(_everywhere(_difference, _sum(_through_gain)))
+""")(lambda w: (w.difference, w.through_gain(w.psi, w.phi)))
 APPENDIX_A.algebra("""(a.22)  Identities A.3: φ from ψ, other side
     holds    φ = (I + Φ L H) ψ
 (a.23)  Identities A.3: ψ from φ, other side
@@ -232,25 +189,33 @@ APPENDIX_A.algebra("""(a.22)  Identities A.3: φ from ψ, other side
     holds    Φ L H ψ = Ψ L H φ
 (a.27)  Identities A.3: gains between Φ and Ψ
     holds    Φ L H Ψ = Ψ L H Φ
-""")
-APPENDIX_A.algebra("""(a.28)  difference of φ and ψ, other side
-    printed  φ - ψ = Φ L H ψ = φ S L H ψ
+(a.28)  difference of φ and ψ, other side
     holds    φ - ψ = Φ L H ψ = φ S L H ψ
 """)
 APPENDIX_A.unchecked("""(a.29)  another sum that telescopes
     printed  T'(k,m) = Σ_{i=m..k-1} [φ(k,i+1) ψ(i+1,m) - φ(k,i) ψ(i,m)], k > m
     means    the same, i on the way from m to k
 """)
-APPENDIX_A("""(a.30)  its value
+APPENDIX_A.on_each(ways)("""(a.30)  its value
     holds    T'(k,m) = φ(k,k) ψ(k,m) - φ(k,m) ψ(m,m) = ψ(k,m) - φ(k,m)
-""")(_everywhere(_sum(_telescope_too), _less))
-APPENDIX_A("""(a.31)  its value by gains
+""")(lambda w: (w.telescope(w.phi, w.psi), -w.difference))
+
+
+@APPENDIX_A.on_each(ways)("""(a.31)  its value by gains
     holds    T'(k,m) = Σ φ(k,i+1) [ψ(i+1,i) - φ(i+1,i)] ψ(i,m) = -Σ_{i=m..k-1} φ(k,i+1) L(i) H(i)
              ψ(i,m)
-""")(_everywhere(_sum(_telescope_too), _sum(_opened_too), _less_through_gain))
-APPENDIX_A("""App. A, blocks of (a.28)  from (a.30) and (a.31)
+""")
+def _(w: Way) -> Errors:
+    def opened(i: int, p: int) -> Array:
+        return w.phi(w.k, p) @ (w.psi(p, i) - w.phi(p, i)) @ w.psi(i, w.m)
+
+    yield w.telescope(w.phi, w.psi), w.total(opened)
+    yield w.telescope(w.phi, w.psi), -w.through_gain(w.phi, w.psi)
+
+
+APPENDIX_A.on_each(ways)("""App. A, blocks of (a.28)  from (a.30) and (a.31)
     holds    φ(k,m) - ψ(k,m) = Σ_{i=m..k-1} φ(k,i+1) L(i) H(i) ψ(i,m)
-""")(_everywhere(_difference, _sum(_through_gain_too)))
+""")(lambda w: (w.difference, w.through_gain(w.phi, w.psi)))
 APPENDIX_A.algebra("""(a.32)  Identities A.4: coloring of H ψ
     holds    H φ = (I + H Φ L) H ψ
 (a.33)  Identities A.4: coloring of H Ψ

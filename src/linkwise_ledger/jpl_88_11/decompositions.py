@@ -191,36 +191,28 @@ def _(case: Case) -> Errors:
 DECOMPOSITIONS.algebra("""App. A, π and Θ in the proof of A.6  from (a.49) and Corollary A.1
     holds    φ π φᵀ = P + φ̃ P + P φ̃ᵀ; φ M φᵀ = P + φ̃ P + P φ̃ᵀ + φ Θ φᵀ; φ Θ φᵀ = φ̃ P Hᵀ D⁻¹ H P
              φ̃ᵀ
-""")
-DECOMPOSITIONS.algebra("""(a.50)  Identity A.7: bias accelerations through filter and smoother
+(a.50)  Identity A.7: bias accelerations through filter and smoother
     holds    (I - H Ψ L)ᵀ D⁻¹ H ψ M φᵀ = (I - H Ψ L)ᵀ D⁻¹ H ψ̃ P + Lᵀ Ψᵀ (I - G H)ᵀ + Gᵀ
-""")
-DECOMPOSITIONS.algebra("""App. A, first step of the proof of A.7  ψ M φ* decomposed
+App. A, first step of the proof of A.7  ψ M φ* decomposed
     printed  (I - H Ψ L)ᵀ D⁻¹ H (ψ M φᵀ) = (I - H Ψ L)ᵀ D⁻¹ H (P + ψ̃ P + P φᵀ)
     instead  (I - H Ψ L)ᵀ D⁻¹ H ψ M φᵀ = (I - H Ψ L)ᵀ D⁻¹ H (P + ψ̃ P + P φ̃ᵀ)
     note     From (a.46). The tilde of φ̃ is lost, by the printer or the scan; the line after has it,
              and (a.45) is cited.
-""")
-DECOMPOSITIONS.algebra("""App. A, second step of the proof of A.7  multiplied out
+App. A, second step of the proof of A.7  multiplied out
     holds    (I - H Ψ L)ᵀ D⁻¹ H ψ M φᵀ = (I - H Ψ L)ᵀ D⁻¹ H ψ̃ P + (I - H Ψ L)ᵀ D⁻¹ H P + (I - H Ψ
              L)ᵀ D⁻¹ H P φ̃ᵀ
-""")
-DECOMPOSITIONS.algebra("""(a.51)  what is left to show of (a.50)
+(a.51)  what is left to show of (a.50)
     holds    (I - H Ψ L)ᵀ D⁻¹ H P + (I - H Ψ L)ᵀ D⁻¹ H P φ̃ᵀ = Lᵀ Ψᵀ (I - G H)ᵀ + Gᵀ
-""")
-DECOMPOSITIONS.algebra("""App. A, steps of the proof of (a.51)  by (a.13) and (a.25)
+App. A, steps of the proof of (a.51)  by (a.13) and (a.25)
     holds    Lᵀ Ψᵀ (I - G H)ᵀ + Gᵀ = (I - H Ψ L)ᵀ Gᵀ + (I - H Ψ L)ᵀ Gᵀ φ̃ᵀ = (I - H Ψ L)ᵀ Gᵀ + (I -
              H Ψ L)ᵀ Lᵀ Φᵀ = (I - H Ψ L)ᵀ Gᵀ + [Φ (I - L H Ψ) L]ᵀ = (I - H Ψ L)ᵀ Gᵀ + Lᵀ Ψᵀ
-""")
-DECOMPOSITIONS.algebra("""App. A, proof of Fact 4.1  by (a.13) and (a.48)
+App. A, proof of Fact 4.1  by (a.13) and (a.48)
     holds    H φ M φᵀ Hᵀ = (I + H φ̃ G) D (I + H φ̃ G)ᵀ = H P Hᵀ + H φ̃ P Hᵀ + H P φ̃ᵀ Hᵀ + H φ̃ P
              Hᵀ D⁻¹ H P φ̃ᵀ Hᵀ = H (P + φ̃ P + P φ̃ᵀ + φ̃ P Hᵀ D⁻¹ H P φ̃ᵀ) Hᵀ
-""")
-DECOMPOSITIONS.algebra("""App. A, proof of Fact 4.2  by (a.16)
+App. A, proof of Fact 4.2  by (a.16)
     holds    (I + H Φ L) (I - H Ψ L) = I + H (Φ - Ψ - Ψ L H Φ) L = I
     note     Multiplied out it is Φ L H Ψ, which is Ψ L H Φ by (a.27).
-""")
-DECOMPOSITIONS.algebra("""App. A, proof of FD4  by Theorem 4.1, (a.35) and (a.50)
+App. A, proof of FD4  by Theorem 4.1, (a.35) and (a.50)
     holds    θ̈ = (I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L) T - (I - H Ψ L)ᵀ D⁻¹ H ψ [b + B f(0)] - (I - H Ψ L)ᵀ
              D⁻¹ H ψ M φᵀ a =  (I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L) T - (I - H Ψ L)ᵀ D⁻¹ H ψ [b + B f(0)] -
              [(I - H Ψ L)ᵀ D⁻¹ H ψ̃ P + Lᵀ Ψᵀ (I - G H)ᵀ + Gᵀ] a

@@ -186,8 +186,7 @@ INNOVATIONS.algebra("""(4.16)  inverse of the mass operator
 Theorem 4.1  inverse of the mass operator, by K
     printed  (4.16)
     holds    𝓜⁻¹ = (I - H ψ K)* D⁻¹ (I - H ψ K)
-""")
-INNOVATIONS.algebra("""FD1  forward dynamics in four sweeps, (4.17) and (4.18)
+FD1  forward dynamics in four sweeps, (4.17) and (4.18)
     printed  T' = T - H φ [M φᵀ a + b + B f(0)]; θ̈ = (I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L) T'
     holds    v̇ = (I - H Ψ L)* D⁻¹ (I - H Ψ L) T'
 """)

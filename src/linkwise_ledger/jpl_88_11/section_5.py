@@ -158,8 +158,7 @@ SECTION_5("""FD2  link accelerations in four sweeps, (5.5) to (5.7)
 SECTION_5.algebra("""(5.5)  bias removed
     printed  T' = T - H φ [M φᵀ a + b + B f(0)]
     holds    T' = τ - C - J* f
-""")
-SECTION_5.algebra("""(5.6)  accelerations of the links
+(5.6)  accelerations of the links
     printed  α = ψᵀ Hᵀ D⁻¹ (I - H Ψ L) T' + φᵀ a
     holds    ψ* H* D⁻¹ (I - H Ψ L) T' + φ* a = φ* H* 𝓜⁻¹ T' + φ* a
 """)
@@ -169,8 +168,7 @@ SECTION_5("""(5.7)  acceleration of the tip
 """)(_finds_links(fd2))
 SECTION_5.algebra("""sec. 5, proof of FD2  one factor taken away by (5.4)
     holds    φᵀ Hᵀ (I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L) T' + φᵀ a = ψᵀ Hᵀ D⁻¹ (I - H Ψ L) T' + φᵀ a
-""")
-SECTION_5.algebra("""sec. 5, costate  what λ of (4.22) is
+sec. 5, costate  what λ of (4.22) is
     printed  λ = ψᵀ Hᵀ D⁻¹ (I - H Ψ L) T'; θ̈ = (I - Lᵀ Sᵀ ψᵗ Hᵀ) ν = ν - Lᵀ Sᵀ λ; α = λ + φᵀ a
     holds    θ̈ = (I - L* S* ψ* H*) ν = ν - L* S* λ; α = λ + φ* a
     note     The small t of ψᵗ is a slip of the type.
@@ -215,30 +213,24 @@ SECTION_5.unchecked("""(5.8)  bias accelerations, propagated
 SECTION_5.algebra("""(5.9)  innovations of FD3
     printed  ε = T - H ψ [S L T + M ζ + b + B f(0)]
     holds    τ - H ψ (S L τ + M φ* a + b + B f) = (I - H Ψ L) (τ - C - J* f)
-""")
-SECTION_5.algebra("""(5.10)  accelerations of FD3
+(5.10)  accelerations of FD3
     printed  θ̈ = (I - H Ψ L)ᵀ D⁻¹ ε
     holds    v̇ = (I - H Ψ L)* D⁻¹ [τ - H ψ (S L τ + M φ* a + b + B f)]
-""")
-SECTION_5.algebra("""sec. 5, proof of FD3, from (3.19)  equations of motion by ζ; the
+sec. 5, proof of FD3, from (3.19)  equations of motion by ζ; the
              proof of FD4 starts from them too
     printed  H φ M φᵀ Hᵀ θ̈ = T - H φ [M ζ + b + B f(0)]
     holds    H φ M φ* H* v̇ = τ - H φ (M φ* a + b + B f)
-""")
-SECTION_5.algebra("""sec. 5, proof of FD3, first step  the moments through the whitening filter
+sec. 5, proof of FD3, first step  the moments through the whitening filter
     printed  (I - H Ψ L) T = (I - H ψ S L) T = T - H ψ S L T
-    holds    (I - H Ψ L) τ = (I - H ψ S L) τ = τ - H ψ S L τ
-""")
-SECTION_5.algebra("""sec. 5, proof of FD3, last step  accelerations of FD3, in the proof
+    holds    (I - H Ψ L) τ = τ - H ψ S L τ
+sec. 5, proof of FD3, last step  accelerations of FD3, in the proof
     printed  θ̈ = (I - H Ψ L)⁻¹ D⁻¹ [T - H ψ (S L T + M ζ + b + B f(0))]
     instead  θ̈ = (I - H Ψ L)ᵀ D⁻¹ [T - H ψ (S L T + M ζ + b + B f(0))]
     note     The inverse for the transpose.
-""")
-SECTION_5.algebra("""(5.11)  ψ without I
+(5.11)  ψ without I
     printed  ψ̃ = ψ - I
     means    ψ̃ = ψ - I
-""")
-SECTION_5.algebra("""(5.12)  Kalman gain
+(5.12)  Kalman gain
     printed  G = P Hᵀ D⁻¹
     means    G = P H* D⁻¹
 """)

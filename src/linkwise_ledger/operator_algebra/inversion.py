@@ -107,8 +107,7 @@ sec. 4, G  Kalman gain
 sec. 4, E_φ  shift
     printed  E_φ has the blocks φ(k,k-1) below its diagonal, else zeros
     means    φ E_φ = φ - I
-""")
-INVERSION.algebra("""sec. 4, K  shifted gain
+sec. 4, K  shifted gain
     means    K = E_φ G
     note     It has the blocks K(i,i-1) = φ(i,i-1) G(i-1).
 """)
@@ -225,8 +224,7 @@ def _(case: Case) -> float:
 
 INVERSION.algebra("""Lemma 4.3  inverse of the mass matrix
     holds    𝓜⁻¹ = (I - H ψ K)* D⁻¹ (I - H ψ K)
-""")
-INVERSION.algebra("""(4.6)  inverse of the mass matrix
+(4.6)  inverse of the mass matrix
     printed  𝓜⁻¹ = (I - H ψ K)* D⁻¹ (I - H ψ K)
     holds    (I - H ψ K)* D⁻¹ (I - H ψ K) 𝓜 = I
 """)
@@ -386,14 +384,12 @@ Lemma 4.1, proof: M  two more forms of the Riccati equation
     holds    M = P - E_ψ P E_φ* = P - E_φ P E_φ* + K D K*
 Lemma 4.1, proof: φ M φ*  from articulated inertia to the covariance of forces
     holds    φ M φ* = P + φ̃ P + P φ̃* + φ K D K* φ*
-""")
-APPENDIX.algebra("""Lemma 4.1, proof: 𝓜  the factors collected
+Lemma 4.1, proof: 𝓜  the factors collected
     printed  𝓜 = H φ M φ* H* = H [P + φ̃ P + P φ̃* + φ K D K* φ*] H* = D + H φ K D + D K* φ* H* + H
              φ K D K* φ* H* = [I + H φ K] D [I + H φ K]*
     holds    𝓜 = H [P + φ̃ P + P φ̃* + φ K D K* φ*] H* = D + H φ K D + D K* φ* H* + H φ K D K* φ* H*
              = (I + H φ K) D (I + H φ K)*
-""")
-APPENDIX.algebra("""Lemma 4.2, proof  inverse by a matrix identity
+Lemma 4.2, proof  inverse by a matrix identity
     printed  [I + H φ K]⁻¹ = I - H φ [I + K H φ]⁻¹ K = I - H φ [ψ⁻¹ φ]⁻¹ K = I - H ψ K
     holds    (I + H φ K)⁻¹ = I - H φ (I + K H φ)⁻¹ K = I - H φ (ψ⁻¹ φ)⁻¹ K = I - H ψ K
 Lemma 5.1, proof  the hinge map taken out

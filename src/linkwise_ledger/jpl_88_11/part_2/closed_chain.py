@@ -159,7 +159,7 @@ CLOSED_CHAIN.on(rigid)("""(2.13a)  arms, bias on the right
     holds    J θ̈ - A M⁻¹(C) Aᵀ f(0) = a(C) - A M⁻¹(C) b(C) - J̇ θ̇
     note     Scan: J̇ has become j, here, in (2.15b), (4.1b) and (5.1d).
 """)
-def _second_row(g: Grasp) -> float:
+def _(g: Grasp) -> float:
     right = g.contact_bias - g.A @ g.M_C_inv @ g.object_bias - g.bent
     return apart(g.J @ g.solution.theta_ddot - g.compliance @ g.solution.f, right)
 
