@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.convert import drake, mujoco, pinocchio
-from linkwise.convert.drake import _rule as drake_rule
+from linkwise.convert import libraries
 from linkwise.convert.layout import LINEAR_FIRST, Foreign, matched
+from linkwise.convert.libraries import _drake_rule as drake_rule
 from linkwise.errors import FrameError, ShapeError
 from linkwise.model.state import couple
 from tests.dense_kinematics import node_jacobian
@@ -345,7 +345,11 @@ WIDTHS = {  # coordinates of each kind over there
     "MuJoCo": {"pin": 1, "prismatic": 1, "spherical": 4, "free": 7},
     "Drake": {"pin": 1, "prismatic": 1, "spherical": 3, "planar": 3, "free": 7},
 }
-RULES = {"Pinocchio": pinocchio._rule, "MuJoCo": mujoco._rule, "Drake": drake._rule}
+RULES = {
+    "Pinocchio": libraries._pinocchio_rule,
+    "MuJoCo": libraries._mujoco_rule,
+    "Drake": libraries._drake_rule,
+}
 MUJOCO_KINDS = {"spherical": "ball", "free": "free"}
 
 
@@ -405,7 +409,7 @@ def test_fingers_apart_stay_apart():
     mech = b.couple("mimic", "right", {"left": 1.0}).build()
     joints = [Foreign("left", "slide", 0, 1, 0, 1), Foreign("right", "slide", 1, 1, 1, 1)]
     layout = matched(
-        "MuJoCo", mech, joints, mujoco._rule, aliases={}, size=(2, 2),
+        "MuJoCo", mech, joints, libraries._mujoco_rule, aliases={}, size=(2, 2),
         orders=(LINEAR_FIRST, LINEAR_FIRST),
     )  # fmt: skip
     np.testing.assert_array_equal(layout.q_from([0.01, 0.03]), [0.01, 0.03])
@@ -441,7 +445,7 @@ def test_a_freedom_that_a_hinge_has_not_is_a_stranger():
         names = ("disc[0]", "disc[1]", last)
         joints = [Foreign(x, "slide", i, 1, i, 1) for i, x in enumerate(names)]
         orders = (LINEAR_FIRST, LINEAR_FIRST)
-        rule = lambda kind, joint: mujoco._rule("prismatic", joint)  # noqa: E731
+        rule = lambda kind, joint: libraries._mujoco_rule("prismatic", joint)  # noqa: E731
         return matched("MuJoCo", mech, joints, rule, aliases={}, size=(3, 3), orders=orders)
 
     assert [part.v_here for part in layout("disc[2]").parts] == [slice(i, i + 1) for i in range(3)]

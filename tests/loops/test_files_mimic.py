@@ -14,7 +14,7 @@ import pytest
 from tools.corpus import find_urdf
 
 import linkwise as lw
-from linkwise.convert.pinocchio import pinocchio_layout
+from linkwise.convert.libraries import pinocchio_layout
 from linkwise.spatial.array import Array
 from tests.io.urdf_text import joint, link, read, robot
 from tests.oracles.pinocchio_oracle import read_model

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import linkwise as lw
-from linkwise.convert.mujoco import mujoco_layout
+from linkwise.convert.libraries import mujoco_layout
 from linkwise.spatial.array import Array
 from tests.oracles.mujoco_inertia import same_inertias
 

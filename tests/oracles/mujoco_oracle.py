@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.convert.mujoco import mujoco_layout
+from linkwise.convert.libraries import mujoco_layout
 from linkwise.model.hinges import Free, Locked
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array

@@ -21,11 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.errors import ModelError, ShapeError
+from linkwise.errors import ModelError
 from linkwise.model.body import Coupling, Loop, Node
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import without_caches
-from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.model.state import checked
+from linkwise.spatial.array import Array, ArrayLike
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,16 +192,8 @@ class Embedded:
 
     def check_v(self, v: ArrayLike, what: str = "u") -> Array:
         """Independent velocities, or another vector over them, as float64 (..., nv), finite."""
-        array = floats(v, what)
-        if array.ndim == 0 or array.shape[-1] != self.nv:
-            raise ShapeError(
-                f"{what} has shape {array.shape}; {self.name!r} with its loops and couplings built "
-                f"in takes ({self.nv},) or (..., {self.nv}): {', '.join(self.velocity_names[:8])}"
-                f"{', ...' if self.nv > 8 else ''}."
-            )
-        if not np.isfinite(array).all():
-            raise ModelError(f"{what} is not finite.")
-        return array
+        owner = f"{self.name!r} with its loops and couplings built in"
+        return checked(owner, v, what, self.velocity_names)
 
     # ------------------------------------------------------------------------------- numbers
 

@@ -25,7 +25,7 @@ DRIFT = 1e-2
 
 def check_q(mech: Mechanism, q: ArrayLike) -> Array:
     """q as float64 (..., nq); raises for wrong shapes, NaN and quaternions off the unit sphere."""
-    q = _checked(mech, q, mech.nq, "q", mech.coordinate_names)
+    q = checked(repr(mech.name), q, "q", mech.coordinate_names)
     for k, body in enumerate(mech.bodies):
         part = body.hinge.quaternion
         if part is None:
@@ -71,17 +71,16 @@ def position_first(q: Array) -> bool:
 
 def check_v(mech: Mechanism, v: ArrayLike, what: str = "v") -> Array:
     """v (or another vector with an entry for each velocity) as float64 (..., nv), finite."""
-    return _checked(mech, v, mech.nv, what, mech.velocity_names)
+    return checked(repr(mech.name), v, what, mech.velocity_names)
 
 
-def _checked(
-    mech: Mechanism, value: ArrayLike, size: int, what: str, names: tuple[str, ...]
-) -> Array:
-    array = floats(value, what)
+def checked(owner: str, value: ArrayLike, what: str, names: tuple[str, ...]) -> Array:
+    """An array (..., size) with an entry for each name, float64 and finite."""
+    array, size = floats(value, what), len(names)
     if array.ndim == 0 or array.shape[-1] != size:
         shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
         raise ShapeError(
-            f"{what} has shape {array.shape}; {mech.name!r} takes ({size},) or (..., {size}): "
+            f"{what} has shape {array.shape}; {owner} takes ({size},) or (..., {size}): "
             f"{shown or 'it has no degree of freedom'}."
         )
     if not np.isfinite(array).all():
@@ -203,7 +202,7 @@ def couple(mech: Mechanism, q: Array, couplings: Sequence[Coupling] | None = Non
         q: Coordinates (..., nq).
         couplings: Those to follow, each after those it needs; default: all.
     """
-    q = np.array(_checked(mech, q, mech.nq, "q", mech.coordinate_names))
+    q = np.array(checked(repr(mech.name), q, "q", mech.coordinate_names))
     for coupling in mech.couplings_in_order if couplings is None else couplings:
         if isinstance(coupling, JointRow):  # of a task: nothing follows
             continue
@@ -241,7 +240,7 @@ def qdot(mech: Mechanism, q: Array, v: Array) -> Array:
 
 def normalise(mech: Mechanism, q: ArrayLike) -> Array:
     """The same configuration with quaternions of unit length; zero quaternions are refused."""
-    out = np.array(_checked(mech, q, mech.nq, "q", mech.coordinate_names))
+    out = np.array(checked(repr(mech.name), q, "q", mech.coordinate_names))
     for k, body in enumerate(mech.bodies):
         if body.hinge.quaternion is None:
             continue

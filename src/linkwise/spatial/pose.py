@@ -112,6 +112,11 @@ class Pose:
             return other
         return trusted_pose(self.rot @ other.rot, self.apply(other.p))
 
+    @property
+    def is_identity(self) -> bool:
+        """Whether this is exactly the identity."""
+        return not self.p.any() and np.array_equal(self.rot, np.eye(3))
+
     def inverse(self) -> Pose:
         """X_BA."""
         if self is _IDENTITY:

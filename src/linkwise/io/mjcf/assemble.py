@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-import numpy as np
-
 from linkwise.errors import ParseError
 from linkwise.io.mjcf.compiler import Compiler
 from linkwise.io.mjcf.geom import Assets, Geom, fitted, geom_geometry
@@ -97,7 +95,7 @@ class Assembly:
         record, group = self.records[k], self.joints[k]
         parent, inboard = self.records[record.parent].name, record.pose
         if group[0].kind == "free":
-            if record.pose.p.any() or (record.pose.rot != np.eye(3)).any():
+            if not record.pose.is_identity:
                 reason = "where the body starts is a state, not part of the mechanism"
                 self.reporter.note(group[0].element, "ignored", reason, "other")
             if self.compiler.alignfree or group[0].element.attrib.get("align") == "true":

@@ -93,8 +93,7 @@ class EqualityWriter:
     def site(self, loop: Loop, side: str, pose: Pose, tail: str = "") -> str:
         """Name of the site at one end of a loop, moved by `pose`; a new one where it has to be."""
         end = loop.node_a if side == "a" else loop.node_b
-        unmoved = not pose.p.any() and bool((pose.rot == np.eye(3)).all())
-        if end in self.sites and unmoved:
+        if end in self.sites and pose.is_identity:
             return end
         name = f"{loop.name}.{side}{tail}"
         taken = {*self.mech.body_index, *self.mech.node_index, *self.new_sites}

@@ -216,8 +216,8 @@ class _Draft:
     @staticmethod
     def is_ground(node: Node) -> bool:
         """Whether a node only carries shapes of the world itself."""
-        here = not node.pose.p.any() and bool((node.pose.rot == np.eye(3)).all())
-        return node.name == WORLD_NODE and node.body == WORLD and node.inertia is None and here
+        bare = node.inertia is None and node.pose.is_identity
+        return node.name == WORLD_NODE and node.body == WORLD and bare
 
     def sites_to_add(self, places: dict[str, tuple[str, Pose]]) -> list[tuple[Element, str]]:
         """Sites that loops need, with the body of each."""

@@ -362,12 +362,8 @@ def _placed(role: str, shape: Geometry, body: Element) -> Element:
         # Material names are global in a file, so that a colour is its own name.
         rgba = row(shape.rgba)
         colour = make("material", {"name": f"rgba {rgba}"}, make("color", {"rgba": rgba}))
-    origin = None if _is_identity(shape.pose) else make("origin", write_pose(shape.pose))
+    origin = None if shape.pose.is_identity else make("origin", write_pose(shape.pose))
     return make(role, name, origin, make("geometry", None, body), colour)
-
-
-def _is_identity(pose: Pose) -> bool:
-    return not pose.p.any() and np.array_equal(pose.rot, np.eye(3))
 
 
 def write_pose(pose: Pose) -> dict[str, str]:

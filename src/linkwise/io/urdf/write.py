@@ -89,7 +89,7 @@ def _root_node(mech: Mechanism, skipped: Collection[str]) -> Node | None:
     """The node that was the root link of a file, if there is one: on the ground, unmoved."""
     for node in mech.nodes:
         if node.body == WORLD and node.kind == "link" and node.name not in skipped:
-            if _is_identity(node.pose):
+            if node.pose.is_identity:
                 return node
     return None
 
@@ -106,7 +106,7 @@ def _frames_of_loops(mech: Mechanism) -> set[str]:
 
 def _write_body(draft: _Draft, body: Body) -> None:
     parent = draft.link_of(body.parent)
-    hinge, at_hinge = body.hinge, _is_identity(body.outboard)
+    hinge, at_hinge = body.hinge, body.outboard.is_identity
     if isinstance(hinge, Locked):
         pose = body.inboard @ hinge.pose(hinge.neutral()) @ body.outboard
         _add_joint(draft, body.hinge_name, "fixed", parent, body.name, pose)
@@ -160,7 +160,7 @@ def _write_row(draft: _Draft, body: Body, parent: str) -> None:
             f"express; {_other_way(base)}"
         )
     steps, outboard = split[0], split[1] @ body.outboard
-    at_hinge = _is_identity(outboard)
+    at_hinge = outboard.is_identity
     names: list[str] = []
     at = body.inboard
     for index, step in enumerate(steps):
@@ -253,7 +253,7 @@ def _add_joint(
     pose: Pose,
     *children: Element | None,
 ) -> None:
-    origin = None if _is_identity(pose) else make("origin", write_pose(pose))
+    origin = None if pose.is_identity else make("origin", write_pose(pose))
     ends = make("parent", {"link": parent}), make("child", {"link": child})
     draft.out.append(make("joint", {"name": name, "type": kind}, origin, *ends, *children))
 
@@ -337,7 +337,3 @@ def _fresh(name: str, taken: set[str]) -> str:
         name += "_"
     taken.add(name)
     return name
-
-
-def _is_identity(pose: Pose) -> bool:
-    return not pose.p.any() and np.array_equal(pose.rot, np.eye(3))
