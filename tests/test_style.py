@@ -43,7 +43,7 @@ NAMES = frozenset("found told wanted asked own whole".split())
 """Names of variables and arguments that do not say what they hold."""
 
 TO_DO: frozenset[str] = frozenset(
-    "src/linkwise src/linkwise/grasp src/linkwise/inertial src/linkwise/tasks".split()
+    "src/linkwise/grasp src/linkwise/inertial src/linkwise/tasks".split()
 )
 """Folders (with all below them) and files that do not pass yet."""
 
