@@ -34,7 +34,6 @@ myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-autodoc_preserve_defaults = True
 autodoc_type_aliases = {name: name for name in ("Array", "ArrayLike", "PoseLike")}
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
