@@ -18,6 +18,7 @@ import pinocchio_side as peer
 
 import linkwise as lw
 from linkwise.dynamics.configuration import DIFFERENCE, INTEGRATED
+from linkwise.dynamics.derivatives import FORWARD_DERIVATIVES, INVERSE_DERIVATIVES
 from linkwise.dynamics.kernels import kernel, written
 from linkwise.dynamics.kinematics import jacobian_rate as rate, jacobian_seen
 from linkwise.dynamics.momentum import CENTER, CENTROIDAL, FORMULAS, LINEAR
@@ -32,6 +33,7 @@ ROBOTS = {
         ("panda.urdf", "fixed", ("panda_finger_joint1", "panda_finger_joint2")),
         "panda_link8",
     ),
+    "solo12 (free base, 18)": (("solo12.urdf", "free", ()), "FL_FOOT"),
     "talos_reduced (free base, 38)": (("talos_reduced.urdf", "free", ()), "left_sole_link"),
 }
 HEAD = """# Everyday functions compared with Pinocchio
@@ -293,6 +295,22 @@ PAIRS = (
         _named("forward_dynamics"),
         lambda m, d, f, q, v, x: pin.aba(m, d, q, v, x),
         ("v",),
+        "qvx",
+    ),
+    Pair(  # all three matrices on both sides; the one by q is compared
+        "inverse_dynamics_derivatives",
+        lambda m, n, q, v, x: lw.inverse_dynamics_derivatives(m, q, v, x).q,
+        lambda m, n: written(m, INVERSE_DERIVATIVES),
+        lambda m, d, f, q, v, x: pin.computeRNEADerivatives(m, d, q, v, x)[0],
+        ("v", "v"),
+        "qvx",
+    ),
+    Pair(
+        "forward_dynamics_derivatives",
+        lambda m, n, q, v, x: lw.forward_dynamics_derivatives(m, q, v, x).q,
+        lambda m, n: written(m, FORWARD_DERIVATIVES),
+        lambda m, d, f, q, v, x: pin.computeABADerivatives(m, d, q, v, x)[0],
+        ("v", "v"),
         "qvx",
     ),
 )
