@@ -133,6 +133,7 @@ EVERYDAY = (
     *("mass_matrix_inverse", "forward_kinematics", "jacobian", "jacobian_bias", "node_velocity"),
     *("integrate", "difference", "kinetic_energy", "potential_energy"),
     *("operational_inertia", "operational_inertia_inverse"),
+    *("center_of_mass", "momentum", "momentum_matrix"),
 )
 """Functions that take a microsecond, and check the arguments that their kernel refuses."""
 

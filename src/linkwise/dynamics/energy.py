@@ -63,7 +63,8 @@ def kinetic_energy(
         ½ V* M V + ½ v* N v with V = φ* H* v,   `0.5 * (V.T @ M @ V) + 0.5 * (v.T @ N @ v)`
     with the armature N of the mechanism. It is ½ v* 𝓜 v, in one pass.
     """
-    return named(mech, "kinetic_energy")(q, v, **options)[..., 0][()]
+    rows = named(mech, "kinetic_energy")(q, v, **options)
+    return rows[0] if rows.ndim == 1 else rows[:, 0]
 
 
 def potential_energy(
@@ -76,4 +77,5 @@ def potential_energy(
     linear in the poses X of the bodies, with −g (h*, m) of each body as its weight. It is zero with
     all mass at the origin of the world.
     """
-    return named(mech, "potential_energy")(q, **options)[..., 0][()]
+    rows = named(mech, "potential_energy")(q, **options)
+    return rows[0] if rows.ndim == 1 else rows[:, 0]
