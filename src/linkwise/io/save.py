@@ -33,9 +33,8 @@ def save(
     limits and appearance, and what was written in another form.
 
     Args:
-        mech: The mechanism. path: The file, where `~` means your home folder; an existing one is
-        replaced once the new text
-            is complete.
+        mech: The mechanism.
+        path: The file (`~` is your home folder); replaced once the new text is complete.
         format: Default: given by the suffix, `.urdf`, or `.xml` and `.mjcf` for MJCF.
 
     Returns:
