@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import linkwise as lw
-from linkwise.grasp.multi_arm.evaluation import multi_arm_kernel
+from linkwise.grasp.multi_arm.equation import multi_arm_kernel
 
 QUICK = "--quick" in sys.argv[1:]
 LINKS = (6, 12, 24) if QUICK else (6, 12, 24, 48, 96)

@@ -64,14 +64,14 @@ class Cell:
 
     mech: lw.Mechanism
     grasp: lw.Grasp
-    carry: lw.grasp.AugmentedObjectController
+    carry: lw.grasp.ObjectController
 
     @staticmethod
     def build(arms: int = ARMS) -> Cell:
         """Arms in a ring."""
         mech = lw.models.multi_arm(arms, arm="puma560", mass=MASS)
         grasp = lw.Grasp.of(mech, lw.grasp.Contact("rigid"))
-        carry = lw.grasp.AugmentedObjectController(
+        carry = lw.grasp.ObjectController(
             mech, FREQUENCY**2, 2.0 * FREQUENCY, split="virtual_linkage"
         )
         return Cell(mech, grasp, carry)

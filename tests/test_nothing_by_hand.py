@@ -12,14 +12,14 @@ from linkwise.algebra.family import family_of
 from linkwise.dynamics.closure import CLOSED, Setting
 from linkwise.dynamics.hybrid import hybrid_expression
 from linkwise.dynamics.quantity import AS_WRITTEN, METHODS, QUANTITIES
-from linkwise.grasp.multi_arm.multi_arm_quantity import MULTI_ARM, RCCFD
+from linkwise.grasp.multi_arm.equation import MULTI_ARM, RCCFD
 from linkwise.tasks.quantity import TASK, Law, torque
 
 SOURCES = Path(linkwise.__file__).parent
 AS_PRINTED = {
     "cli/plan.py": "options.derive",
     "dynamics/kernels.py": "name not in AS_WRITTEN",
-    "grasp/multi_arm/evaluation.py": "name not in RCCFD",
+    "grasp/multi_arm/equation.py": "name not in RCCFD",
 }
 """Where the algorithms of the papers are compiled, or what a user asks for, and what says so."""
 

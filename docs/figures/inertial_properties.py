@@ -23,8 +23,8 @@ import linkwise.plot as lp
 def construction(ax: Any) -> None:
     """From an ellipse to a belted one, ray by ray."""
     response = np.diag([1.0 / 2.4, 1.0 / 0.5])
-    belted = lw.inertial.belted_ellipsoid(response, resolution=160)
-    ring = lw.inertial.gyration_ellipsoid(response, resolution=160)
+    belted = lw.inertial.ellipsoid(response, resolution=160)
+    ring = lw.inertial.ellipsoid(response, "gyration", resolution=160)
     lp.shape(belted, (0.0, 0.0), ax=ax, label="belted: at m")
     around = np.concatenate([ring.points, ring.points[:1]])
     ax.plot(*around.T, color=COLORS[1], lw=1.4, ls="--", label="gyration: at √m")

@@ -18,13 +18,11 @@ from linkwise.algebra.armature import without_armature
 from linkwise.algebra.dense import Dense
 from linkwise.algebra.expr import Expr
 from linkwise.dynamics.closure import CLOSED, Setting, closed_expression, closed_kernel
-from linkwise.grasp.multi_arm.evaluation import multi_arm_kernel
-from linkwise.grasp.multi_arm.multi_arm_quantity import AS_BLOCKS, EQUAL, MULTI_ARM
+from linkwise.grasp.multi_arm.equation import AS_BLOCKS, EQUAL, MULTI_ARM, multi_arm_kernel
 from linkwise.model.closure import closure_nodes
 from linkwise.spatial.array import Array
-from linkwise.tasks.kernels import setting, task_kernel
 from linkwise.tasks.quantity import TASK, Law, torque
-from linkwise.tasks.twin import twin
+from linkwise.tasks.task_stack import task_stack
 from tests.dense_kinematics import body_jacobians, mass_matrix, node_jacobian
 from tests.dynamics.test_printed_expressions import SMALL, read_back
 
@@ -121,7 +119,7 @@ TASKS = (lw.Task.position("tool"), lw.Task.joints("b1"))
 @cache
 def small_state() -> dict[str, Array]:
     """A state of the small arm, and vectors over its freedoms and the rows of the tasks."""
-    found, rng = twin(SMALL, TASKS), np.random.default_rng(5)
+    found, rng = task_stack(SMALL, TASKS), np.random.default_rng(5)
     given = {"q": SMALL.random(rng), "v": SMALL.random_velocity(rng)}
     given["tau"] = rng.standard_normal(SMALL.nv)
     return given | {name: rng.standard_normal(found.size) for name in ("closing", "applied")}
@@ -181,7 +179,7 @@ def of_functions() -> dict[str, Callable[[], Array]]:
         "task_velocity": lambda: lw.tasks.task_velocity(*state),
         "task_drop": lambda: lw.tasks.task_dynamics(*state).falling,
     }
-    inner = {name: task_kernel(twin(SMALL, TASKS), name) for name in TASK if name not in found}
+    inner = {name: task_stack(SMALL, TASKS).kernel(name) for name in TASK if name not in found}
     return found | {
         name: lambda x=x: x(*(given[y] for y in x.arguments)) for name, x in inner.items()
     }
@@ -197,9 +195,9 @@ OF_BARE_TASKS = {
 @pytest.mark.few(4)
 @pytest.mark.parametrize("name", TASK)
 def test_the_printed_expression_of_a_task_is_what_its_function_gives(name: str):
-    found, given = twin(SMALL, TASKS), small_state()
+    found, given = task_stack(SMALL, TASKS), small_state()
     nodes, expected = closure_nodes(found.mech), of_dense_tasks()[name]
-    printed = read_back(TASK[name](setting(found)))
+    printed = read_back(TASK[name](found.setting))
     same(numbers(printed, found.mech, given, nodes=nodes), expected)
     same(of_functions()[name](), expected)
     armed = check_armature(printed, found.mech, given, expected, nodes=nodes)
@@ -208,9 +206,9 @@ def test_the_printed_expression_of_a_task_is_what_its_function_gives(name: str):
 
 LAWS = [
     Law(applied=True),
-    Law(whole=True, internal=False),
+    Law(all_joints=True, internal=False),
     Law(servo=True),
-    Law(whole=True, internal=False, servo=True),
+    Law(all_joints=True, internal=False, servo=True),
 ]
 
 
@@ -218,7 +216,7 @@ LAWS = [
 def test_the_printed_torque_of_tasks_is_what_its_function_gives(law: Law):
     given, dense = dict(small_state()), of_dense_tasks()
     q, v, J = given["q"], given["v"], dense["task_jacobian"]
-    wanted, compensate = given["closing"], "joints" if law.whole else "task"
+    wanted, compensate = given["closing"], "joints" if law.all_joints else "task"
     options = {"internal": law.internal, "applied": law.applied, "compensate": compensate}
     if law.servo:
         made = lw.control_law(SMALL, TASKS, kp=30.0, kv=7.0, **options)
@@ -235,13 +233,13 @@ def test_the_printed_torque_of_tasks_is_what_its_function_gives(law: Law):
         same(made(q, v, acceleration=wanted, **added), function)
     # τ = τ₀ + J_t* (Λ (ẍ - γ - J_t 𝓜⁻¹ (τ₀ - C)) + F_applied)
     resisting = lw.bias_force(SMALL, q, v)
-    internal = law.internal * given["tau"] + law.whole * resisting
+    internal = law.internal * given["tau"] + law.all_joints * resisting
     left = wanted - dense["task_bias"] - dense["task_response"].T @ (internal - resisting)
     force = dense["task_inertia"] @ left + law.applied * given["applied"]
     expected = internal + J.T @ force
     same(function, expected)
-    found = twin(SMALL, TASKS)
-    printed, nodes = read_back(torque(setting(found), law)), closure_nodes(found.mech)
+    found = task_stack(SMALL, TASKS)
+    printed, nodes = read_back(torque(found.setting, law)), closure_nodes(found.mech)
     assert printed is made.expression["torque"]
     same(numbers(printed, found.mech, given, nodes=nodes), expected)
     assert check_armature(printed, found.mech, given, expected, nodes=nodes)

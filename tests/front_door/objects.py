@@ -59,7 +59,7 @@ for _name, _function in {
     "IndependentCoordinates": "independent_coordinates",
     "InertialMap": "inertial_map",
     "InertialProperties": "inertial_properties",
-    "InertialShape": "belted_ellipsoid",
+    "InertialShape": "ellipsoid",
     "InnovationsFactors": "innovations_factors",
     "InverseDynamicsDerivatives": "inverse_dynamics_derivatives",
     "Linearization": "linearize",
@@ -69,7 +69,6 @@ for _name, _function in {
     "Mobility": "mobility",
     "MultiArm": "multi_arm_parts",
     "MultiArmMotion": "multi_arm_dynamics",
-    "ObjectTorque": "object_torque",
     "OperationalSpace": "operational_space",
     "Projection": "project_position",
     "Recording": "simulate",
@@ -101,6 +100,7 @@ _made("Builder", lambda: (lw.Builder("robot")
                           .body("s", "p", lw.hinges.Pin(), inertia=PART)
                           .node("m", "s")))  # fmt: skip
 _made("Grasp", samples.moving_grasp)
+_made("ObjectTorque", lambda: OBJECTS["ObjectController"]().torque(q(held()), v(held()) * 0, X6))
 _made("ForceClosure", lambda: samples.grasp().force_closure())
 _made("ForceSpace", lambda: samples.grasp().force_space())
 _made("GraspEffort", lambda: samples.moving_grasp().effort(q(held())))
@@ -409,11 +409,12 @@ _of("AugmentedObject.arm", lambda it: call(next(iter(it.arms))))
 _of("ReflectedLoad.null_torque", lambda it: call(np.ones(3)))
 GOAL = lw.Goal(lw.Pose.translation((0.75, 0, 0)))
 _of(
-    "AugmentedObjectController.__call__ AugmentedObjectController.explain",
+    "ObjectController.__call__ ObjectController.explain",
     lambda it: call(q(held()), v(held()) * 0, GOAL, applied=np.zeros(6)),
 )
-_of("AugmentedObjectController.pose", lambda it: call(q(held())))
-_of("AugmentedObjectController.error", lambda it: call(q(held()), lw.Pose.identity()))
+_of("ObjectController.torque", lambda it: call(q(held()), v(held()) * 0, X6, tau0=v(held())))
+_of("ObjectController.pose", lambda it: call(q(held())))
+_of("ObjectController.error", lambda it: call(q(held()), lw.Pose.identity()))
 
 # Motion.
 _of("Channel.columns_of", lambda it: call(np.zeros((3, 2))))
@@ -482,7 +483,7 @@ _of("JointLimits.push", lambda it: call(limited(), q(six()), v(six())))
 _of("JointLimits.nearness", lambda it: call(limited(), q(six())))
 _of("Posture.damping", lambda it: call(1.0, hinges=["pin_1"]))
 _of("Posture.mid_range", lambda it: call(limited(), 1.0, 1.0, hinges=["hand"]))
-_of("Posture.freedoms Posture.drawn Posture.numbers", lambda it: call(lw.models.pendulum(1)))
+_of("Posture.columns Posture.drawn Posture.numbers", lambda it: call(lw.models.pendulum(1)))
 _of("SingularStrategy.speeds", lambda it: call(np.ones(2)))
 _of("Posture.torque", lambda it: call(lw.models.pendulum(1), [0.1], [0.2]))
 _of("Selection.along_normal", lambda it: call((0, 0, 1)))

@@ -245,16 +245,12 @@ _of(
 _of("independent_force", lambda: call(lw.loops.embed(linkage()), crank()[0], tau=v(linkage())))
 _of("independent_velocity", lambda: call(lw.loops.embed(linkage()), v=crank()[1]))
 _of("close_loop", lambda: call(arm(), q(), "new", "tip", "world", hinge=lw.hinges.Pin()))
-_of("multi_arm_parts", lambda: call(held(), held="bar"))
+_of("multi_arm_parts", lambda: call(held(), body="bar"))
 _of(
     "multi_arm_dynamics",
     lambda: call(held(), q(held()), v(held()) * 0, v(held()), method="RCCFD2", contact="rows"),
 )
 _of("augmented_object", lambda: call(held(), q(held()), v(held()) * 0, tolerance=1e-9))
-_of(
-    "object_torque",
-    lambda: call(held(), q(held()), v(held()) * 0, np.zeros(6), grasp=moving_grasp()),
-)
 _of("reflected_load", lambda: call(held(), q(held()), arm="arm_1_cart", tolerance=1e-9))
 
 # Tasks.
@@ -275,13 +271,13 @@ _of("smallest_mini", lambda: call(six(), q(six()), lw.Task.position("tip"), tole
 _of("macro_mini", lambda: call(six(), split="hand", node="tip"))
 _of("reduced_inertia", lambda: call(six(), q(six()), lw.Task.orientation("tip"), split="hand"))
 _of(
-    "effective_mass effective_rotational_inertia",
+    "effective_mass",
     lambda: call(six(), q(six()), "tip", direction=(0.0, 0.0, 1.0), tolerance=1e-9),
 )
 _of("inertial_properties", lambda: call(six(), q(six()), "tip", frame="world", tolerance=1e-9))
 _of("directional_inertia", lambda: call(np.eye(3), direction=(0.0, 0.0, 1.0), tolerance=1e-13))
 _of(
-    "belted_ellipsoid gyration_ellipsoid inertia_ellipsoid",
+    "ellipsoid",
     lambda: call(np.eye(3), what="mass", resolution=12),
 )
 _of(
@@ -395,7 +391,7 @@ _of(
         servo=lw.tasks.ForceServo(1.0, 1.0),
     ),
 )  # fmt: skip
-_of("AugmentedObjectController", lambda: call(held(), kp=1.0, kv=1.0, grasp=moving_grasp()))
+_of("ObjectController", lambda: call(held(), kp=1.0, kv=1.0, grasp=moving_grasp()))
 _of(
     "DextrousCoordination",
     lambda: call(six().with_drive("hand", lower=-1.0, upper=1.0), "hand", kd=1.0),
@@ -412,9 +408,7 @@ _of("plot.mass_matrix", lambda: call(arm(), q(), decades=6.0))
 _of("plot.operator", lambda: call(arm(), q(), mass, v=v(), nodes=["tip"], decades=6.0))
 _of("plot.panels", lambda: call(1, 2, dimension=2, theme="light", size=(3.0, 2.0)))
 _of("plot.phase_portrait", lambda: call(recording(), hinge="pin_1", levels=True))
-_of(
-    "plot.shape", lambda: call(lw.inertial.belted_ellipsoid(np.eye(3)), centre=(0, 0, 0), scale=1.0)
-)
+_of("plot.shape", lambda: call(lw.inertial.ellipsoid(np.eye(3)), centre=(0, 0, 0), scale=1.0))
 _of("plot.skeleton", lambda: call(arm(), q(), plane="xz", nodes=["tip"], width=2.0))
 _of("plot.Theme", lambda: call("mine", "#ffffff", "#000000", "#888888", ("#ff0000",), "viridis",
                                "#eeeeee"))  # fmt: skip

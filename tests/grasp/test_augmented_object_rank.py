@@ -70,5 +70,5 @@ def test_an_arm_without_freedoms_holds_the_object_still() -> None:
     whole = lw.grasp.augmented_object(mech, q)
     assert (whole.rank, [arm.rank for arm in whole.arms.values()]) == (0, [0, 1])
     assert not whole.inertia.any() and not whole.acceleration(np.ones(6)).any()
-    found = lw.grasp.object_torque(mech, q, np.zeros(mech.nv), np.ones(6))
+    found = lw.grasp.ObjectController(mech).torque(q, np.zeros(mech.nv), np.ones(6))
     assert not found.acceleration.any() and np.isfinite(found.tau).all()

@@ -210,7 +210,9 @@ def test_a_grasp_of_loops(name):
 def test_loops_that_are_no_such_grasp():
     mech = two_fingers(lw.hinges.Spherical())
     soft = contact("soft_finger")
-    with pytest.raises(ModelError, match="'left' is closed by a hinge 'spherical' with 3 degrees"):
+    with pytest.raises(
+        ModelError, match="'left' is closed by a hinge 'spherical' with 3 velocities"
+    ):
         lw.Grasp.of(mech, soft)
     with pytest.raises(LinkwiseError, match=r"no loop called 'left_'.*did you mean 'left'"):
         lw.Grasp.of(mech, {"left_": contact("point")})

@@ -17,7 +17,7 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import bias
 from linkwise.errors import RankWarning, SingularHingeError, TroubleWarning, UnknownNameError
-from linkwise.grasp.multi_arm.multi_arm_dynamics import METHODS
+from linkwise.grasp.multi_arm.dynamics import METHODS
 from linkwise.model.closure import coordinates
 from linkwise.model.derived import replaced
 from linkwise.spatial.array import Array
@@ -332,9 +332,9 @@ def test_what_is_not_a_multi_arm_system():
     with pytest.raises(lw.ModelError, match="contact is 'soft'"):
         lw.papers.multi_arm_dynamics(dual, q, v, v, contact="soft")
     with pytest.raises(lw.ModelError, match=r"no body called 'the_object'.*'object'"):
-        lw.papers.multi_arm_dynamics(dual, q, v, v, held="the_object")
+        lw.papers.multi_arm_dynamics(dual, q, v, v, body="the_object")
     with pytest.raises(lw.ModelError, match="'grasp_2' of 'dual_arm' has no end on the object"):
-        lw.papers.multi_arm_dynamics(dual, q, v, v, held="arm_1_shoulder_yaw_link")
+        lw.papers.multi_arm_dynamics(dual, q, v, v, body="arm_1_shoulder_yaw_link")
     with pytest.raises(lw.ShapeError, match="tau has"):
         lw.papers.multi_arm_dynamics(dual, q, v, v[:-1])
     with pytest.raises(lw.ShapeError, match="their batches differ"):
@@ -397,9 +397,9 @@ def test_questions_about_what_is_held_that_mean_nothing():
     with pytest.raises(lw.ModelError, match="mech is a str, 'a string'"):
         lw.grasp.multi_arm_parts("a string")
     with pytest.raises(UnknownNameError, match=r"no body called \['a'\] in mechanism 'dual_arm'"):
-        lw.grasp.multi_arm_parts(dual, held=["a"])
+        lw.grasp.multi_arm_parts(dual, body=["a"])
     with pytest.raises(UnknownNameError, match="no body called 3"):
-        lw.grasp.multi_arm_parts(dual, held=3)
+        lw.grasp.multi_arm_parts(dual, body=3)
     with pytest.raises(lw.ModelError, match="has its loops built in"):
         lw.grasp.multi_arm_parts(lw.loops.embed(dual))
 

@@ -14,7 +14,7 @@ import linkwise as lw
 from linkwise.algebra import NODE, B, H, I, J, mass
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.symbols import articulated, memoryless, vector
-from linkwise.grasp.multi_arm.multi_arm_quantity import EQUAL, T_prime, multi_arm_expression
+from linkwise.grasp.multi_arm.equation import EQUAL, T_prime, multi_arm_expression
 
 Pi_c = memoryless("Π_c", NODE, NODE, symmetric=True, ascii="Pi_c")
 a_prime = vector("a′", NODE, ascii="a_prime")

@@ -13,8 +13,8 @@ from tests.grasp.multi_effector_systems import moving, redundant
 
 CALLS: dict[str, Callable[[lw.Mechanism, Array, Array], object]] = {
     "augmented_object": lw.grasp.augmented_object,
-    "object_torque": lambda mech, q, v: lw.grasp.object_torque(mech, q, v, np.zeros(6)),
-    "controller": lambda mech, q, v: lw.grasp.AugmentedObjectController(mech, 100.0, 20.0)(
+    "object_torque": lambda mech, q, v: lw.grasp.ObjectController(mech).torque(q, v, np.zeros(6)),
+    "controller": lambda mech, q, v: lw.grasp.ObjectController(mech, 100.0, 20.0)(
         q, v, mech.pose(mech.neutral(), "object")
     ),
 }
@@ -58,7 +58,7 @@ def test_velocities_that_pull_loops_apart_are_refused(name: str) -> None:
 
 
 def test_a_load_of_an_open_chain_is_refused() -> None:
-    with pytest.raises(lw.ClosureError, match=r"grasp_[12]' of .* is open by"):
+    with pytest.raises(lw.ClosureError, match=r"grasp_[12]' is open by"):
         lw.grasp.reflected_load(redundant(), opened(redundant(), 0.3), "grasp_1")
 
 

@@ -30,16 +30,18 @@ def test_postures_of_redundant_arms() -> None:
     held = lw.Grasp.of(mech, lw.grasp.Contact("rigid"))
     taus = list[Array]()
     for compensate in ("joints", "task"):
-        found = lw.grasp.object_torque(mech, q, v, wanted, tau0=tau0, compensate=compensate)  # type: ignore
+        found = lw.grasp.ObjectController(mech, compensate=compensate).torque(
+            q, v, wanted, tau0=tau0
+        )  # type: ignore
         assert np.abs(accelerated_by(mech, q, v, found.tau) - wanted).max() < UNIT_MASS
         assert np.abs(held.contact_forces(q, v, found.tau) - contacts(found)).max() < FORCES
         taus.append(found.tau)
-    plain = lw.grasp.object_torque(mech, q, v, wanted)
+    plain = lw.grasp.ObjectController(mech).torque(q, v, wanted)
     whole = lw.grasp.augmented_object(mech, q, v)
     posture = lw.tasks.Posture(mech.neutral(), kp=20.0, kv=5.0)
     goal = lw.Goal(lw.Pose.identity(), acceleration=wanted)
-    calm = lw.grasp.AugmentedObjectController(mech, 1.0, 2.0)(q, v, goal)
-    drawn = lw.grasp.AugmentedObjectController(mech, 1.0, 2.0, posture=posture)(q, v, goal)
+    calm = lw.grasp.ObjectController(mech, 1.0, 2.0)(q, v, goal)
+    drawn = lw.grasp.ObjectController(mech, 1.0, 2.0, posture=posture)(q, v, goal)
     for arm in whole.arms.values():
         pull = arm.null_torque(posture.torque(mech, q, v)[arm.rows])
         assert np.allclose((drawn - calm)[arm.rows], pull, atol=1e-9)
@@ -57,7 +59,7 @@ def test_an_object_that_cannot_move_in_every_way() -> None:
     mech, q = planar_and_spatial()
     v = lw.loops.project_velocity(mech, q, np.random.default_rng(0).standard_normal(mech.nv))
     wanted = np.arange(1.0, 7.0)
-    found = lw.grasp.object_torque(mech, q, v, wanted, share="effort")
+    found = lw.grasp.ObjectController(mech, share="effort").torque(q, v, wanted)
     whole = lw.grasp.augmented_object(mech, q, v)
     moved = accelerated_by(mech, q, v, found.tau)
     assert np.abs(whole.directions.T @ (moved - wanted)).max() < UNIT_MASS

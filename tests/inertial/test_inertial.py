@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -73,7 +75,7 @@ def test_effective_mass_is_one_row_of_the_task(name):
         assert lw.inertial.effective_mass(mech, q, "tool", u) == pytest.approx(expected, rel=1e-10)
         turn = u / np.linalg.norm(u)
         expected = 1.0 / (turn @ response[:3, :3] @ turn)
-        found = lw.inertial.effective_rotational_inertia(mech, q, "tool", u)
+        found = lw.inertial.effective_mass(mech, q, "tool", u, what="rotation")
         assert found == pytest.approx(expected, rel=1e-10)
 
 
@@ -89,15 +91,16 @@ def test_a_unit_force_from_rest(frame):
     alone = lw.forward_dynamics(mech, q, rest, rest)
     for u in np.random.default_rng(1).standard_normal((3, 3)):
         u = u / np.linalg.norm(u)
-        for f, felt in (
-            (np.concatenate([np.zeros(3), u]), lw.inertial.effective_mass),
-            (np.concatenate([u, np.zeros(3)]), lw.inertial.effective_rotational_inertia),
+        for f, what in (
+            (np.concatenate([np.zeros(3), u]), "mass"),
+            (np.concatenate([u, np.zeros(3)]), "rotation"),
         ):
             pushed = lw.forward_dynamics(
                 mech, q, rest, rest, forces={"hand": f}, forces_frame=frame
             )
             answer = f @ J @ (pushed - alone)
-            assert 1.0 / felt(mech, q, "hand", u, frame=frame) == pytest.approx(answer, rel=1e-10)
+            felt = lw.inertial.effective_mass(mech, q, "hand", u, what=what, frame=frame)
+            assert 1.0 / felt == pytest.approx(answer, rel=1e-10)
 
 
 def test_the_inverse_of_a_block_is_not_a_block_of_the_inverse():
@@ -119,13 +122,14 @@ def test_principal_values_are_the_extremes():
     mech = tree("floating")
     q = state(mech)[0]
     found = lw.inertial.inertial_properties(mech, q, "tool")
-    for values, axes, felt in (
-        (found.principal_masses, found.mass_axes, lw.inertial.effective_mass),
-        (found.principal_inertias, found.inertia_axes, lw.inertial.effective_rotational_inertia),
+    for values, axes, what in (
+        (found.principal_masses, found.mass_axes, "mass"),
+        (found.principal_inertias, found.inertia_axes, "rotation"),
     ):
         close(axes.T @ axes, np.eye(3), 1e-13)
-        close(felt(mech, q, "tool", axes.T), values, 1e-10)
-        around = felt(mech, q, "tool", np.random.default_rng(0).standard_normal((500, 3)))
+        felt = partial(lw.inertial.effective_mass, mech, q, "tool", what=what)
+        close(felt(axes.T), values, 1e-10)
+        around = felt(np.random.default_rng(0).standard_normal((500, 3)))
         assert values[0] * (1 - 1e-12) <= around.min() and around.max() <= values[2] * (1 + 1e-12)
         assert (np.diff(values) >= 0.0).all()
     assert found.mass_isotropy == found.principal_masses[0] / found.principal_masses[2]
@@ -167,7 +171,7 @@ def test_batches_are_their_states():
     assert len(whole) == 7 and "7 states" in str(whole)
     masses = lw.inertial.effective_mass(mech, q, "tool", u)
     common = lw.inertial.effective_mass(mech, q, "tool", u[0])
-    turning = lw.inertial.effective_rotational_inertia(mech, q, "tool", u)
+    turning = lw.inertial.effective_mass(mech, q, "tool", u, what="rotation")
     assert masses.shape == common.shape == turning.shape == (7,)
     for i in range(7):
         one = lw.inertial.inertial_properties(mech, q[i], "tool")
@@ -317,9 +321,9 @@ def test_in_words():
 )
 def test_bad_input(arguments, options, error, words):
     arm = lw.models.seven_dof_arm()
-    for felt in (lw.inertial.effective_mass, lw.inertial.effective_rotational_inertia):
+    for what in ("mass", "rotation"):
         with pytest.raises(error, match=words):
-            felt(arm, arm.random(seed=0), *arguments, **options)
+            lw.inertial.effective_mass(arm, arm.random(seed=0), *arguments, what=what, **options)
 
 
 def test_bad_shapes():

@@ -28,5 +28,5 @@ def test_robots(name):
         u = u / np.linalg.norm(u)
         mass = lw.inertial.effective_mass(it.mech, it.q, it.hand, u)
         assert mass == pytest.approx(1.0 / (u @ theirs[3:, 3:] @ u), rel=1e-10)
-        turning = lw.inertial.effective_rotational_inertia(it.mech, it.q, it.hand, u)
+        turning = lw.inertial.effective_mass(it.mech, it.q, it.hand, u, what="rotation")
         assert turning == pytest.approx(1.0 / (u @ theirs[:3, :3] @ u), rel=1e-10)

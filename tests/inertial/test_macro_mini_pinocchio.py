@@ -41,7 +41,7 @@ def test_the_three_inertias(case):
     for found, there, place in (
         (report.whole_inverse, model, q),
         (report.mini_inverse, mini, q[4:]),
-        (report.held_inverse, held, q[:4]),
+        (report.locked_inverse, held, q[:4]),
     ):
         expected, _ = inverse_inertia(there, place)
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * np.abs(expected).max())

@@ -1,4 +1,4 @@
-"""Arms of sliders only: when is what is felt the same as that of the mini alone?
+"""Arms of sliders only: when is what is felt the inertia is that of the mini alone?
 
 003 says of Theorem 2: "the equality ... is obtained for mechanisms that involve only prismatic
 joints". Let the macro accelerate by a, with the joints of the mini left free. The tip stays where
@@ -75,7 +75,7 @@ def test_sliders_at_right_angles_have_equality(seed):
     # Λ̄_C is zero: what is left of it is rounding.
     assert np.abs(found.coupling).max() < 1e-13 * np.abs(found.whole_inverse).max()
     np.testing.assert_allclose(found.ratios, 1.0, rtol=0, atol=1e-12)
-    assert "the same as that of the mini alone" in str(found)
+    assert "the inertia is that of the mini alone" in str(found)
 
 
 @pytest.mark.few(2)

@@ -76,7 +76,7 @@ def test_effective_mass_and_inertia_are_30_and_31():
     u = np.array([0.6, -0.48, 0.64])
     force, moment = np.concatenate([u, 0.0 * u]), np.concatenate([0.0 * u, u])
     mass = lw.inertial.effective_mass(m.mech, m.q, "effector", u)
-    inertia = lw.inertial.effective_rotational_inertia(m.mech, m.q, "effector", u)
+    inertia = lw.inertial.effective_mass(m.mech, m.q, "effector", u, what="rotation")
     assert float(mass) == pytest.approx(1.0 / (force @ m.seen_response @ force), rel=CLOSE)
     assert float(inertia) == pytest.approx(1.0 / (moment @ m.seen_response @ moment), rel=CLOSE)
 
@@ -84,7 +84,7 @@ def test_effective_mass_and_inertia_are_30_and_31():
 def test_belted_ellipsoid_is_34():
     m = arm(CASE)
     response = m.seen_response[:3, :3]
-    points = lw.inertial.belted_ellipsoid(0.5 * (response + response.T), resolution=12).points
+    points = lw.inertial.ellipsoid(0.5 * (response + response.T), resolution=12).points
     left = np.einsum("ki,ij,kj->k", points, response, points) / np.linalg.norm(points, axis=1)
     assert apart(left, np.ones(len(points))) < CLOSE
 

@@ -56,9 +56,9 @@ def seen(s: Setting, z: Expr) -> Expr:
 
 def task_force(s: Setting, law: Law) -> Expr:
     """F."""
-    missing = (servo if law.servo else closing) - (s.bias if law.whole else s.lifted_bias)
+    missing = (servo if law.servo else closing) - (s.bias if law.all_joints else s.lifted_bias)
     acting = tau - H @ PSI @ articulated.K @ tau if law.internal else None
-    if not law.whole:
+    if not law.all_joints:
         fall = -1.0 * (H @ PSI @ (M @ phi.T @ a + b))
         acting = fall if acting is None else acting + fall
     if acting is not None:
@@ -71,7 +71,7 @@ def torque(s: Setting, law: Law) -> Expr:
     total = task_force(s, law) + applied if law.applied else task_force(s, law)
     found = s.jacobian.T @ total
     found = tau + found if law.internal else found
-    return H @ phi @ (M @ phi.T @ a + b) + found if law.whole else found
+    return H @ phi @ (M @ phi.T @ a + b) + found if law.all_joints else found
 
 
 BY_HAND: dict[str, Callable[[Setting], Expr]] = {

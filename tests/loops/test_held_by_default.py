@@ -271,7 +271,6 @@ def test_tasks_and_operational_space_hold_them(name: str) -> None:
 HELD = {
     "body_accelerations",
     "effective_mass",
-    "effective_rotational_inertia",
     "forward_dynamics",
     "hinge_forces",
     "hybrid_dynamics",
@@ -308,7 +307,6 @@ ALWAYS = {
     "constraint_forces",
     "holding_forces",
     "multi_arm_dynamics",
-    "object_torque",
     "coordinate_dynamics",  # hands `loops` on to task_dynamics
 }
 """They hold loops without a keyword."""

@@ -51,7 +51,7 @@ def test_neutral_is_the_middle_of_the_mini_and_regular(sample):
         assert mech.lower[at] == -mech.upper[at]
     smallest = lw.papers.smallest_mini(mech, mech.neutral(), task, tolerance=1e-3)
     assert smallest.split == split
-    assert smallest.freedoms == smallest.rank == smallest.rows == len(mini)
+    assert smallest.nv == smallest.rank == smallest.rows == len(mini)
 
 
 def test_the_mini_is_what_its_own_model_says(sample):

@@ -73,9 +73,7 @@ def test_in_space_metres_are_of_one_length():
     close(spans, np.full(3, spans[0]), 1e-12)
     (surface,) = ax.collections
     hand = lw.forward_kinematics(arm, q, "hand").p
-    expected = lw.inertial.belted_ellipsoid(
-        lw.inertial.inertial_properties(arm, q, "hand"), resolution=56
-    )
+    expected = lw.inertial.ellipsoid(lw.inertial.inertial_properties(arm, q, "hand"), resolution=56)
     assert len(surface.get_facecolor()) == len(expected.faces)
     vertices = expected.placed(hand, 0.02)
     everything = np.concatenate([vertices, bones(arm, q).points])
@@ -216,13 +214,13 @@ def test_bars_of_one_scale_are_of_one_length(arm):
 
 def test_the_picture_takes_what_the_function_gives(arm):
     properties = lw.inertial.inertial_properties(arm, BENT, "tip")
-    curve = lw.inertial.belted_ellipsoid(properties, plane="xz", resolution=160)
+    curve = lw.inertial.ellipsoid(properties, plane="xz", resolution=160)
     for ax in (lp.belted_ellipsoid(curve), lp.belted_ellipsoid(properties, plane="xz")):
         drawn = outline(ax, lp.LIGHT.color(0))
         close(drawn[:-1], curve.points, 1e-12)
         assert (ax.get_xlabel(), ax.get_ylabel()) == ("x [kg]", "z [kg]")
     assert lp.belted_ellipsoid(curve, scale=0.1).get_xlabel() == "x [m]"
-    space = lp.belted_ellipsoid(lw.inertial.belted_ellipsoid(np.diag([1.0, 0.5, 0.25])))
+    space = lp.belted_ellipsoid(lw.inertial.ellipsoid(np.diag([1.0, 0.5, 0.25])))
     assert space.get_zlabel() == "z [kg]"
     with pytest.raises(
         ModelError, match=r"needs its joint positions and a node.*\(mech, q, node\)"
@@ -238,13 +236,13 @@ def test_the_picture_takes_what_the_function_gives(arm):
 
 def test_shapes_alone():
     matrix = np.diag([1.0, 0.25])
-    ax = lp.shape(lw.inertial.belted_ellipsoid(matrix), (1.0, 2.0), scale=0.5, label="here")
+    ax = lp.shape(lw.inertial.ellipsoid(matrix), (1.0, 2.0), scale=0.5, label="here")
     curve = outline(ax, lp.LIGHT.color(0))
     assert np.nanmax(curve[:, 1]) == pytest.approx(4.0, rel=1e-3)  # 2 + 4 kg of half a metre
     assert ax.get_legend_handles_labels()[1] == ["here"]
-    lp.shape(lw.inertial.belted_ellipsoid(np.diag([1.0, 0.5, 0.25])))
+    lp.shape(lw.inertial.ellipsoid(np.diag([1.0, 0.5, 0.25])))
     with pytest.raises(ShapeError, match=r"must be \(3,\)"):
-        lp.shape(lw.inertial.belted_ellipsoid(np.eye(3)), (0.0, 0.0))
+        lp.shape(lw.inertial.ellipsoid(np.eye(3)), (0.0, 0.0))
 
 
 def test_a_missing_matplotlib_is_named():

@@ -224,7 +224,7 @@ def test_joint_limits_act_in_the_null_space_or_before_all():
         ARM, lw.tasks.Servo(task, 100.0, 20.0), limits=lw.tasks.JointLimits(0.3, 2e-3, kv=4.0)
     )
     report = below.explain(q, v, goal)
-    np.testing.assert_allclose(report.levels[0].achieved, report.levels[0].wanted, atol=1e-9)
+    np.testing.assert_allclose(report.levels[0].achieved, report.levels[0].requested, atol=1e-9)
     alone = lw.TaskController(ARM, lw.tasks.Servo(task, 100.0, 20.0)).explain(q, v, goal)
     assert report.acceleration[3] < alone.acceleration[3] - 0.1
     first = lw.tasks.JointLimits(0.3, 0.02, kv=20.0, priority="top")
@@ -415,5 +415,5 @@ def test_controllers_and_servos_tell_what_they_are_in_a_line():
 
 def test_a_target_of_some_rows_is_the_whole_point():
     run = lw.TaskController(ARM, servo(lw.Task.position("hand", "xz")))
-    with pytest.raises(ShapeError, match=r"the whole position, whichever rows .*: \(3,\)"):
+    with pytest.raises(ShapeError, match=r"the full position, for any rows .*: \(3,\)"):
         run(BENT, np.zeros(7), [0.1, 0.2])

@@ -29,7 +29,7 @@ def state() -> tuple[np.ndarray, np.ndarray]:
     ("make", "told"),
     [
         (lambda: Task.pose(3), "name of a node"),
-        (lambda: Task.pose("link_6", relative_to="link_6"), "seen from itself"),
+        (lambda: Task.pose("link_6", relative_to="link_6"), "relative to itself"),
         (lambda: Task.pose("link_6", axes="base"), "'reference', 'node'"),
         (lambda: Task.pose("link_6", axes="world", relative_to="link_1"), "'reference', 'node'"),
         (lambda: Task.pose("link_6", name=3), "a word for the task"),

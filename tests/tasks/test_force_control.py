@@ -15,7 +15,7 @@ from linkwise.tasks.force.selection import Selection
 from linkwise.tasks.force.surface import CompliantSurface
 from linkwise.tasks.measure import task_position, task_velocity
 from linkwise.tasks.task import Task
-from linkwise.tasks.twin import twin
+from linkwise.tasks.task_stack import task_stack
 
 NORMAL = np.array([0.48, -0.36, 0.8])
 POSTURE = np.array([0.3, -0.6, 2.4, 0.2, 0.9, -0.4])
@@ -154,7 +154,7 @@ def test_without_sensing_the_two_systems_are_coupled():
 
 def directions(mech, q, task):
     """U, σ of J with turning at the reach, and the scale of its rows."""
-    found = twin(mech, task)
+    found = task_stack(mech, task)
     scale = found.scale(found.length())
     u, sigma, _ = np.linalg.svd(scale[:, None] * lw.tasks.task_jacobian(mech, q, task))
     return u, sigma, scale

@@ -212,9 +212,9 @@ def in_order(levels, scales, mass, start, wanted):
 
 def scales(case):
     """Rows that turn count as the speed at the reach: with this length levels are measured."""
-    from linkwise.tasks.twin import twin
+    from linkwise.tasks.task_stack import task_stack
 
-    return [t.scale(t.length()) for t in (twin(case.mech, level) for level in case.levels)]
+    return [t.scale(t.length()) for t in (task_stack(case.mech, level) for level in case.levels)]
 
 
 def test_acceleration_is_that_of_least_squares_in_order(case):
@@ -245,12 +245,12 @@ def test_levels_that_cannot_all_be_had_do_as_well_as_they_can():
     np.testing.assert_allclose(report.acceleration, expected, atol=1e-8 * np.abs(expected).max())
     assert [level.rank for level in report.levels] == [4, 3, 0]
     first, second, _ = report.levels
-    np.testing.assert_allclose(first.achieved, first.wanted, atol=1e-9)
-    assert np.abs(second.achieved - second.wanted).max() > 1.0  # it cannot be had
+    np.testing.assert_allclose(first.achieved, first.requested, atol=1e-9)
+    assert np.abs(second.achieved - second.requested).max() > 1.0  # it cannot be had
     # What is missing of the second level has no part that its remaining freedoms could give.
     J_2, scale = parts[1][0], scales(case)[1]
     left = null_space(parts[0][0])
-    missing = scale * (second.wanted - second.achieved)
+    missing = scale * (second.requested - second.achieved)
     slope = (scale[:, None] * J_2 @ left).T @ missing
     assert np.abs(slope).max() < 1e-9 * np.abs(missing).max()
 
@@ -289,10 +289,22 @@ def test_one_level_is_the_torque_of_the_task(damping, compensate):
     options = {"damping": damping, "compensate": compensate}
     run = lw.TaskController(arm, lw.tasks.Servo(task, 50.0, 9.0), posture, singular=None, **options)
     error, moving = lw.tasks.task_error(arm, q, task, goal), lw.tasks.task_velocity(arm, q, v, task)
-    expected = lw.tasks.task_torque(
-        arm, q, v, task, 50.0 * error - 9.0 * moving, tau0=posture.torque(arm, q, v), **options
-    )
-    np.testing.assert_allclose(run(q, v, goal), expected, atol=1e-9 * np.abs(expected).max())
+    acceleration, tau0 = 50.0 * error - 9.0 * moving, posture.torque(arm, q, v)
+    # Dense: Λ = S (S J 𝓜⁻¹ J* S + d² σ)⁻¹ S, with σ the largest eigenvalue of S J 𝓜⁻¹ J* S.
+    J = lw.jacobian(arm, q, "hand", frame="world")
+    gamma = lw.jacobian_dot(arm, q, v, "hand", frame="world") @ v
+    resisting, inverse = lw.bias_force(arm, q, v), np.linalg.inv(lw.mass_matrix(arm, q))
+    scale = np.repeat([lw.tasks.task_space(arm, q, task).length, 1.0], 3)
+    inside = scale[:, None] * (J @ inverse @ J.T) * scale
+    floor = (damping or 0.0) ** 2 * np.linalg.eigvalsh(inside)[-1]
+    inertia = scale[:, None] * np.linalg.inv(inside + floor * np.eye(6)) * scale
+    inner = tau0 + resisting if compensate == "joints" else tau0
+    missing = acceleration - gamma - J @ inverse @ (inner - resisting)
+    expected = inner + J.T @ (inertia @ missing)
+    largest = np.abs(expected).max()
+    np.testing.assert_allclose(run(q, v, goal), expected, atol=1e-9 * largest)
+    torque = lw.tasks.task_torque(arm, q, v, task, acceleration, tau0=tau0, **options)
+    np.testing.assert_allclose(torque, expected, atol=1e-9 * largest)
 
 
 @pytest.mark.few(1)
@@ -325,7 +337,7 @@ def test_a_report_tells_what_came_of_it():
     report = lw.TaskController(arm, [hand, elbow]).explain(q, v, given)
     assert [level.rank for level in report.levels] == [6, 1]
     text = str(report)
-    assert "level 1: pose of hand: rank 6 of 6, as asked" in text
+    assert "level 1: pose of hand: rank 6 of 6, as requested" in text
     assert (
         "level 2: elbow: rank 1 of 3" in text and "cannot move along 2 directions oblique" in text
     )

@@ -98,7 +98,7 @@ def test_lower_levels_leave_the_first_alone_while_a_limit_comes_in(singular):
     whole = (first.share == 1.0).all(axis=1) & ~first.slowed.any(axis=1)
     part = LIMITS.nearness(mech, q)[1][:, joint]
     assert (whole & (part > 0.05) & (part < 0.45)).sum() > 10
-    missing = np.abs(first.achieved - first.wanted)[whole]
+    missing = np.abs(first.achieved - first.requested)[whole]
     assert missing.max() < 1e-8 * np.abs(report.acceleration).max()
 
 

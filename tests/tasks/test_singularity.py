@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.tasks.twin import twin
+from linkwise.tasks.task_stack import task_stack
 
 UR, PUMA, SEVEN = lw.models.ur_arm(), lw.models.puma560(), lw.models.seven_dof_arm()
 POSE = lw.Task.pose("flange")
@@ -60,7 +60,7 @@ def away(mech, q, seed=0):
 
 def directions(mech, q):
     """U, σ, V* of J with turning at the reach."""
-    scale = np.repeat([twin(mech, POSE).length(), 1.0], 3)
+    scale = np.repeat([task_stack(mech, POSE).length(), 1.0], 3)
     u, sigma, v = np.linalg.svd(scale[:, None] * lw.tasks.task_jacobian(mech, q, POSE))
     return u, sigma, v, scale
 
@@ -80,8 +80,8 @@ def test_what_is_left_of_the_task_is_exact(place):
         assert level.rank == 5 and level.share.tolist() == [1, 1, 1, 1, 1, 0]
         vdot = lw.forward_dynamics(mech, q, v, run(q, v, goal))
         got = lw.tasks.task_jacobian(mech, q, POSE) @ vdot + lw.tasks.task_bias(mech, q, v, POSE)
-        missing = u.T @ (scale * (got - level.wanted))
-        assert np.abs(missing[:5]).max() < 1e-9 * np.abs(level.wanted).max()
+        missing = u.T @ (scale * (got - level.requested))
+        assert np.abs(missing[:5]).max() < 1e-9 * np.abs(level.requested).max()
 
 
 @pytest.mark.parametrize("mech", [UR, PUMA], ids=["UR", "PUMA"])
@@ -413,7 +413,7 @@ def test_joints_are_held_to_a_speed_near_a_singularity_and_not_elsewhere():
         ahead = 1.0 - x**2 * (3.0 - 2.0 * x)
         if ahead == 0.0:
             assert distance == 1.0 and not report.levels[0].slowed.any()
-            np.testing.assert_allclose(report.levels[0].achieved, report.levels[0].wanted)
+            np.testing.assert_allclose(report.levels[0].achieved, report.levels[0].requested)
             continue
         bound = 3.0 * KV * (1.5 / np.abs(along[5]).max() / ahead - 0.5)
         assert along[5] @ report.acceleration <= bound * (1.0 + 1e-9)
@@ -422,8 +422,8 @@ def test_joints_are_held_to_a_speed_near_a_singularity_and_not_elsewhere():
             assert report.levels[0].slowed.tolist() == [False] * 5 + [True]
             assert "joints would be too fast" in str(report)
             level = report.levels[0]
-            missing = u.T @ (scale * (level.achieved - level.wanted))
-            assert np.abs(missing[:5]).max() < 1e-9 * np.abs(level.wanted).max()
+            missing = u.T @ (scale * (level.achieved - level.requested))
+            assert np.abs(missing[:5]).max() < 1e-9 * np.abs(level.requested).max()
 
 
 @pytest.mark.parametrize("side", [1.0, pytest.param(-1.0, marks=pytest.mark.slow)])
@@ -455,7 +455,7 @@ def test_damping_is_only_there_when_asked_for_and_told():
     # The share of the report is what comes out along that direction.
     scale = directions(mech, q)[3]
     asked, got = (level.directions.T @ (scale * (x - lw.tasks.task_bias(mech, q, v, POSE)))
-                  for x in (level.wanted, level.achieved))  # fmt: skip
+                  for x in (level.requested, level.achieved))  # fmt: skip
     np.testing.assert_allclose(got, level.share * asked, atol=1e-9 * np.abs(asked).max())
     plain = np.abs(lw.TaskController(mech, SERVO, singular=None)(q, v, goal)).max()
     assert np.abs(damped(q, v, goal)).max() < 0.1 * plain
@@ -469,7 +469,7 @@ def test_a_goal_that_is_met_is_as_asked():
     )
     report = run.explain(q, np.zeros(7), lw.tasks.task_position(SEVEN, q, task))
     assert np.abs(report.levels[0].achieved).max() > 0.0  # it is not zero to the last digit
-    assert "pose of hand: rank 6 of 6, as asked" in str(report)
+    assert "pose of hand: rank 6 of 6, as requested" in str(report)
 
 
 def test_a_report_near_a_singularity_says_so():
@@ -482,7 +482,7 @@ def test_a_report_near_a_singularity_says_so():
     zero = str(run.explain(np.zeros(6), v, goal))  # the words of lw.operational_space
     space = lw.operational_space(mech, np.zeros(6), "flange", frame="world")
     assert space.lost_in_words() == ["'flange' cannot turn about x of the world"]
-    assert "'flange' cannot turn about x of the world, joints held by themselves" in zero
+    assert "'flange' cannot turn about x of the world, joints controlled separately" in zero
     assert lw.tasks.task_space(mech, np.zeros(6), POSE).lost_in_words() == space.lost_in_words()
     q[joint] = 0.1
     text = str(run.explain(q, v, goal))

@@ -1,6 +1,13 @@
 """Held objects: contacts and friction, internal forces, several arms that carry one load."""
 
 from linkwise.front_door import open_front_door
+from linkwise.grasp.arms import MultiArm as MultiArm, multi_arm_parts as multi_arm_parts
+from linkwise.grasp.augmented_object import (
+    AugmentedArm as AugmentedArm,
+    AugmentedObject as AugmentedObject,
+    AugmentedPart as AugmentedPart,
+    augmented_object as augmented_object,
+)
 from linkwise.grasp.contact import Contact as Contact
 from linkwise.grasp.contact_motion import (
     ContactState as ContactState,
@@ -13,37 +20,22 @@ from linkwise.grasp.internal_force import (
     ForceSpace as ForceSpace,
     InternalForces as InternalForces,
 )
-from linkwise.grasp.load_distribution import LoadDistribution as LoadDistribution
-from linkwise.grasp.multi_arm.held_object import (
-    MultiArm as MultiArm,
-    multi_arm_parts as multi_arm_parts,
+from linkwise.grasp.load import (
+    LoadEffect as LoadEffect,
+    ReflectedLoad as ReflectedLoad,
+    load_effect as load_effect,
+    load_inertia as load_inertia,
+    reflected_load as reflected_load,
 )
-from linkwise.grasp.multi_arm.multi_arm_dynamics import (
+from linkwise.grasp.load_distribution import LoadDistribution as LoadDistribution
+from linkwise.grasp.multi_arm.dynamics import (
     MultiArmMethod as MultiArmMethod,
     MultiArmMotion as MultiArmMotion,
     multi_arm_dynamics as multi_arm_dynamics,
 )
-from linkwise.grasp.multi_effector.augmented_object import (
-    AugmentedArm as AugmentedArm,
-    AugmentedObject as AugmentedObject,
-    AugmentedPart as AugmentedPart,
-    augmented_object as augmented_object,
-)
-from linkwise.grasp.multi_effector.controller import (
-    AugmentedObjectController as AugmentedObjectController,
-)
-from linkwise.grasp.multi_effector.load import (
-    LoadEffect as LoadEffect,
-    load_effect as load_effect,
-    load_inertia as load_inertia,
-)
-from linkwise.grasp.multi_effector.object_torque import (
+from linkwise.grasp.object_control import (
+    ObjectController as ObjectController,
     ObjectTorque as ObjectTorque,
-    object_torque as object_torque,
-)
-from linkwise.grasp.multi_effector.reflected_load import (
-    ReflectedLoad as ReflectedLoad,
-    reflected_load as reflected_load,
 )
 from linkwise.grasp.virtual_linkage import VirtualLinkage as VirtualLinkage
 

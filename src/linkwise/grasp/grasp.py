@@ -484,7 +484,7 @@ def _check_hinge(name: str, contact: Contact, hinge: Hinge) -> None:
         same = int(np.linalg.matrix_rank(np.concatenate(maps), tol=1e-9)) == expected.nv
     if not same:
         raise ModelError(
-            f"loop {name!r} is closed by a hinge '{hinge.describe()}' with {hinge.nv} degrees of "
-            f"freedom; a contact of kind {contact.kind!r} is a hinge '{expected.describe()}' with "
+            f"loop {name!r} is closed by a hinge '{hinge.describe()}' with {hinge.nv} velocities; "
+            f"a contact of kind {contact.kind!r} is a hinge '{expected.describe()}' with "
             f"{expected.nv}. Build the loop with the contact's `hinge`."
         )

@@ -1,13 +1,13 @@
-"""Inertia as an end effector feels it: effective masses, ellipsoids, maps, macro and mini."""
+"""Inertia at an end effector: effective masses, ellipsoids, maps, macro and mini."""
 
 from linkwise.front_door import open_front_door
 from linkwise.inertial.effective_mass import (
     directional_inertia as directional_inertia,
     effective_mass as effective_mass,
-    effective_rotational_inertia as effective_rotational_inertia,
 )
-from linkwise.inertial.macro_mini.dextrous import DextrousCoordination as DextrousCoordination
-from linkwise.inertial.macro_mini.parts import (
+from linkwise.inertial.ellipsoid import InertialShape as InertialShape, ellipsoid as ellipsoid
+from linkwise.inertial.macro_mini.coordination import DextrousCoordination as DextrousCoordination
+from linkwise.inertial.macro_mini.macro_mini import (
     MacroMini as MacroMini,
     MacroMiniState as MacroMiniState,
     macro_mini as macro_mini,
@@ -23,12 +23,6 @@ from linkwise.inertial.macro_mini.smallest_mini import (
 from linkwise.inertial.properties import (
     InertialProperties as InertialProperties,
     inertial_properties as inertial_properties,
-)
-from linkwise.inertial.shape import (
-    InertialShape as InertialShape,
-    belted_ellipsoid as belted_ellipsoid,
-    gyration_ellipsoid as gyration_ellipsoid,
-    inertia_ellipsoid as inertia_ellipsoid,
 )
 from linkwise.inertial.workspace_map import (
     InertialMap as InertialMap,

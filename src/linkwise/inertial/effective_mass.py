@@ -1,11 +1,12 @@
-"""Effective mass and inertia: what is felt by who pushes a node along a line, or turns it."""
+"""Effective mass and inertia: what a push along a line or a turn about it feels at a node."""
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 import numpy as np
 
+from linkwise.arguments import option
 from linkwise.dynamics.operational_space import TOLERANCE
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ModelError, ShapeError
@@ -13,6 +14,9 @@ from linkwise.inertial.response import Loops, felt, unit_directions
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
+
+What: TypeAlias = Literal["mass", "rotation"]
+"""Translation or rotation."""
 
 
 @runtime_checkable
@@ -31,105 +35,66 @@ def effective_mass(
     node: str,
     direction: ArrayLike,
     *,
+    what: What = "mass",
     frame: Frame = "world",
     loops: Loops = "closed",
     tolerance: float = TOLERANCE,
 ) -> float | Array:
-    """The mass that is felt at a node by a force along a direction.
+    """The mass at a node along a direction, or the rotational inertia about it.
 
     Expression:
-        1 / m_u = u* Λ_v⁻¹ u = J_u 𝓜⁻¹ J_u*,   Λ_v⁻¹ = J_v 𝓜⁻¹ J_v*,   J_u = u* J_v
-    with the armature of the mechanism in 𝓜. From rest, and without gravity, a unit force
-    along u makes the node's origin accelerate by 1 / m_u along u; it is free to turn, and to move
-    across u, as it likes.
-    Source: 003 (28) and (30).
+        1 / m_u = u* Λ_v⁻¹ u = J_u 𝓜⁻¹ J_u*,   Λ_v⁻¹ = J_v 𝓜⁻¹ J_v*,   J_u = u* J_v     "mass"
+        1 / I_u = u* Λ_ω⁻¹ u = J_u 𝓜⁻¹ J_u*,   Λ_ω⁻¹ = J_ω 𝓜⁻¹ J_ω*,   J_u = u* J_ω     "rotation"
+    with the armature of the mechanism in 𝓜. From rest, without gravity, a unit force along u
+    accelerates the node's origin by 1 / m_u along u; the node is free to turn, and to move
+    perpendicular to u. A unit moment about u accelerates it by 1 / I_u about u, for any point of a
+    body. (003 calls I_u the effective inertia; `lw.operational_inertia` is the full Λ.)
+    Source: 003 (28) to (31).
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
         node: Name of a node or body; the force acts at its origin.
-        direction: u (3,), or (batch, 3) with one for each state; of any length but zero. With one
-            state, a batch of directions asks for all of them.
+        direction: u (3,), or (batch, 3) with one for each state, of any nonzero length. For one
+            state, a batch of directions gives one result for each.
+        what: "mass", or "rotation" for the rotational inertia.
         frame: Axes of the direction: those of the "world" or of the "node".
-        loops: Whether loops and couplings of the mechanism act, "closed", or are left "open".
-        tolerance: Motions below this fraction of the largest are called blocked.
+        tolerance: Motions below this fraction of the largest count as blocked.
 
     Returns:
-        m_u [kg], a float or (batch,). Infinite where the node cannot move along u at all: no force
-        along it has an answer.
+        m_u [kg] or I_u [kg m²], a float or (batch,). Infinite where the node cannot move along u,
+        or turn about it.
 
     Raises:
-        UnknownNameError: A node that the mechanism does not have; lists those near.
+        UnknownNameError: The mechanism has no such node.
         ShapeError: A direction that is zero, or of another shape.
-        SingularHingeError: Nothing resists the hinge of some body, which is named. In a batch its
-            row is NaN instead, and a warning tells.
+        SingularHingeError: Nothing resists the hinge of the named body. In a batch its row is NaN
+            instead, with a warning.
     """
-    return felt(mech, q, node, direction, False, frame, loops, tolerance)
-
-
-def effective_rotational_inertia(
-    mech: Mechanism | Embedded,
-    q: ArrayLike,
-    node: str,
-    direction: ArrayLike,
-    *,
-    frame: Frame = "world",
-    loops: Loops = "closed",
-    tolerance: float = TOLERANCE,
-) -> float | Array:
-    """The inertia that is felt at a node by a moment about a direction.
-
-    Expression:
-        1 / I_u = u* Λ_ω⁻¹ u = J_u 𝓜⁻¹ J_u*,   Λ_ω⁻¹ = J_ω 𝓜⁻¹ J_ω*,   J_u = u* J_ω
-    From rest, and without gravity, a unit moment about u makes the node accelerate by 1 / I_u about
-    u. It does not depend on which point of a body is asked about. The document calls it effective
-    inertia; `lw.operational_inertia` is all of Λ.
-    Source: 003 (29) and (31).
-
-    Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        node: Name of a node or body.
-        direction: u (3,), or (batch, 3) with one for each state; of any length but zero. With one
-            state, a batch of directions asks for all of them.
-        frame: Axes of the direction: those of the "world" or of the "node".
-        loops: Whether loops and couplings of the mechanism act, "closed", or are left "open".
-        tolerance: Motions below this fraction of the largest are called blocked.
-
-    Returns:
-        I_u [kg m²], a float or (batch,). Infinite where the node cannot turn about u.
-
-    Raises:
-        UnknownNameError: A node that the mechanism does not have; lists those near.
-        ShapeError: A direction that is zero, or of another shape.
-        SingularHingeError: Nothing resists the hinge of some body, which is named. In a batch its
-            row is NaN instead, and a warning tells.
-    """
-    return felt(mech, q, node, direction, True, frame, loops, tolerance)
+    option(what, get_args(What), "what")
+    return felt(mech, q, node, direction, what == "rotation", frame, loops, tolerance)
 
 
 ROUNDING = 1e-13
-"""Responses below this part of the largest are rounding of a matrix that was squared before."""
+"""Responses below this fraction of the largest are rounding of a matrix product."""
 
 
 def directional_inertia(
     space: HasInverse | ArrayLike, direction: ArrayLike, *, tolerance: float = ROUNDING
 ) -> float | Array:
-    """The inertia of a space along one of its directions, whatever the space is.
+    """The inertia of any space along one of its directions.
 
     Expression:
         σ_w(Λ) = 1 / (w* Λ⁻¹ w),   w of unit length
     Source: 003 section 5.2, in Theorem 2.
 
-    With w in three dimensions this is (30) or (31). A space that mixes turning and moving has
-    w of mixed units, and σ_w then depends on the unit of length; an inequality between two σ_w of
-    one w, as in Theorem 2, does not.
+    With w in three dimensions this is (30) or (31). In a space that mixes turning and moving, w has
+    mixed units and σ_w depends on the unit of length; an inequality between two σ_w of one w, as in
+    Theorem 2, does not.
 
     Args:
-        space: A `lw.dynamics.OperationalSpace`, the space of a task, or the response Λ⁻¹ (m, m) or
-            (batch, m, m) itself: symmetric, with no negative eigenvalue.
-        direction: w (m,) or (batch, m), of any length but zero; scaled to length one.
-        tolerance: What is below this part of the largest entry of Λ⁻¹ is called zero.
+        space: A `lw.dynamics.OperationalSpace`, a task space, or the response Λ⁻¹ (m, m) or
+            (batch, m, m): symmetric, with no negative eigenvalue.
+        direction: w (m,) or (batch, m), of any nonzero length; scaled to length one.
+        tolerance: Responses below this fraction of the largest entry of Λ⁻¹ count as zero.
 
     Returns:
         σ_w, a float or (batch,). Infinite where no motion has a component along w.
@@ -152,9 +117,11 @@ def directional_inertia(
     if (value < -small).any():
         raise ModelError(
             f"w* Λ⁻¹ w is {float(np.min(value)):.3g}, below zero: the matrix is not the response "
-            "Λ⁻¹ of a mechanism. Give lw.operational_inertia_inverse, or a block of it."
+            "Λ⁻¹ of a mechanism. Use lw.operational_inertia_inverse, or a block of it."
         )
-    return _inverse(np.where(value <= small, 0.0, value))
+    with np.errstate(divide="ignore"):
+        result = 1.0 / np.where(value <= small, 0.0, value)
+    return float(result) if np.ndim(result) == 0 else result
 
 
 def response_matrix(value: ArrayLike, tolerance: float = ROUNDING) -> Array:
@@ -171,14 +138,7 @@ def response_matrix(value: ArrayLike, tolerance: float = ROUNDING) -> Array:
     skew = np.abs(matrix - np.swapaxes(matrix, -1, -2)).max()
     if skew > 1e-9 * np.abs(matrix).max():
         raise ShapeError(
-            f"the response Λ⁻¹ is not symmetric: two entries differ by {skew:.3g}. Give it as "
-            "lw.operational_inertia_inverse has it."
+            f"the response Λ⁻¹ is not symmetric: two entries differ by {skew:.3g}. Use the result "
+            "of lw.operational_inertia_inverse."
         )
     return matrix
-
-
-def _inverse(value: Array) -> float | Array:
-    """1 / value, infinite for zero."""
-    with np.errstate(divide="ignore"):
-        found = 1.0 / value
-    return float(found) if np.ndim(found) == 0 else found

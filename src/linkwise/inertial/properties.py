@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
+from typing import ClassVar, cast
 
 import numpy as np
 
-from linkwise.arguments import row
+from linkwise.dynamics.batched import Batched
 from linkwise.dynamics.kernels import written
 from linkwise.dynamics.operational_space import TOLERANCE
 from linkwise.dynamics.quantity import Frame
@@ -30,30 +30,33 @@ ALIGNED = 1e-3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class InertialProperties:
-    """How a node answers to forces and to moments, and how heavy it is.
+class InertialProperties(Batched):
+    """The response of a node to forces and moments, and its effective masses.
 
     For a batch every array has the batch in front, and `properties[i]` is one state of it. Forces
     and accelerations are at the node's origin, in the axes of `frame`.
 
     Attributes:
         node: Name of the node.
-        frame: Axes of all: those of the "world" or of the "node".
+        frame: Axes of all arrays: those of the "world" or of the "node".
         translational_response: Λ_v⁻¹ (3, 3): linear acceleration per force [1/kg].
         rotational_response: Λ_ω⁻¹ (3, 3): angular acceleration per moment [1/(kg m²)].
         coupling: Λ̄_vω (3, 3): linear acceleration per moment, and transposed, angular acceleration
             per force [1/(kg m)].
         translational_inertia: Λ_v (3, 3): force per linear acceleration of a node that is free to
-            turn [kg]; zero along what is blocked.
+            turn [kg]; zero along blocked directions.
         rotational_inertia: Λ_ω (3, 3): moment per angular acceleration of a node that is free to
-            move [kg m²]; zero about what is blocked.
+            move [kg m²]; zero about blocked axes.
         principal_masses: Effective masses (3,) along the axes of Λ_v, the lightest first; infinite
-            along what is blocked [kg].
+            along blocked directions [kg].
         mass_axes: Those axes (3, 3), as columns.
         principal_inertias: Effective inertias (3,) about the axes of Λ_ω, the lightest first;
-            infinite about what is blocked [kg m²].
+            infinite about blocked axes [kg m²].
         inertia_axes: Those axes (3, 3), as columns.
     """
+
+    WHAT: ClassVar[str] = "inertial properties"
+    AXES: ClassVar[tuple[str, int]] = ("coupling", 2)
 
     node: str
     frame: Frame
@@ -86,36 +89,12 @@ class InertialProperties:
         """Smallest effective rotational inertia over the largest: 1 if all axes are alike."""
         return _isotropy(self.principal_inertias)
 
-    def __len__(self) -> int:
-        if self.coupling.ndim == 2:
-            raise ShapeError("these are the inertial properties of one state; they have no length.")
-        return len(self.coupling)
-
-    def __getitem__(self, i: int) -> InertialProperties:
-        """One state of a batch."""
-        i = row(
-            i, None if self.coupling.ndim == 2 else len(self), "this record of inertial properties"
-        )
-        return InertialProperties(
-            self.node,
-            self.frame,
-            self.translational_response[i],
-            self.rotational_response[i],
-            self.coupling[i],
-            self.translational_inertia[i],
-            self.rotational_inertia[i],
-            self.principal_masses[i],
-            self.mass_axes[i],
-            self.principal_inertias[i],
-            self.inertia_axes[i],
-        )
-
     def __str__(self) -> str:
         axes = "the world" if self.frame == "world" else "the node"
-        told = f"inertial properties of {self.node!r} in the axes of {axes}"
-        if self.coupling.ndim == 3:
-            return f"{told}, {len(self)} states"
-        lines = [told]
+        text = f"inertial properties of {self.node!r} in the axes of {axes}"
+        if self.is_batch:
+            return f"{text}, {len(self)} states"
+        lines = [text]
         for words, unit, along, values, directions, isotropy in (
             ("mass", "kg", "along", self.principal_masses, self.mass_axes, self.mass_isotropy),
             (
@@ -139,34 +118,27 @@ def inertial_properties(
     loops: Loops = "closed",
     tolerance: float = TOLERANCE,
 ) -> InertialProperties:
-    """Masses and rotational inertias that are felt at a node, in all directions.
+    """Effective masses and rotational inertias at a node, in all directions.
 
     Expression:
         Λ_v⁻¹ = J_v 𝓜⁻¹ J_v*,   Λ_ω⁻¹ = J_ω 𝓜⁻¹ J_ω*,   Λ̄_vω = J_v 𝓜⁻¹ J_ω*
         Λ⁻¹ = [[Λ_ω⁻¹, Λ̄_vω*], [Λ̄_vω, Λ_v⁻¹]]
-    with the armature of the mechanism in 𝓜. Λ_v is the inverse of a block of Λ⁻¹, **not**
-    that block of Λ: the node is free to turn while it is pushed.
-    Source: 003 (28), (29), (32) and (33), where the linear rows come first.
+    with the armature of the mechanism in 𝓜. Λ_v is the inverse of a block of Λ⁻¹, **not** that
+    block of Λ: the node is free to turn while it is pushed. Source: 003 (28), (29), (32) and (33),
+    where the linear rows come first.
 
-    Where the lightest and the heaviest are far apart, the principal masses are 1/s² by the singular
-    values s of the whitened rows of J_v: nothing is squared before it is inverted, and what is
-    blocked is told from what is only heavy.
+    The principal masses are 1/s², with s the singular values of the whitened rows of J_v: nothing
+    is squared before it is inverted, so blocked directions differ clearly from heavy ones.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
         node: Name of a node or body.
         frame: Axes: those of the "world" or of the "node"; the point is the node's origin.
-        loops: Whether loops and couplings of the mechanism act, "closed", or are left "open".
-        tolerance: Motions below this fraction of the largest are called blocked.
-
-    Returns:
-        `InertialProperties`.
+        tolerance: Motions below this fraction of the largest count as blocked.
 
     Raises:
-        UnknownNameError: A node that the mechanism does not have; lists those near.
-        SingularHingeError: Nothing resists the hinge of some body, which is named. In a batch its
-            row is NaN instead, and a warning tells.
+        UnknownNameError: The mechanism has no such node.
+        SingularHingeError: Nothing resists the hinge of the named body. In a batch its row is NaN
+            instead, with a warning.
     """
     at = setting(mech, node, frame, loops, tolerance)
     if at.by_kernel:
@@ -175,16 +147,16 @@ def inertial_properties(
     q = mech.check_q(q)
     if q.ndim > 2:
         raise ShapeError(f"q has shape {q.shape}; it must be ({mech.nq},) or (batch, {mech.nq}).")
-    found = motions(at, np.atleast_2d(q))
+    node_motions = motions(at, np.atleast_2d(q))
     parts = _sorted(
-        found.inverse,
-        *_inverted(found.principal(TURNING)),
-        *_inverted(found.principal(MOVING)),
+        node_motions.inverse,
+        *_inverted(node_motions.principal(TURNING)),
+        *_inverted(node_motions.principal(MOVING)),
     )
     for array in parts:
-        array[~found.fine] = np.nan  # a warning told, as for all kernels
-    whole = InertialProperties(node, frame, *parts)
-    return whole[0] if q.ndim == 1 else whole
+        array[~node_motions.fine] = np.nan  # the kernel has warned
+    result = InertialProperties(node, frame, *parts)
+    return result[0] if q.ndim == 1 else result
 
 
 def _sorted(inverse: Array, *parts: Array) -> tuple[Array, ...]:
@@ -196,20 +168,20 @@ def _sorted(inverse: Array, *parts: Array) -> tuple[Array, ...]:
     return *blocks, moving, turning, heavy, along, stiff, about
 
 
-def _inverted(found: Principal) -> tuple[Array, Array, Array]:
+def _inverted(block: Principal) -> tuple[Array, Array, Array]:
     """Λ of a block, roots of its principal responses and their axes."""
-    there = np.asarray(np.arange(3) < found.rank[:, None], dtype=np.bool_)
-    root = found.axes * np.where(there, 1.0 / np.where(there, found.roots, 1.0), 0.0)[:, None, :]
-    largest = np.take_along_axis(found.axes, np.abs(found.axes).argmax(axis=1)[:, None], axis=1)
-    axes = found.axes * np.where(largest < 0.0, -1.0, 1.0)  # no sign of its own: largest entry is +
-    return root @ np.swapaxes(root, 1, 2), np.where(there, found.roots, 0.0), axes
+    there = np.asarray(np.arange(3) < block.rank[:, None], dtype=np.bool_)
+    root = block.axes * np.where(there, 1.0 / np.where(there, block.roots, 1.0), 0.0)[:, None, :]
+    largest = np.take_along_axis(block.axes, np.abs(block.axes).argmax(axis=1)[:, None], axis=1)
+    axes = block.axes * np.where(largest < 0.0, -1.0, 1.0)  # the largest entry is positive
+    return root @ np.swapaxes(root, 1, 2), np.where(there, block.roots, 0.0), axes
 
 
 def _isotropy(values: Array) -> float | Array:
     """Smallest over largest, of values in rising order; 0 where the largest is infinite."""
     first, last = values[..., 0], values[..., -1]
-    found = np.where(np.isfinite(last), first / np.where(np.isfinite(last), last, 1.0), 0.0)
-    return float(found) if found.ndim == 0 else found
+    ratio = np.where(np.isfinite(last), first / np.where(np.isfinite(last), last, 1.0), 0.0)
+    return float(ratio) if ratio.ndim == 0 else ratio
 
 
 def _axis(axis: Array) -> str:

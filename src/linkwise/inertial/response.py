@@ -1,15 +1,15 @@
-"""How a node answers to a push, with enough digits to tell what is heavy from what is blocked.
+"""The response of a node to a push, accurate enough to distinguish heavy from blocked directions.
 
 The response to forces, Λ⁻¹ = J 𝓜⁻¹ J*, is a product of rows with themselves: with the innovations
 of the rows of J,
 
     A = (D^(-½) (I - H ψ K) J*)*,       Λ⁻¹ = A A*,       w* Λ⁻¹ w = |A* w|².
 
-What is asked of it is taken from A, which is not squared: half of the digits more. A direction is
-blocked where J* w is nothing beside the largest motion there is, with turning measured at a length.
+Results come from A, which is not squared and keeps twice as many digits. A direction is blocked if
+J* w is negligible next to the largest motion, with turning measured at a length.
 
-With loops closed, rows of J_c are whitened in the same way and taken out of A (000, section 6):
-A (I - Q Q*), A_c* = Q T.
+With closed loops, the rows of J_c are whitened in the same way and projected out of A (000, section
+6): A (I - Q Q*), A_c* = Q T.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, kernel,
 from linkwise.dynamics.mass_root import root_of
 from linkwise.dynamics.operational_space import TOLERANCE
 from linkwise.dynamics.quantity import Frame, check_frame
-from linkwise.dynamics.velocity_space import VelocitySpace, reach, velocity_spaces
+from linkwise.dynamics.velocity_space import reach, velocity_spaces
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
@@ -47,15 +47,15 @@ TURNING, MOVING = slice(0, 3), slice(3, 6)
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is asked about, checked: one node of a mechanism.
+    """One node of a mechanism and the options of a request, checked.
 
     Attributes:
         mech: The mechanism.
         node: Name of the node.
         frame: Axes of directions.
-        closed: Whether there are loops or couplings that act.
-        length: Where turning is compared with moving [m].
-        tolerance: Motions below this part of the largest are called blocked.
+        closed: Whether loops or couplings act.
+        length: At which turning is compared with moving [m].
+        tolerance: Motions below this fraction of the largest count as blocked.
     """
 
     mech: Mechanism | Embedded
@@ -67,12 +67,12 @@ class Setting:
 
     @property
     def by_kernel(self) -> bool:
-        """Whether it is an open tree, which has formulas."""
+        """Whether it is an open tree, for which there are formulas."""
         return not self.closed and not isinstance(self.mech, Embedded)
 
     @property
     def least(self) -> Array:
-        """What tells motions from rounding (2,), as formulas take it."""
+        """Length and tolerance (2,), as formulas take them."""
         return np.array([self.length, self.tolerance])
 
     @property
@@ -88,14 +88,20 @@ def setting(
     loops: Loops = "closed",
     tolerance: float = TOLERANCE,
 ) -> Setting:
-    """Check what does not depend on the state; raises for what is unknown."""
+    """Check everything that does not depend on the state."""
     check_mechanism(mech)
-    _check_axes(frame)
+    try:
+        check_frame(frame)
+    except ModelError as error:
+        raise ModelError(
+            f"{error} These are the axes of directions and results; inertial properties have those "
+            f"of the 'world' by default.{_meant(frame)}"
+        ) from None
     if not isinstance(node, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ModelError(
             f"node is a {type(node).__name__}; it must be the name of one node or body."
         )
-    mech.node(node)  # raises for one that is not there
+    mech.node(node)  # raises for an unknown one
     if not (isinstance(tolerance, float | int) and 0.0 < tolerance < 1.0):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ModelError(f"tolerance is {tolerance!r}; it must be a number between 0 and 1.")
     closed = is_closed(mech, loops)
@@ -104,35 +110,25 @@ def setting(
     return Setting(mech, node, frame, closed, length, float(tolerance))
 
 
-def _check_axes(frame: object) -> None:
-    """Raise unless it is a word for axes; tells where another one is meant."""
-    try:
-        check_frame(frame)
-    except ModelError as error:
-        meant = {"reference": "world", "base": "world", "body": "node", "local": "node"}
-        word = meant.get(frame) if isinstance(frame, str) else None
-        hint = f" Here {frame!r} is {word!r}." if word else ""
-        raise ModelError(
-            f"{error} These are the axes of directions and results; inertial properties have those "
-            f"of the 'world' by default.{hint}"
-        ) from None
+def _meant(frame: object) -> str:
+    names = {"reference": "world", "base": "world", "body": "node", "local": "node"}
+    word = names.get(frame) if isinstance(frame, str) else None
+    return f" Here {frame!r} is {word!r}." if word else ""
 
 
 def unit_directions(direction: ArrayLike, size: int, what: str = "direction") -> Array:
     """Directions of any length as unit vectors (size,) or (batch, size)."""
-    found = floats(direction, what)
-    if found.ndim not in (1, 2) or found.shape[-1] != size:
-        raise ShapeError(
-            f"{what} has shape {found.shape}; it must be ({size},) or (batch, {size})."
-        )
-    if not np.isfinite(found).all():
-        raise ShapeError(f"{what} must be finite; found {found.tolist()}.")
-    largest = np.abs(found).max(axis=-1, keepdims=True)
+    u = floats(direction, what)
+    if u.ndim not in (1, 2) or u.shape[-1] != size:
+        raise ShapeError(f"{what} has shape {u.shape}; it must be ({size},) or (batch, {size}).")
+    if not np.isfinite(u).all():
+        raise ShapeError(f"{what} must be finite; found {u.tolist()}.")
+    largest = np.abs(u).max(axis=-1, keepdims=True)
     if not largest.all():
-        row = "" if found.ndim == 1 else f" in row {int(np.argmin(largest))}"
+        row = "" if u.ndim == 1 else f" in row {int(np.argmin(largest))}"
         raise ShapeError(f"{what} is the zero vector{row}; give a direction of any other length.")
-    found = found / largest  # so that neither very long nor very short ones are lost in squares
-    return found / np.linalg.norm(found, axis=-1, keepdims=True)
+    u = u / largest  # so that squares neither overflow nor underflow
+    return u / np.linalg.norm(u, axis=-1, keepdims=True)
 
 
 def felt(
@@ -145,13 +141,13 @@ def felt(
 ) -> float | Array:
     """1 / (u* Λ⁻¹ u) for a state and directions u (3,) or (batch, 3): () or (batch,).
 
-    Infinite where it is blocked. States and directions are of one batch, or one of them is single.
+    Infinite where blocked. States and directions are one batch, or one of them is single.
     """
-    at, kernel = _asked(mech, node, turning, *options)
+    at, kernel = _prepared(mech, node, turning, *options)
     if kernel is not None:
         value = kernel(q, direction, at.least)
         if not value.all():
-            unit_directions(direction, 3)  # raises where it is none: then nothing is blocked
+            unit_directions(direction, 3)  # raises for a zero direction: then nothing is blocked
     else:
         u = unit_directions(direction, 3)
         both = (u, np.zeros_like(u)) if turning else (np.zeros_like(u), u)
@@ -163,7 +159,7 @@ def felt(
 
 
 @once_per_mechanism
-def _asked(
+def _prepared(
     mech: Mechanism | Embedded,
     node: str,
     turning: bool,
@@ -171,7 +167,7 @@ def _asked(
     loops: Loops,
     tolerance: float,
 ) -> tuple[Setting, Any]:
-    """What is asked about, and the kernel that answers for an open tree."""
+    """The checked request, and the kernel for an open tree."""
     at = setting(mech, node, frame, loops, tolerance)
     if not at.by_kernel:
         return at, None
@@ -180,17 +176,25 @@ def _asked(
 
 def _response(at: Setting, q: Array, w: Array) -> Array:
     """w* Λ⁻¹ w for directions w (6,) or (batch, 6), 0 where blocked."""
-    lead = _lead(q, w)
+    if q.ndim > 2:
+        raise ShapeError(f"q has shape {q.shape}; it must be (nq,) or (batch, nq).")
+    try:
+        lead = np.broadcast_shapes(q.shape[:-1], w.shape[:-1])
+    except ValueError:
+        raise ShapeError(
+            f"q has {len(q)} states and direction {len(w)} rows; give one direction for all, or "
+            "one for each state."
+        ) from None
     rows = lead or (1,)
-    found = motions(at, np.broadcast_to(q, (*rows, q.shape[-1])))
-    return found.response(np.broadcast_to(w, (*rows, 6))).reshape(lead)
+    node_motions = motions(at, np.broadcast_to(q, (*rows, q.shape[-1])))
+    return node_motions.response(np.broadcast_to(w, (*rows, 6))).reshape(lead)
 
 
 def along(at: Writing, frame: Frame, turning: bool) -> Any:
-    """u* Λ⁻¹ u as a formula: |D^(-½) (I - H ψ K) J* w|², 0 where J* w is nothing."""
+    """u* Λ⁻¹ u as a formula: |D^(-½) (I - H ψ K) J* w|², 0 where J* w is negligible."""
     _, u, (length, tolerance) = at.q, at.read("direction", 3), at.read("least", 2)
     largest = maximum(maximum(absolute(u[0]), absolute(u[1])), absolute(u[2]))
-    u = u / largest  # so that neither very long nor very short ones are lost in squares
+    u = u / largest  # so that squares neither overflow nor underflow
     u, none = u / norm(u), np.zeros(3)
     w = np.concatenate([u, none] if turning else [none, u])
     of_node = rot_W @ J if frame == "world" else J
@@ -203,9 +207,9 @@ def along(at: Writing, frame: Frame, turning: bool) -> Any:
 
 
 def principal(at: Writing, frame: Frame) -> Any:
-    """The formula of all: Λ⁻¹ (6, 6), and for turning and moving Λ, roots and axes.
+    """The formula of Λ⁻¹ (6, 6), and for turning and moving Λ, roots and axes.
 
-    Roots of principal responses (3,) are zero for what is blocked; the largest entry of an axis, a
+    Roots of principal responses (3,) are zero where blocked; the largest entry of an axis, a
     column, is positive.
     """
     _, (length, tolerance) = at.q, at.read("least", 2)
@@ -241,27 +245,15 @@ ALONG = {(x, turn): Formula(along, (x, turn)) for x in FRAMES for turn in (False
 PRINCIPAL = {frame: Formula(principal, (frame,), tuple("abcdefg")) for frame in FRAMES}
 
 
-def _lead(q: Array, w: Array) -> tuple[int, ...]:
-    if q.ndim > 2:
-        raise ShapeError(f"q has shape {q.shape}; it must be (nq,) or (batch, nq).")
-    try:
-        return np.broadcast_shapes(q.shape[:-1], w.shape[:-1])
-    except ValueError:
-        raise ShapeError(
-            f"q has {len(q)} states and direction {len(w)} rows; give one direction for all, or "
-            "one for each state."
-        ) from None
-
-
 def whitened(mech: Mechanism | Embedded, q: Array, rows: Array) -> Array:
     """Innovations (n, k, nv) of rows of joint forces (n, k, nv) in states (n, nq)."""
     if not rows.size:
         return rows
-    if isinstance(mech, Embedded):  # D of aggregates differ in size: by the root of 𝓜 as a whole
+    if isinstance(mech, Embedded):  # blocks of D differ in size: use the root of the whole 𝓜
         A: Array = kernel(mech, "mass_matrix")(q)
         root = np.linalg.cholesky(A)
-        found = np.linalg.solve(root, np.swapaxes(rows, 1, 2))
-        return np.asarray(np.swapaxes(found, 1, 2), dtype=np.float64)
+        columns = np.linalg.solve(root, np.swapaxes(rows, 1, 2))
+        return np.asarray(np.swapaxes(columns, 1, 2), dtype=np.float64)
     flat = innovations(mech, np.repeat(q, rows.shape[1], axis=0), rows.reshape(-1, rows.shape[2]))
     return flat.reshape(rows.shape)
 
@@ -271,10 +263,10 @@ class Motions:
     """Rows of the motions of a node and the same whitened, for each of n states.
 
     Attributes:
-        at: What it is about.
-        rows: Rows in metres (n, 6, nv) of motions that loops leave, angular ones first.
-        A: The same rows whitened, in their own units (n, 6, nv): Λ⁻¹ = A A*.
-        largest: The largest motion of each state, with loops open (n,) [m].
+        at: The node.
+        rows: Rows in metres (n, 6, nv) of motions that loops allow, angular ones first.
+        A: The same rows whitened, not scaled (n, 6, nv): Λ⁻¹ = A A*.
+        largest: The largest motion of each state, with open loops (n,) [m].
     """
 
     at: Setting
@@ -284,7 +276,7 @@ class Motions:
 
     @property
     def fine(self) -> NDArray[np.bool_]:
-        """States with a result (n,); the others are in trouble, which a warning told."""
+        """States with a result (n,); a warning has reported the others."""
         return np.asarray(np.isfinite(self.A).all(axis=(1, 2)), dtype=np.bool_)
 
     @property
@@ -301,10 +293,10 @@ class Motions:
         return np.where(there, np.einsum("ni,ni->n", eps, eps), 0.0)
 
     def principal(self, block: slice) -> Principal:
-        """What a block of A does, by its singular values."""
+        """The singular values of a block of A."""
         values = np.linalg.svd(self.rows[:, block], compute_uv=False)
         rank = (values > self.at.tolerance * self.largest[:, None]).sum(axis=1)
-        # By the triangle first: A is as wide as there are freedoms.
+        # Through the triangle: A has one column for each degree of freedom.
         A = np.where(self.fine[:, None, None], self.A[:, block], 0.0)
         padded = np.zeros((len(A), A.shape[1], A.shape[1]))
         R = np.linalg.qr(np.swapaxes(A, 1, 2))[1]
@@ -320,7 +312,7 @@ class Principal:
     Attributes:
         roots: Roots of the principal responses (n, 3), the easiest first.
         axes: Their directions (n, 3, 3), as columns.
-        rank: How many of them are motions that exist (n,); the others are blocked.
+        rank: How many of them are possible motions (n,); the others are blocked.
     """
 
     roots: Array
@@ -329,30 +321,25 @@ class Principal:
 
 
 def motions(at: Setting, q: Array) -> Motions:
-    """The motions of a node in states (n, nq), with loops closed where they act."""
+    """The motions of a node in states (n, nq), with the loops that act closed."""
     J = kernel(at.mech, "jacobian", at.node, frame=at.frame)(q)
     scaled = at.scale[:, None] * J
     if not at.closed:
         return Motions(at, scaled, whitened(at.mech, q, J), np.linalg.norm(scaled, axis=(-1, -2)))
     assert isinstance(at.mech, Mechanism)
-    rows, found = np.zeros(J.shape), np.zeros(J.shape)
-    largest = np.zeros(len(q))
+    rows, A, largest = np.zeros(J.shape), np.zeros(J.shape), np.zeros(len(q))
     for i, space in enumerate(velocity_spaces(at.mech, q)):
-        found[i] = _left(whitened(at.mech, q[i : i + 1], _with(J[i], space))[0])
+        blocked = np.concatenate([J[i], space.blocked])[None]
+        A[i] = _projected(whitened(at.mech, q[i : i + 1], blocked)[0])
         opened = scaled[i] * space.scale.columns
         rows[i] = opened - opened @ space.right.T @ space.right
         largest[i] = np.linalg.norm(opened)
-    return Motions(at, rows, found, largest)
+    return Motions(at, rows, A, largest)
 
 
-def _with(J: Array, space: VelocitySpace) -> Array:
-    """The rows of a node (6, nv), with those that loops block below them."""
-    return np.concatenate([J, space.blocked])[None]
-
-
-def _left(rows: Array) -> Array:
-    """What is left of the first six rows without the directions of the others."""
+def _projected(rows: Array) -> Array:
+    """The first six rows without their components along the others."""
     A, across = rows[:6], np.linalg.qr(rows[6:].T)[0]  # Q
-    for _ in range(2):  # twice, so that what is left is orthogonal to the last digit
+    for _ in range(2):  # twice, for orthogonality to the last digit
         A = A - A @ across @ across.T
     return A

@@ -1,7 +1,7 @@
 """Maps of effective mass: over a slice of the workspace, or over joints.
 
-Where the tip is placed, joints come from inverse kinematics that spreads over the grid, from where
-the mechanism stands (`spreading.py`).
+Over positions, the joints come from inverse kinematics that spreads over the grid
+(`grid_search.py`).
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from linkwise.arguments import count
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.dynamics.kinematics import forward_kinematics
 from linkwise.errors import ModelError, ShapeError
-from linkwise.inertial.effective_mass import effective_mass, effective_rotational_inertia
+from linkwise.inertial.effective_mass import What, effective_mass
+from linkwise.inertial.grid_search import Front, Progress
 from linkwise.inertial.properties import inertial_properties
 from linkwise.inertial.response import unit_directions
-from linkwise.inertial.shape import What
-from linkwise.inertial.spreading import Front, Progress
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
 
@@ -37,18 +36,18 @@ class InertialMap:
     Attributes:
         node: Name of the node.
         what: "mass" [kg] or "rotation" [kg m²].
-        direction: Unit vector (3,) in world axes that the values are along, or the word for what
-            they are: "lightest", "heaviest", "isotropy".
-        axes: What the axes of the grid are: names of coordinates, or x, y, z.
-        grid: The numbers along each axis [m or rad].
+        direction: Unit vector (3,) in world axes along which the values are, or "lightest",
+            "heaviest", "isotropy".
+        axes: Names of the axes of the grid: coordinates, or x, y, z.
+        grid: The values along each axis [m or rad].
         kind: "joints" or "positions".
-        values: The map, an entry for each point of the grid. Masked where the node does not get;
+        values: The map, an entry for each point of the grid. Masked where the node cannot be;
             infinite where the direction is blocked.
-        q: Joint positions at each point (..., nq); where the node does not get, the nearest that
-            the search met, or where it began.
-        positions: Where the node then is (..., 3) [m].
-        reached: Where there is a value (...,).
-        units: Of the numbers along each axis: "m" or "rad".
+        q: Joint positions at each point (..., nq); for unreached points the nearest that the search
+            found, or its start.
+        positions: Positions of the node at q (..., 3) [m].
+        reached: Points with a value (...,).
+        units: Of each axis: "m" or "rad".
     """
 
     node: str
@@ -65,7 +64,7 @@ class InertialMap:
 
     @property
     def unit(self) -> str:
-        """Of the values; nothing for isotropy."""
+        """Of the values; empty for isotropy."""
         if isinstance(self.direction, str) and self.direction == "isotropy":
             return ""
         return "kg" if self.what == "mass" else "kg m²"
@@ -75,26 +74,20 @@ class InertialMap:
         """What is shown, in words."""
         words = "effective mass" if self.what == "mass" else "effective rotational inertia"
         if isinstance(self.direction, str):
-            return (
-                f"{self.direction} of the {words}"
-                if not self.unit
-                else (f"{self.direction} {words}")
-            )
+            return f"{self.direction} {words if self.unit else 'of the ' + words}"
         along = "along" if self.what == "mass" else "about"
         return f"{words} {along} ({', '.join(f'{x:.3g}' for x in self.direction)})"
 
     def __str__(self) -> str:
         size = " × ".join(str(len(x)) for x in self.grid)
-        told = f"{self.title} at {self.node!r} over {' and '.join(self.axes)}: {size} points"
-        told += f", {int(self.reached.sum())} reached" if not self.reached.all() else ""
-        found = np.asarray(self.values[self.reached])
-        if not found.size:
-            return told
-        finite = found[np.isfinite(found)]
-        blocked = found.size - finite.size
+        text = f"{self.title} at {self.node!r} over {' and '.join(self.axes)}: {size} points"
+        text += f", {int(self.reached.sum())} reached" if not self.reached.all() else ""
+        values = np.asarray(self.values[self.reached])
+        finite = values[np.isfinite(values)]
         if finite.size:
-            told += f", {finite.min():.4g} to {finite.max():.4g} {self.unit}".rstrip()
-        return f"{told}, blocked in {blocked}" if blocked else told
+            text += f", {finite.min():.4g} to {finite.max():.4g} {self.unit}".rstrip()
+        blocked = values.size - finite.size
+        return f"{text}, blocked in {blocked}" if blocked else text
 
 
 def inertial_map(
@@ -114,44 +107,39 @@ def inertial_map(
     """Effective mass of a node over joints, or over a slice of its workspace.
 
     Expression:
-        1 / m_u = u* Λ_v⁻¹ u   at every point, `lw.inertial.effective_mass`; or the least and
-        largest of all directions, or least over largest, `lw.inertial.inertial_properties`.
+        1 / m_u = u* Λ_v⁻¹ u   at every point, `lw.inertial.effective_mass`; or the least or largest
+        of all directions, or least over largest, `lw.inertial.inertial_properties`.
     Source: 003 (30), (31).
 
     Args:
-        mech: The mechanism, without loops; couplings are obeyed.
-        q: Joint positions (nq,): of the joints that are not swept, and where the search begins for
+        mech: The mechanism, without loops; couplings are respected.
+        q: Joint positions (nq,) of the joints that are not swept, and the start of the search for
             positions; None for neutral.
         node: Name of a node or body.
-        joints: Coordinates to sweep, each with its numbers [m or rad]:
+        joints: Coordinates to sweep, each with its values [m or rad]:
             `{"pin_2": np.linspace(-2, 2, 61), "pin_3": …}`.
-        positions: Coordinates of the node in the world, each with its numbers, or with one number
-            for the plane of a slice: `{"x": np.linspace(-1, 1, 61), "z": …, "y": 0.0}` [m]. Give
-            either joints or positions. The joints come from `lw.inverse_kinematics`.
+        positions: World coordinates of the node, each with its values, or with one number for the
+            plane of a slice: `{"x": np.linspace(-1, 1, 61), "z": …, "y": 0.0}` [m]. Give either
+            joints or positions. The joints come from `lw.inverse_kinematics`.
         direction: u (3,) in world axes, or "lightest", "heaviest", or "isotropy" of all directions.
         what: "mass", or "rotation" for rotational inertia about the direction.
-        orientation: Of the node, where positions are given: rotation matrix (3, 3) or quaternion
-            (4,). By default it is free.
-        restarts: How often the search begins anew for points that were not reached from their
-            neighbours.
-        seed: For where it begins anew.
-        progress: Called with the number of points done and of all; without it, a search of more
-            than 10 s tells on a terminal.
-
-    Returns:
-        An `InertialMap`; its `values` are masked where the node does not get.
+        orientation: Of the node, with positions: rotation matrix (3, 3) or quaternion (4,).
+            Default: free.
+        restarts: Number of random restarts for points not reached from their neighbours.
+        seed: Of the restarts.
+        progress: Called with the number of finished points and of all points. Default: a search of
+            more than 10 s reports on a terminal.
 
     Raises:
-        ModelError: Neither or both of joints and positions, a mechanism with loops.
-        UnknownNameError: A node or coordinate that the mechanism does not have.
-        ShapeError: Numbers of an axis that are not in a row.
+        ModelError: Neither or both of joints and positions; a mechanism with loops.
+        UnknownNameError: The mechanism has no such node or coordinate.
+        ShapeError: The values of an axis are not one-dimensional.
     """
     check_mechanism(mech)
     if not isinstance(mech, Mechanism) or mech.loops:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ModelError(
-            f"an inertial map of {mech.name!r} was asked for, which has loops: the joints of a "
-            "grid would not close them. Close each state with lw.loops.assemble, and use "
-            "lw.inertial.effective_mass."
+            f"{mech.name!r} has loops, which the joints of an inertial map would not close. Close "
+            "each state with lw.loops.assemble, and use lw.inertial.effective_mass."
         )
     if not isinstance(node, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ModelError(
@@ -177,9 +165,8 @@ def inertial_map(
         front = Front(mech, node, points, orientation, progress)
         state, reached = front.spread(start, count(restarts, "restarts"), count(seed, "seed"))
     flat = state.reshape(-1, mech.nq)
-    found = np.zeros(reached.shape)
-    found[reached] = _values(mech, flat[reached.ravel()], node, along, what)
-    values = np.ma.MaskedArray(found, mask=~reached)
+    values = np.ma.MaskedArray(np.zeros(reached.shape), mask=~reached)
+    values.data[reached] = _values(mech, flat[reached.ravel()], node, along, what)
     where = forward_kinematics(mech, flat, node).p.reshape(*reached.shape, 3)
     kind: Literal["joints", "positions"] = "joints" if joints is not None else "positions"
     units = _units(mech, names) if joints is not None else ("m",) * len(names)
@@ -194,10 +181,10 @@ def _direction(direction: ArrayLike | Measure) -> Array | Measure:
             f"direction is {direction!r}; it must be a vector (3,), or one of 'lightest', "
             "'heaviest' and 'isotropy'."
         )
-    found = unit_directions(direction, 3)
-    if found.ndim != 1:
-        raise ShapeError(f"direction has shape {found.shape}; a map is along one direction, (3,).")
-    return found
+    u = unit_directions(direction, 3)
+    if u.ndim != 1:
+        raise ShapeError(f"direction has shape {u.shape}; a map is along one direction, (3,).")
+    return u
 
 
 def _values(
@@ -208,67 +195,61 @@ def _values(
     if not len(q):
         return np.zeros(0)
     if not isinstance(direction, str):
-        felt = effective_mass if what == "mass" else effective_rotational_inertia
-        return felt(mech, q, node, direction)
-    found = inertial_properties(mech, q, node)
+        return effective_mass(mech, q, node, direction, what=what)
+    properties = inertial_properties(mech, q, node)
     if direction == "isotropy":
-        return found.mass_isotropy if what == "mass" else found.inertia_isotropy
-    principal = found.principal_masses if what == "mass" else found.principal_inertias
+        return properties.mass_isotropy if what == "mass" else properties.inertia_isotropy
+    principal = properties.principal_masses if what == "mass" else properties.principal_inertias
     return principal[:, 0 if direction == "lightest" else -1]
 
 
-def _numbers(name: str, values: ArrayLike) -> Array:
-    found = floats(values, f"the numbers of {name!r}")
-    if found.ndim > 1 or not found.size or not np.isfinite(found).all():
-        raise ShapeError(
-            f"the numbers of {name!r} have shape {found.shape}; give finite numbers in a row, or "
-            "one for all."
-        )
-    return found
+def _axes(
+    given: Mapping[str, ArrayLike], what: str
+) -> tuple[tuple[str, ...], tuple[Array, ...], dict[str, Array]]:
+    """Names and values of the swept axes, and the values of every coordinate over the grid."""
+    numbers = dict[str, Array]()
+    for name, values in given.items():
+        array = numbers[name] = floats(values, f"the numbers of {name!r}")
+        if array.ndim > 1 or not array.size or not np.isfinite(array).all():
+            raise ShapeError(
+                f"the numbers of {name!r} have shape {array.shape}; give finite numbers in a row, "
+                "or one number."
+            )
+    names = tuple(name for name, values in numbers.items() if values.ndim)
+    if not names:
+        raise ModelError(f"{what} has no coordinate with several numbers; give at least one.")
+    grid = tuple(numbers[name] for name in names)
+    swept = zip(names, np.meshgrid(*grid, indexing="ij"), strict=True)
+    return names, grid, numbers | dict(swept)
 
 
 def _swept(
     mech: Mechanism, q: Array, joints: Mapping[str, ArrayLike]
 ) -> tuple[tuple[str, ...], tuple[Array, ...], Array]:
-    """Names and numbers of the axes, and the states of the grid (..., nq)."""
-    given = {name: _numbers(name, values) for name, values in joints.items()}
-    names = tuple(name for name, values in given.items() if values.ndim)
-    if not names:
-        raise ModelError("joints has no coordinate with several numbers; give one at least.")
-    grid = tuple(given[name] for name in names)
+    """Names and values of the axes, and the states of the grid (..., nq)."""
+    names, grid, values = _axes(joints, "joints")
     state = np.tile(q, (*(len(x) for x in grid), 1))
-    for name, values in given.items():
-        if not values.ndim:
-            state[..., mech.coordinate(name)] = values
-    for name, values in zip(names, np.meshgrid(*grid, indexing="ij"), strict=True):
-        state[..., mech.coordinate(name)] = values
+    for name, value in values.items():
+        state[..., mech.coordinate(name)] = value
     return names, grid, mech.couple(state) if mech.couplings else state
 
 
 def _units(mech: Mechanism, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Of coordinates by their names: "m" or "rad"."""
-    every = [x.unit for body in mech.bodies for x in body.hinge.coordinates]
-    return tuple(every[mech.coordinate(name)] for name in names)
+    units = [x.unit for body in mech.bodies for x in body.hinge.coordinates]
+    return tuple(units[mech.coordinate(name)] for name in names)
 
 
 def _slice(
     positions: Mapping[str, ArrayLike],
 ) -> tuple[tuple[str, ...], tuple[Array, ...], Array]:
-    """Names and numbers of the axes, and the points of the grid (..., 3)."""
+    """Names and values of the axes, and the points of the grid (..., 3)."""
     if set(positions) != set("xyz"):
         raise ModelError(
             f"positions are given for {', '.join(map(str, positions)) or 'nothing'}; they must be "
-            "for x, y and z, one number for those that stay: {'x': …, 'y': 0.0, 'z': …}."
+            "for x, y and z, with one number for a constant: {'x': …, 'y': 0.0, 'z': …}."
         )
-    given = {name: _numbers(name, values) for name, values in positions.items()}
-    names = tuple(name for name, values in given.items() if values.ndim)
-    if not names:
-        raise ModelError("positions has no coordinate with several numbers; give one at least.")
-    grid = tuple(given[name] for name in names)
+    names, grid, values = _axes(positions, "positions")
     points = np.zeros((*(len(x) for x in grid), 3))
-    for name, values in zip(names, np.meshgrid(*grid, indexing="ij"), strict=True):
-        points[..., "xyz".index(name)] = values
-    for name, values in given.items():
-        if not values.ndim:
-            points[..., "xyz".index(name)] = values
+    for name, value in values.items():
+        points[..., "xyz".index(name)] = value
     return names, grid, points

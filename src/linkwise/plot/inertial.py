@@ -14,12 +14,12 @@ from linkwise.inertial import (
     InertialMap,
     InertialProperties,
     InertialShape,
-    belted_ellipsoid as belted,
-    gyration_ellipsoid,
+    ellipsoid as shape_of,
     inertial_properties,
 )
+from linkwise.inertial.effective_mass import What
+from linkwise.inertial.ellipsoid import Plane
 from linkwise.inertial.response import Loops
-from linkwise.inertial.shape import Plane, What
 from linkwise.model.mechanism import Mechanism
 from linkwise.plot.canvas import (
     Axes,
@@ -156,7 +156,7 @@ def shape(
     Where it goes to infinity, along what is blocked, the outline of a curve is left open.
 
     Args:
-        of: What `lw.inertial.belted_ellipsoid` and its like give.
+        of: What `lw.inertial.ellipsoid` returns.
         centre: Where it is: (3,), or in the plane of a curve (2,) [m].
         scale: Metres in the picture for each unit of the shape.
         color: By default the first of the theme.
@@ -236,7 +236,7 @@ def belted_ellipsoid(
 
     Args:
         of: The mechanism; or, to draw it without a robot, what `lw.inertial.inertial_properties` or
-            `lw.inertial.belted_ellipsoid` gave: at the origin of axes in kg (or kg m²), if no
+            `lw.inertial.ellipsoid` gave: at the origin of axes in kg (or kg m²), if no
             `scale` is given.
         q: Joint positions (nq,), or several postures (k, nq), each in another colour.
         node: Name of a node or body.
@@ -250,7 +250,7 @@ def belted_ellipsoid(
         color: Colour of the ellipsoid; default: the theme's, in turn.
         label: For a legend, of the first posture.
         alpha: How solid it is.
-        limit: Where it is cut; see `lw.inertial.belted_ellipsoid`.
+        limit: Where it is cut; see `lw.inertial.ellipsoid`.
         resolution: Points around.
         loops: Whether loops and couplings act.
 
@@ -280,7 +280,7 @@ def belted_ellipsoid(
     shapes = list[InertialShape]()
     for state in states:
         properties = inertial_properties(mech, state, node, loops=loops)
-        shapes.append(belted(properties, what=what, plane=plane, resolution=points, limit=limit))
+        shapes.append(shape_of(properties, what=what, plane=plane, resolution=points, limit=limit))
     board = axes_for(ax, 3 if plane is None else 2, look)
     largest = max(float(one.radii.max()) for one in shapes)
     scale = scale if scale is None else number(scale, "scale", above=0.0)
@@ -295,7 +295,7 @@ def belted_ellipsoid(
         shape(one, at, scale=unit, ax=board, theme=look, color=shade, alpha=alpha, label=name)
         if ellipsoid and plane is not None:
             properties = inertial_properties(mech, state, node, loops=loops)
-            line = gyration_ellipsoid(properties, what=what, plane=plane, resolution=points)
+            line = shape_of(properties, "gyration", what=what, plane=plane, resolution=points)
             ring = np.where(line.cut[:, None], np.nan, line.points)
             ring = at @ line.plane + unit * np.concatenate([ring, ring[:1]])
             board.plot(*ring.T, color=look.faint, lw=1.0, ls="--", zorder=2.6)
@@ -320,7 +320,7 @@ def _given(
     if not isinstance(of, InertialShape | InertialProperties):
         raise ModelError(
             f"linkwise.plot.belted_ellipsoid was given a {type(of).__name__}; it draws (mech, q, "
-            "node), or what lw.inertial.inertial_properties or lw.inertial.belted_ellipsoid gave."
+            "node), or what lw.inertial.inertial_properties or lw.inertial.ellipsoid gave."
         )
     if q is not None or node is not None:
         raise ModelError(
@@ -329,11 +329,10 @@ def _given(
         )
     if isinstance(of, InertialProperties):
         points = resolution or (160 if plane is not None else 56)
-        return belted(of, what=what, plane=plane, resolution=points, limit=limit)
+        return shape_of(of, what=what, plane=plane, resolution=points, limit=limit)
     if plane is not None:
         raise ModelError(
-            "a plane was given for a shape that is made already; give it to "
-            "lw.inertial.belted_ellipsoid."
+            "a plane was given for a shape that is made already; give it to lw.inertial.ellipsoid."
         )
     return of
 

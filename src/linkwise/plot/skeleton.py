@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwise.arguments import number
 from linkwise.errors import ShapeError
-from linkwise.inertial.shape import Plane, plane_basis
+from linkwise.inertial.ellipsoid import Plane, plane_basis
 from linkwise.model.hinges import Free, Locked, Prismatic
 from linkwise.model.mechanism import Mechanism
 from linkwise.plot.canvas import Axes, ThemeLike, axes_for, hold, metres, opacity, themed, tint

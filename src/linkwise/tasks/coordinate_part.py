@@ -1,4 +1,4 @@
-"""Coordinates of one task at a time: which it has, and where they are singular."""
+"""Coordinates of single tasks, and their singularities."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Part:
     """The coordinates x (..., k) of a task, or of its orientation or position alone.
 
     Attributes:
-        labels: What each coordinate is (k,).
+        labels: Names of the coordinates (k,).
         x: Coordinates (..., k).
         velocity: ẋ (..., k).
         matrix: E (..., k, m) over the basic velocities of this part.
         inverse: E⁺ (..., m, k).
         rate: Ė ϑ (..., k).
-        difference: The way from coordinates to those of a target.
+        difference: From coordinates to those of a target.
     """
 
     labels: tuple[str, ...]
@@ -51,12 +51,12 @@ def parts_of(
     position: str | Representation,
 ) -> tuple[Part, ...]:
     """The parts of all tasks in order, with the leading axes of one batch."""
-    found = list[Part]()
+    parts = list[Part]()
     for task in tasks:
-        found += _of_task(mech, q, v, task, orientation, position)
-    lead = np.broadcast_shapes(*(part.velocity.shape[:-1] for part in found))
-    bad = np.any([np.broadcast_to(np.isnan(p.rate).any(axis=-1), lead) for p in found], axis=0)
-    return tuple(_spread(part, lead, bad) for part in found)
+        parts += _of_task(mech, q, v, task, orientation, position)
+    lead = np.broadcast_shapes(*(part.velocity.shape[:-1] for part in parts))
+    bad = np.any([np.broadcast_to(np.isnan(p.rate).any(axis=-1), lead) for p in parts], axis=0)
+    return tuple(_spread(part, lead, bad) for part in parts)
 
 
 def _of_task(
@@ -76,60 +76,60 @@ def _of_task(
         return [_direction(mech, q, v, task, place, velocity)]
     if task.axes != "reference":
         raise ModelError(
-            f"coordinates of task {task.name!r} were asked for, which is in the axes of its own "
-            "node: velocities along axes that turn are the rates of no coordinates. Make the task "
-            "with axes='reference'."
+            f"task {task.name!r} is in the axes of its node and has no coordinates: velocities "
+            "along turning axes are not rates of coordinates. Make the task with "
+            "axes='reference'."
         )
     rows = task.matrix
     if task.kind == "position" and not np.array_equal(rows, np.eye(6)[3:]):
         labels = tuple(f"{task.name}: row {i}" for i in range(len(rows)))
         return [_linear(labels, place @ rows[:, 3:].T, velocity)]
-    found = list[Part]()
+    parts = list[Part]()
     if task.kind != "position":
         chosen = named(_orientation(task, rows, orientation), ORIENTATIONS)
         rot = place.rot if task.kind == "pose" else place
-        found.append(_curved(task, chosen, rot, velocity[..., :3]))
+        parts.append(_curved(task, chosen, rot, velocity[..., :3]))
     if task.kind != "orientation":
         p = place.p if task.kind == "pose" else place
-        found.append(_curved(task, named(position, POSITIONS), p, velocity[..., -3:]))
-    return found
+        parts.append(_curved(task, named(position, POSITIONS), p, velocity[..., -3:]))
+    return parts
 
 
 def named(
-    asked: str | Representation, known: dict[str, Representation]
+    kind: str | Representation, known: dict[str, Representation]
 ) -> tuple[str, Representation]:
-    """Coordinates by their name, or one's own; raises for names that are not known."""
-    if isinstance(asked, Representation):
-        return type(asked).__name__, asked
-    if not isinstance(cast(object, asked), str) or asked not in known:
+    """Coordinates by name, or a user's representation; raises for unknown names."""
+    if isinstance(kind, Representation):
+        return type(kind).__name__, kind
+    if not isinstance(cast(object, kind), str) or kind not in known:
         what = "orientations" if known is ORIENTATIONS else "positions"
-        raise unknown_name(f"coordinates of {what}", asked, known, owner="linkwise.tasks")
-    return asked, known[asked]
+        raise unknown_name(f"coordinates of {what}", kind, known, owner="linkwise.tasks")
+    return kind, known[kind]
 
 
 def _orientation(
-    task: Task, rows: Array, asked: str | Representation | None
+    task: Task, rows: Array, kind: str | Representation | None
 ) -> str | Representation:
     """The coordinates of a task that turns."""
-    whole = np.eye(6) if task.kind == "pose" else np.eye(6)[:3]
-    if not np.array_equal(rows, whole):
+    full = np.eye(6) if task.kind == "pose" else np.eye(6)[:3]
+    if not np.array_equal(rows, full):
         raise ModelError(
-            f"coordinates of task {task.name!r} were asked for, whose {len(rows)} rows are not all "
-            "of x, y and z: part of an angular velocity is the rate of no coordinates. Make it "
-            "about='xyz', or as a Task.direction if one axis is meant."
+            f"task {task.name!r} has {len(rows)} rows, not all of x, y and z, and no coordinates: "
+            "part of an angular velocity is not the rate of coordinates. Make it about='xyz', or "
+            "use Task.direction for one axis."
         )
-    chosen = task.coordinates if asked is None else asked
+    chosen = task.coordinates if kind is None else kind
     if chosen is None:
         raise ModelError(
-            f"coordinates of task {task.name!r} were asked for, whose angular velocity is the rate "
-            "of none by itself. Say which: orientation='euler_zyx' (or another sequence), "
-            "'quaternion' or 'direction_cosines', or coordinates= of the task."
+            f"the coordinates of the orientation of task {task.name!r} are not given. Choose "
+            "orientation='euler_zyx' (or another sequence), 'quaternion' or 'direction_cosines', "
+            "or coordinates= of the task."
         )
     return chosen
 
 
 def _curved(task: Task, chosen: tuple[str, Representation], place: Array, velocity: Array) -> Part:
-    """An orientation or a position in coordinates of a kind; NaN where they are singular."""
+    """An orientation or a position in some coordinates; NaN where they are singular."""
     name, kind = chosen
     x = np.broadcast_to(kind.of(place), (*velocity.shape[:-1], len(kind.labels)))
     singular = np.asarray(kind.singular(x))
@@ -163,10 +163,9 @@ def _joints(task: Task, q: Array, velocity: Array) -> Part:
     """Joints are their own coordinates."""
     if q.shape[-1] != velocity.shape[-1]:
         raise ModelError(
-            f"coordinates of task {task.name!r} were asked for, whose hinges have quaternions "
-            f"among their {q.shape[-1]} positions, for {velocity.shape[-1]} velocities. Name "
-            "hinges with angles and travels only, or take an orientation task of the body they "
-            "carry."
+            f"task {task.name!r} has no coordinates: its hinges have quaternions among their "
+            f"{q.shape[-1]} positions, for {velocity.shape[-1]} velocities. Name hinges with "
+            "angles and travels only, or use an orientation task of the body they carry."
         )
     return _linear(tuple(f"{task.name}: {i}" for i in range(q.shape[-1])), q, velocity)
 
@@ -184,16 +183,16 @@ def _direction(
 ) -> Part:
     """The components of an axis n of the node, in the axes of the reference.
 
-    With ω the angular velocity of the node and A ω (2,) the basic velocity, the rows of A at right
-    angles to n and to each other: ω = A* ϑ + n (n · ω), so
+    With ω the angular velocity of the node and A ω (2,) the basic velocity, the rows of A
+    perpendicular to n and to each other: ω = A* ϑ + n (n · ω), so
 
         ṅ = ω × n = E ϑ,   E = −ñ R A*,   E⁺ = E*,      n̈ = E ϑ̇ + Ė ϑ
 
     R from the axes of the node to those of the reference. E turns with the node: Ė ϑ = ω × ṅ.
     """
-    whole = Task.orientation(task.node, relative_to=task.relative_to)
-    rot: Any = task_position(mech, q, whole)
-    w = task_velocity(mech, q, v, whole)  # in the axes of the reference
+    orientation = Task.orientation(task.node, relative_to=task.relative_to)
+    rot: Any = task_position(mech, q, orientation)
+    w = task_velocity(mech, q, v, orientation)  # in the axes of the reference
     A = task.matrix[:, :3]
     E = np.broadcast_to(-skew(axis) @ rot @ A.T, (*velocity.shape[:-1], 3, 2))
     xdot = (E @ velocity[..., None])[..., 0]

@@ -1,18 +1,18 @@
 """Tasks in coordinates: angles, quaternions, cylinders; and the dynamics in them.
 
-The basic velocity ϑ of a task has angular velocity in it, which is the rate of no coordinates.
-Coordinates x of one's choice move with it through a matrix that knows nothing of the mechanism:
+The basic velocity ϑ of a task contains angular velocity, which is not the rate of coordinates.
+Coordinates x move with it through a matrix that does not depend on the mechanism:
 
     ẋ = E(x) ϑ,      ẍ = E ϑ̇ + Ė ϑ,      J = E J_t                                     003 (4), (5)
 
-and all that belongs to forces and inertia follows, with E⁺ the inverse of E (its pseudo-inverse for
-redundant coordinates, E⁺ E = I):
+and forces and inertia follow, with E⁺ the inverse of E (its pseudo-inverse for redundant
+coordinates, E⁺ E = I):
 
     Λ(x) = E⁺* Λ E⁺                                                                    003 (7)
     μ(x, ẋ) = E⁺* μ − Λ(x) Ė ϑ,      p(x) = E⁺* p,      J̄(x) = J̄ E⁺
     F_basic = E* F                                                                     003 (8)
 
-A wanted ẍ is the basic acceleration ϑ̇ = E⁺ (ẍ − Ė ϑ), with which `task_torque` does the rest.
+A desired ẍ is the basic acceleration ϑ̇ = E⁺ (ẍ − Ė ϑ), an argument of `task_torque`.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from linkwise.tasks.task import Task, Tasks, as_tuple
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskCoordinates:
-    """Where tasks are and how they move, in coordinates; k numbers for m basic rows.
+    """Position and velocity of tasks in coordinates; k numbers for m basic rows.
 
     For a batch every array has the batch in front.
 
     Attributes:
-        tasks: The tasks, whose coordinates stand one after the other.
-        labels: What each coordinate is (k,).
+        tasks: The tasks, whose coordinates are stacked.
+        labels: Names of the coordinates (k,).
         x: Coordinates (k,) [rad or m, or none].
         velocity: ẋ (k,).
         matrix: E (k, m), with ẋ = E ϑ.
         inverse: E⁺ (m, k), with E⁺ E = I.
         rate: Ė ϑ (k,): ẍ while the basic velocity ϑ is constant.
-        parts: Each orientation, position, direction or set of joints by itself.
+        parts: The coordinates of each orientation, position, direction or set of joints.
     """
 
     tasks: tuple[Task, ...]
@@ -59,23 +59,23 @@ class TaskCoordinates:
     parts: tuple[Part, ...]
 
     def error(self, target: ArrayLike) -> Array:
-        """The way (k,) from x to the target: angles the short way round, quaternions to ±target."""
-        wanted = self.sized(target, "the target")
-        x, wanted = np.broadcast_arrays(self.x, wanted)
-        found, at = list[Array](), 0
+        """The difference (k,) from x to the target: angles wrapped, quaternions to ±target."""
+        goal = self.sized(target, "the target")
+        x, goal = np.broadcast_arrays(self.x, goal)
+        errors, at = list[Array](), 0
         for part in self.parts:
-            own = slice(at, at + len(part.labels))
-            found.append(part.difference(x[..., own], wanted[..., own]))
-            at = own.stop
-        return np.concatenate(found, axis=-1)
+            columns = slice(at, at + len(part.labels))
+            errors.append(part.difference(x[..., columns], goal[..., columns]))
+            at = columns.stop
+        return np.concatenate(errors, axis=-1)
 
     def acceleration(self, xddot: ArrayLike) -> Array:
-        """The basic acceleration E⁺ (ẍ − Ė ϑ) (m,) of a wanted ẍ (k,), for `task_torque`.
+        """The basic acceleration E⁺ (ẍ − Ė ϑ) (m,) of ẍ (k,), for `task_torque`.
 
-        Of redundant coordinates only that part of ẍ counts that the freedoms can follow.
+        For redundant coordinates, only the feasible part of ẍ counts.
         """
-        wanted = self.sized(xddot, "the acceleration")
-        return (self.inverse @ (wanted - self.rate)[..., None])[..., 0]
+        array = self.sized(xddot, "the acceleration")
+        return (self.inverse @ (array - self.rate)[..., None])[..., 0]
 
     def basic_velocity(self, xdot: ArrayLike) -> Array:
         """ϑ = E⁺ ẋ (m,)."""
@@ -83,11 +83,11 @@ class TaskCoordinates:
 
     def basic_force(self, force: ArrayLike) -> Array:
         """E* F (m,): moments and forces of a generalised force (k,) along the coordinates."""
-        wanted = self.sized(force, "the force")
-        return (np.swapaxes(self.matrix, -1, -2) @ wanted[..., None])[..., 0]
+        array = self.sized(force, "the force")
+        return (np.swapaxes(self.matrix, -1, -2) @ array[..., None])[..., 0]
 
     def sized(self, value: ArrayLike, what: str) -> Array:
-        """An array with one entry for each coordinate, or the error that names them."""
+        """An array with one entry for each coordinate, checked."""
         return rows(value, len(self.labels), what, hint=", ".join(self.labels))
 
     def __str__(self) -> str:
@@ -107,8 +107,8 @@ class CoordinateDynamics:
     For a batch every array has the batch in front.
 
     Attributes:
-        coordinates: Where the tasks are, and E.
-        basic: The same dynamics of the basic velocities.
+        coordinates: The coordinates of the tasks, and E.
+        basic: The dynamics in the basic velocities.
         jacobian: J = E J_t (k, nv), ẋ = J v.
         inertia: Λ(x) (k, k).
         consistent_inverse: J̄ E⁺ (nv, k).
@@ -127,9 +127,9 @@ class CoordinateDynamics:
     bias: Array
 
     def force(self, xddot: ArrayLike) -> Array:
-        """F = Λ(x) ẍ + μ + p (k,): what makes the coordinates accelerate so."""
-        wanted = self.coordinates.sized(xddot, "the acceleration")
-        return _times(self.inertia, wanted) + self.coriolis + self.gravity
+        """F = Λ(x) ẍ + μ + p (k,): the force for an acceleration of the coordinates."""
+        array = self.coordinates.sized(xddot, "the acceleration")
+        return _times(self.inertia, array) + self.coriolis + self.gravity
 
     def __str__(self) -> str:
         return f"dynamics in {len(self.coordinates.labels)} coordinates of the {self.basic.space}"
@@ -144,42 +144,34 @@ def task_coordinates(
     orientation: str | Representation | None = None,
     position: str | Representation = "cartesian",
 ) -> TaskCoordinates:
-    """Coordinates of tasks, with the matrix E(x) that gives their rates.
+    """Coordinates of tasks, with the matrix E(x) of their rates.
 
     Expression:
         ẋ = E(x) ϑ with ϑ = J_t v the basic velocity; Ė ϑ and E⁺ in closed form
     Source: 003 (4), (5), section 2.1.
 
-    What x is, by the kind of task: a pose has its orientation and then its position; an orientation
-    has what `orientation` says; a position three numbers by `position`, or the chosen components
-    alone; a direction the three components of the axis, in the axes of the reference; joints have
-    their own positions. Euler angles are intrinsic: "euler_zyx" is a turn about z, then about the
-    new y, then about the newest x.
+    x depends on the kind of task: a pose has its orientation and then its position; an orientation
+    has the coordinates `orientation`; a position three numbers by `position`, or the chosen
+    components alone; a direction the three components of the axis, in the axes of the reference;
+    joints have their positions. Euler angles are intrinsic: "euler_zyx" is a turn about z, then
+    about the new y, then about the newest x.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-        tasks: One task or several.
         orientation: Coordinates of orientations: "euler_zyx" or any other of the twelve sequences,
-            "quaternion" (4 numbers), "direction_cosines" (9), or a `Representation` of one's own.
-            By default what each task says.
-        position: Coordinates of whole positions: "cartesian", "cylindrical" or "spherical", about
-            the z axis of the reference, or one's own.
-
-    Returns:
-        `TaskCoordinates`: x, ẋ, E, E⁺, Ė ϑ.
+            "quaternion" (4 numbers), "direction_cosines" (9), or your own `Representation`.
+            Default: the coordinates of each task.
+        position: Coordinates of full positions: "cartesian", "cylindrical" or "spherical", about
+            the z axis of the reference, or your own.
 
     Raises:
-        ModelError: A task whose velocity is the rate of no coordinates, or a singular place, such
-            as gimbal lock; the message has the angle and what else could be taken. In a batch such
-            states are NaN instead, and a warning names them.
+        ModelError: A task without coordinates, or a singularity such as gimbal lock; the message
+            has the angle and alternatives. In a batch such states are NaN instead, with a warning.
     """
     check_mechanism(mech)
     every = as_tuple(tasks)
-    for asked, known in ((orientation, ORIENTATIONS), (position, POSITIONS)):
-        if asked is not None:
-            named(asked, known)  # raises for one that is not known, used or not
+    for kind, known in ((orientation, ORIENTATIONS), (position, POSITIONS)):
+        if kind is not None:
+            named(kind, known)  # raises for an unknown one, used or not
     parts = parts_of(mech, q, v, every, orientation, position)
     return TaskCoordinates(
         tasks=every,
@@ -203,7 +195,7 @@ def coordinate_dynamics(
     position: str | Representation = "cartesian",
     **options: Any,
 ) -> CoordinateDynamics:
-    """The equations of motion of tasks in coordinates of one's choice.
+    """The equations of motion of tasks in chosen coordinates.
 
     Expression:
         Λ(x) ẍ + μ(x, ẋ) + p(x) = F,   Λ(x) = E⁺* Λ E⁺,   μ(x, ẋ) = E⁺* μ − Λ(x) Ė ϑ,
@@ -212,14 +204,10 @@ def coordinate_dynamics(
     Source: 003 (3), (7), (8), (23)-(25).
 
     The torque that gives ẍ is `task_torque(mech, q, v, tasks, coordinates.acceleration(xddot))`.
-    For redundant coordinates Λ(x) is a pseudo-inverse: ½ ẋ* Λ(x) ẋ is the kinetic energy of the
-    task all the same.
+    For redundant coordinates Λ(x) is a pseudo-inverse; ½ ẋ* Λ(x) ẋ is still the kinetic energy of
+    the task.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-        tasks: One task or several.
         orientation: As for `task_coordinates`.
         position: As for `task_coordinates`.
         options: `tolerance`, `length`, `damping` of `task_space`.

@@ -3,8 +3,8 @@
     ẍ = ẍ_d + k_v (ẋ_d - ẋ) + k_p e
     F = Λ (ẍ - γ - J_t 𝓜⁻¹ (τ₀ - C)) + F_applied,   τ = τ₀ + J_t* F
 
-is one expression. It is lowered to three passes over the tree and compiled for this computer or for
-a card, or written as a C function for the controller of a robot.
+is one expression. It is lowered to three passes over the tree and compiled for the CPU or a GPU, or
+written as a C function for the controller of a robot.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ from linkwise.pipeline import compile
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.spatial.pose import Pose
 from linkwise.tasks.dynamics import Compensate
-from linkwise.tasks.kernels import setting
 from linkwise.tasks.measure import checked_target
 from linkwise.tasks.quantity import TASK, Law, torque
 from linkwise.tasks.task import Task, Tasks
-from linkwise.tasks.twin import HOLDS, Twin, twin
+from linkwise.tasks.task_stack import HOLDS, TaskStack, task_stack
 
 if TYPE_CHECKING:
     from linkwise.codegen.c.source import CSource
@@ -43,7 +42,7 @@ ALSO = {
     "jacobian": ("task_jacobian", (-2,)),
     "velocity": ("task_velocity", (-1,)),
 }
-"""What a law can tell besides the torque: the quantities these are, and their axes of rows."""
+"""Further results of a law: the quantities, and their axes over the rows."""
 
 TARGETS = ("cpu", "cuda", "numpy")
 
@@ -54,26 +53,26 @@ GIVEN = {
     "tau0": "tau",
     "applied": "applied",
 }
-"""Arguments of a call, and the inputs of the kernel that they are."""
+"""Arguments of a call, and the corresponding inputs of the kernel."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ControlLaw:
-    """A compiled control law: called with a state and a goal it gives joint forces.
+    """A compiled control law: from a state and a goal to joint forces.
 
-    It has no state of its own, and is exact where the tasks have full rank; near a singularity
-    take `lw.TaskController`, which looks for what is lost. Made by `lw.control_law`.
+    It has no state, and is exact where the tasks have full rank; near a singularity use
+    `lw.TaskController`, which handles lost directions. Made by `lw.control_law`.
 
-    The kernel, and the C function, call what a call takes by shorter names: `goal` the numbers of
-    the goal, `rate` the velocity ẋ_d, `push` the acceleration ẍ_d (`closing` without a servo),
-    `tau` the torque τ₀; rows of joints stand behind those of nodes there.
+    The kernel and the C function use shorter names: `goal` for the numbers of the goal, `rate` for
+    the velocity ẋ_d, `push` for the acceleration ẍ_d (`closing` without a servo), `tau` for the
+    torque τ₀. Their rows of joints follow those of nodes.
 
     Attributes:
         mech: The mechanism.
         tasks: Its tasks, whose rows are stacked.
-        expression: What the kernel computes, by name; "torque" is the law itself.
-        kernel: The kernel behind it, which takes plain arrays in the order of its `arguments`.
-        inputs: What the kernel is called with unless it is given: gains, and zeros.
+        expression: The expressions of the kernel, by name; "torque" is the law itself.
+        kernel: The kernel, which takes plain arrays in the order of its `arguments`.
+        inputs: Default inputs of the kernel: gains, and zeros.
     """
 
     mech: Mechanism
@@ -81,15 +80,15 @@ class ControlLaw:
     expression: dict[str, Expr]
     kernel: Any
     inputs: dict[str, Array]
-    _twin: Twin
+    _stack: TaskStack
     _plan: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        quick = self.kernel.quick  # only kernels of this computer have it
+        quick = self.kernel.quick  # only CPU kernels have it
         plan = None
-        # The goal of one direction could be a target as well, which has to be made of unit length.
+        # The goal of one direction could also be a target, which must be normalised.
         doubtful = len(self.tasks) == 1 and self.tasks[0].kind == "direction"
-        if quick is not None and self._twin.order is None and not doubtful:
+        if quick is not None and self._stack.order is None and not doubtful:
             arrays = [self.inputs.get(name) for name in self.arguments]
             at = {name: i for i, name in enumerate(self.arguments)}
             at["acceleration"] = at.get("push", at.get("closing", -1))
@@ -116,23 +115,22 @@ class ControlLaw:
         acceleration: Any = None,
         **given: Any,
     ) -> Any:
-        """Joint forces (nv,) or (batch, nv) [N or N m]; a dictionary if more was asked for.
+        """Joint forces (nv,) or (batch, nv) [N or N m]; a dictionary with further results.
 
         Args:
             q: Joint positions (nq,) or (batch, nq) [m or rad].
             v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-            goal: What `lw.tasks.task_position` should become, or a `lw.Goal`; for several tasks a
-            list of
-                these, or a dictionary by the names of the tasks. The numbers of it, from
-                `law.goal`, are quicker.
-            acceleration: ẍ_d (m,), zero by default; without a servo ẍ itself.
-            given: `velocity` ẋ_d (m,), zero by default; `tau0` (nv,) and `applied` (m,) if the law
-                was made for them.
+            goal: The desired `lw.tasks.task_position`, or a `lw.Goal`; for several tasks a list of
+                these, or a dictionary by the names of the tasks. Its numbers, from `law.goal`, are
+                faster.
+            acceleration: ẍ_d (m,), default zero; without a servo ẍ itself.
+            given: `velocity` ẋ_d (m,), default zero; `tau0` (nv,) and `applied` (m,) if the law was
+                made for them.
         """
         if not given:
-            found = self._quickly(q, v, goal, acceleration)
-            if found is not None:
-                return found
+            result = self._quickly(q, v, goal, acceleration)
+            if result is not None:
+                return result
         if acceleration is not None:
             given["acceleration"] = acceleration
         arrays = self.inputs | {"q": q, "v": v}
@@ -148,16 +146,16 @@ class ControlLaw:
             arrays[key] = self._numbers(name, value)
         if "goal" in self.inputs and "goal" not in given:
             raise ModelError(
-                "goal is missing: where the tasks should be, see lw.tasks.task_position."
+                "goal is missing: the desired position of the tasks, see lw.tasks.task_position."
             )
-        found = self.kernel(*[arrays[name] for name in self.kernel.arguments])
-        if self._twin.order is None or not isinstance(found, dict):
-            return found
-        both = cast("dict[str, Array]", found)
-        return {n: self._twin.sorted(x, *ALSO[n][1]) if n in ALSO else x for n, x in both.items()}
+        result = self.kernel(*[arrays[name] for name in self.kernel.arguments])
+        if self._stack.order is None or not isinstance(result, dict):
+            return result
+        both = cast("dict[str, Array]", result)
+        return {n: self._stack.sorted(x, *ALSO[n][1]) if n in ALSO else x for n, x in both.items()}
 
     def _quickly(self, q: Any, v: Any, goal: Any, acceleration: Any) -> Any:
-        """One state, arrays as the kernel wants them; None where a closer look is needed."""
+        """One state, arrays in the form that the kernel takes; None if they need to be checked."""
         plan = self._plan
         if plan is None:
             return None
@@ -177,7 +175,7 @@ class ControlLaw:
         return quick(*arrays)
 
     def _with_goal(self, goal: Any, given: dict[str, Any]) -> dict[str, Any]:
-        """What a call was given, with the parts of a goal or of several."""
+        """The arguments of a call, with the parts of a goal or of several."""
         if isinstance(goal, Mapping):
             by_name = cast("Mapping[str, Any]", goal)
             names = [task.name for task in self.tasks]
@@ -191,16 +189,16 @@ class ControlLaw:
         if len(each) != len(self.tasks):
             raise ModelError(f"{len(each)} goals were given for {len(self.tasks)} tasks.")
         targets = [getattr(x, "target", x) for x in each]
-        found = {**given, "goal": targets if len(each) > 1 else targets[0]}
+        inputs = {**given, "goal": targets if len(each) > 1 else targets[0]}
         for what in ("velocity", "acceleration"):
             parts = [getattr(x, what, None) for x in each]
             if any(part is not None for part in parts):
-                sizes = zip(self._twin.sizes, parts, strict=True)
+                sizes = zip(self._stack.sizes, parts, strict=True)
                 filled = [np.zeros(n) if x is None else floats(x, what) for n, x in sizes]
                 lead = np.broadcast_shapes(*(x.shape[:-1] for x in filled))
-                whole = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in filled]
-                found.setdefault(what, np.concatenate(whole, axis=-1))
-        return found
+                spread = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in filled]
+                inputs.setdefault(what, np.concatenate(spread, axis=-1))
+        return inputs
 
     def __str__(self) -> str:
         what = " and ".join(task.name for task in self.tasks)
@@ -210,54 +208,54 @@ class ControlLaw:
         if name == "goal":
             size = self.inputs["goal"].shape[0]
             numbers = isinstance(value, np.ndarray) and np.shape(cast(Any, value))[-1:] == (size,)
-            alone = len(self.tasks) == 1 and size <= 3  # a target is the numbers of itself
+            alone = len(self.tasks) == 1 and size <= 3  # a target is its own numbers
             return cast(Any, value) if numbers and not alone else self.goal(value)
         array = floats(value, name)
         if name == "tau0":
             return array
-        if array.shape[-1:] != (self._twin.size,):
-            told = ", ".join(self._twin.names)
+        if array.shape[-1:] != (self._stack.size,):
+            names = ", ".join(self._stack.names)
             raise ShapeError(
-                f"{name} has shape {array.shape}; it must be ({self._twin.size},), for {told}."
+                f"{name} has shape {array.shape}; it must be ({self._stack.size},), for {names}."
             )
-        return self._twin.unsorted(array)
+        return self._stack.unsorted(array)
 
     def goal(self, targets: Any) -> Array:
         """The numbers of a goal (size,) or (batch, size), in the order of the kernel.
 
         Args:
-            targets: What `lw.tasks.task_position` should become; for several tasks a list of these.
+            targets: The desired `lw.tasks.task_position`; for several tasks a list of these.
         """
         each = [targets] if len(self.tasks) == 1 else list(targets)
         if len(each) != len(self.tasks):
             raise ModelError(f"{len(each)} targets were given for {len(self.tasks)} tasks.")
         nodes, joints = list[Array](), list[Array]()
         for task, target in zip(self.tasks, each, strict=True):
-            found = checked_target(self.mech, task, target)
-            if isinstance(found, Pose):
-                place = np.concatenate([found.rot, found.p[..., None]], axis=-1)
-                nodes.append(place.reshape(*found.p.shape[:-1], 12))
+            place = checked_target(self.mech, task, target)
+            if isinstance(place, Pose):
+                numbers = np.concatenate([place.rot, place.p[..., None]], axis=-1)
+                nodes.append(numbers.reshape(*place.p.shape[:-1], 12))
             elif task.kind == "orientation":
-                nodes.append(found.reshape(*found.shape[:-2], 9))
+                nodes.append(place.reshape(*place.shape[:-2], 9))
             else:
-                (joints if task.kind == "joints" else nodes).append(found)
+                (joints if task.kind == "joints" else nodes).append(place)
         parts = [*nodes, *joints]
         lead = np.broadcast_shapes(*(x.shape[:-1] for x in parts))
-        whole = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in parts]
-        return np.ascontiguousarray(np.concatenate(whole, axis=-1))
+        spread = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in parts]
+        return np.ascontiguousarray(np.concatenate(spread, axis=-1))
 
     def export_c(self, name: str | None = None, *, dtype: Any = np.float64) -> CSource:
-        """The same law as a C function; `.write(folder)` makes its two files.
+        """The law as a C function; `.write(folder)` writes its two files.
 
-        Gains and goals stay inputs of it: `NAME(q, v, ..., out)`, see its header.
+        Gains and goals stay inputs: `NAME(q, v, ..., out)`, see its header.
 
         Args:
             name: Of the function and the files.
             dtype: float64 or float32.
         """
-        nodes = closure_nodes(self._twin.mech)
-        wanted = self.expression if len(self.expression) > 1 else self.expression["torque"]
-        code: Any = compile(wanted, self._twin.mech, nodes=nodes, target="c", dtype=dtype)
+        nodes = closure_nodes(self._stack.mech)
+        expression = self.expression if len(self.expression) > 1 else self.expression["torque"]
+        code: Any = compile(expression, self._stack.mech, nodes=nodes, target="c", dtype=dtype)
         return code.named(name) if name else code
 
 
@@ -279,96 +277,95 @@ def control_law(
 
     Expression:
         τ = τ₀ + J_t* (Λ (ẍ - γ - J_t 𝓜⁻¹ (τ₀ - C)) + F_applied),  ẍ = ẍ_d + k_v (ẋ_d - ẋ) + k_p e
-    with τ₀ + C for τ₀ unless `compensate` says "task", in three passes over the tree, O(n) + O(m³).
-    Without gains ẍ is given as `acceleration`.
+    with τ₀ + C instead of τ₀ unless `compensate` is "task", in three passes over the tree,
+    O(n) + O(m³). Without gains ẍ is the argument `acceleration`.
 
-    Of a rotation by θ that is missing, e is the chord 2 sin(θ/2) about its axis, which needs no
-    branches; `lw.tasks.task_error` has the angle.
+    For a rotation error of θ, e is the chord 2 sin(θ/2) about its axis, which needs no branches;
+    `lw.tasks.task_error` has the angle.
 
     Args:
-        mech: The mechanism.
-        tasks: A task or several, whose rows are stacked.
         kp: Stiffness, a number or (m,) [1/s²].
         kv: Damping, a number or (m,) [1/s]; 2 √k_p is critical.
-        internal: Whether a call takes `tau0`, joint forces for the null space.
-        applied: Whether a call takes `applied`, a force along the rows that is added.
-        compensate: "joints" takes gravity, Coriolis and centrifugal forces out of all freedoms;
-            "task" as the tasks see them, 003 (12), so that what they leave free falls. See
+        internal: Whether a call takes `tau0`, joint forces in the null space.
+        applied: Whether a call takes `applied`, an additional force along the rows.
+        compensate: "joints" compensates gravity, Coriolis and centrifugal forces in all joints;
+            "task" as the tasks see them, 003 (12), which lets their null space fall. See
             `task_torque`.
-        also: More to be told by the same kernel: "inertia", "inverse", "consistent_inverse",
-            "coriolis", "gravity", "jacobian", "velocity". A call gives a dictionary then, in
-            which the joint forces are "torque".
-        loops: "open" leaves loops and couplings open; "closed" refuses mechanisms with any.
+        also: Further results of the same kernel: "inertia", "inverse", "consistent_inverse",
+            "coriolis", "gravity", "jacobian", "velocity". A call then returns a dictionary, with
+            the joint forces as "torque".
+        loops: "open" leaves loops and couplings open; "closed" raises if there are any.
         target: "cpu", "cuda" or "numpy"; for C see `export_c`.
         dtype: float64 or float32.
 
     Raises:
         ModelError: A gain that is not positive, or one without the other.
     """
-    found = twin(mech, tasks)
+    stack = task_stack(mech, tasks)
     require_open(mech, loops, "lw.control_law", HOLDS)
     if target not in TARGETS:
         if target == "c":
-            raise ModelError("target is 'c'; make the law, and take law.export_c(name) of it.")
+            raise ModelError("target is 'c'; make the law, and call law.export_c(name).")
         raise unknown_name("target", target, TARGETS, owner="lw.control_law")
-    if found.size > mech.nv:
+    if stack.size > mech.nv:
         raise ModelError(
-            f"the tasks have {found.size} rows ({', '.join(found.names)}), but {mech.name!r} has "
-            f"{mech.nv} freedoms: not all rows can be had at once. Leave some out."
+            f"the tasks have {stack.size} rows ({', '.join(stack.names)}), but {mech.name!r} has "
+            f"{mech.nv} degrees of freedom: the rows cannot all be satisfied. Remove some."
         )
     also = (also,) if isinstance(also, str) else tuple(also)
     gains = {"kp": kp, "kv": kv}
     if (kp is None) != (kv is None):
-        raise ModelError("kp and kv were not both given; a servo needs both, no servo none.")
+        raise ModelError("only one of kp and kv was given; a servo needs both.")
     if compensate not in ("task", "joints"):
         raise unknown_name("compensate", compensate, ("task", "joints"), owner="lw.control_law")
-    named = [task.name for task in found.tasks if task.coordinates is not None]
+    named = [task.name for task in stack.tasks if task.coordinates is not None]
     if named and kp is not None:
         raise ModelError(
-            f"{named[0]!r} has coordinates, and a servo works in basic ones: leave them out, "
-            "or the gains, and give the acceleration from "
+            f"{named[0]!r} has coordinates, but a servo works in basic velocities: remove the "
+            "coordinates, or the gains, and give the acceleration from "
             "lw.tasks.task_coordinates(...).acceleration."
         )
     law = Law(compensate == "joints", internal, applied, kp is not None)
-    s = setting(found)
-    wanted = {"torque": torque(s, law)}
+    s = stack.setting
+    expressions = {"torque": torque(s, law)}
     for name in also:
         if name not in ALSO:
             raise unknown_name("result", name, ALSO, owner="lw.control_law")
-        wanted[name] = TASK[ALSO[name][0]](s)
+        expressions[name] = TASK[ALSO[name][0]](s)
     inputs = dict[str, Array]()
     if kp is not None:
-        inputs["goal"] = np.zeros(sum(task_rows.goal_sizes(found.mech)))
-        inputs |= {"push": np.zeros(found.size), "rate": np.zeros(found.size)}
-        inputs |= {name: _gain(found, name, value) for name, value in gains.items()}
+        inputs["goal"] = np.zeros(sum(task_rows.goal_sizes(stack.mech)))
+        inputs |= {"push": np.zeros(stack.size), "rate": np.zeros(stack.size)}
+        inputs |= {name: _gain(stack, name, value) for name, value in gains.items()}
     else:
-        inputs["closing"] = np.zeros(found.size)
+        inputs["closing"] = np.zeros(stack.size)
     inputs |= {"tau": np.zeros(mech.nv)} if internal else {}
-    inputs |= {"applied": np.zeros(found.size)} if applied else {}
-    expr: Any = wanted if also else wanted["torque"]
-    nodes = closure_nodes(found.mech)
+    inputs |= {"applied": np.zeros(stack.size)} if applied else {}
+    expr: Any = expressions if also else expressions["torque"]
+    nodes = closure_nodes(stack.mech)
     make = cast(Any, compile)
     try:
-        made = make(expr, found.mech, nodes=nodes, target=target, dtype=dtype)
+        made = make(expr, stack.mech, nodes=nodes, target=target, dtype=dtype)
     except ExpressionError as error:
         if "singular" not in str(error):
             raise
         raise ModelError(
-            f"{' and '.join(task.name for task in found.tasks)}: {mech.name!r} cannot do all of it "
-            f"in any state, of the rows {', '.join(found.names)}."
+            f"{mech.name!r} cannot do all rows of "
+            f"{' and '.join(task.name for task in stack.tasks)} in any state: "
+            f"{', '.join(stack.names)}."
         ) from None
-    return ControlLaw(mech, found.tasks, wanted, made, inputs, found)
+    return ControlLaw(mech, stack.tasks, expressions, made, inputs, stack)
 
 
-def _gain(found: Twin, name: str, value: ArrayLike | None) -> Array:
+def _gain(stack: TaskStack, name: str, value: ArrayLike | None) -> Array:
     """A gain for each row, in the order of the kernel."""
     array = floats(0.0 if value is None else value, name)
-    if array.shape not in ((), (found.size,)):
-        told = ", ".join(found.names)
+    if array.shape not in ((), (stack.size,)):
+        names = ", ".join(stack.names)
         raise ShapeError(
-            f"{name} has shape {array.shape}; it must be a number or ({found.size},), for {told}."
+            f"{name} has shape {array.shape}; it must be a number or ({stack.size},), for {names}."
         )
-    array = np.array(np.broadcast_to(array, (found.size,)))
+    array = np.array(np.broadcast_to(array, (stack.size,)))
     if not np.all(np.isfinite(array) & (array > 0.0)):
         raise ModelError(f"{name} is {array.tolist()}; gains must be positive numbers.")
-    return found.unsorted(array)
+    return stack.unsorted(array)

@@ -1,4 +1,4 @@
-"""What tasks measure: where they are, how far from where they should be, how fast they go."""
+"""Position, error, velocity and Jacobian of tasks."""
 
 from __future__ import annotations
 
@@ -16,29 +16,27 @@ from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.spatial.choice import absolute, angle, minimum, root, where
 from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.spatial.vector import cross
-from linkwise.tasks.kernels import task_kernel
 from linkwise.tasks.task import Task, Tasks, as_tuple
-from linkwise.tasks.twin import twin
+from linkwise.tasks.task_stack import task_stack
 
 SQUARE = 1e-9
-"""How far a target may be from a rotation, or a direction from unit length."""
+"""Largest deviation of a target from a rotation, and smallest length of a direction."""
 
 
 def task_position(mech: Mechanism, q: ArrayLike, task: Task) -> Any:
-    """Where a task is, in the axes of its reference.
+    """The position of a task, in the axes of its reference.
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
         task: One task.
 
     Returns:
-        For a pose a `Pose`; for a position the point (3,) [m], whichever rows the task has; for an
+        For a pose a `Pose`; for a position the point (3,) [m], for any rows; for an
         orientation the rotation matrix (3, 3); for a direction the unit vector (3,); for joints
         their coordinates (k,), quaternions included. For a batch with (batch,) in front.
     """
     (task,) = _one(task)
-    twin(mech, task)  # names that are not there are told of
+    task_stack(mech, task)  # raises for unknown names
     if task.kind == "joints":
         q = mech.check_q(q)
         return np.concatenate([q[..., mech.q_slice(name)] for name in task.hinges], axis=-1)
@@ -51,7 +49,7 @@ def task_position(mech: Mechanism, q: ArrayLike, task: Task) -> Any:
 
 
 def task_error(mech: Mechanism, q: ArrayLike, task: Task, target: Any) -> Array:
-    """What is missing to a target: the velocities that would arrive there in a second.
+    """The error of a task: the velocities that would reach the target in one second.
 
     Expression:
         e = S (log(R* R_d), R* (p_d - p)) in the node's axes, each part times R in the reference's
@@ -60,15 +58,14 @@ def task_error(mech: Mechanism, q: ArrayLike, task: Task, target: Any) -> Array:
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
         task: One task.
-        target: What `task_position` should become; a batch of targets has (batch,) in front.
+        target: The desired `task_position`; a batch of targets has (batch,) in front.
 
     Returns:
         (m,) or (batch, m) [rad or m], in the order of the rows.
     """
     (task,) = _one(task)
-    twin(mech, task)  # names that are not there are told of
+    task_stack(mech, task)  # raises for unknown names
     if task.kind == "joints":
         return _joint_error(mech, mech.check_q(q), task, target)
     X = _pose(mech, q, task)
@@ -78,7 +75,8 @@ def task_error(mech: Mechanism, q: ArrayLike, task: Task, target: Any) -> Array:
     rows = {X.p.shape[:-1], lead}
     if len(rows - {(), (1,)}) > 1:
         raise ShapeError(
-            f"q and the target of {task.name!r} are batches of {sorted(rows)}; one is wanted."
+            f"q and the target of {task.name!r} are batches of {sorted(rows)}; they must be one "
+            "batch."
         )
     if isinstance(goal, Pose):
         return missing(task, X.rot, X.p, goal.rot, goal.p)
@@ -86,14 +84,14 @@ def task_error(mech: Mechanism, q: ArrayLike, task: Task, target: Any) -> Array:
 
 
 def missing(task: Task, R: Any, p: Any, R_d: Any, p_d: Any) -> Any:
-    """What a task of a node misses (..., m), in array code.
+    """The error (..., m) of a task of a node, in array code.
 
     Args:
         task: The task.
-        R: How the node is turned, seen from the reference (..., 3, 3).
-        p: Where it is [m] (..., 3).
-        R_d: How it should be turned; for a direction the unit vector (..., 3).
-        p_d: Where it should be.
+        R: Orientation of the node in the reference (..., 3, 3).
+        p: Its position [m] (..., 3).
+        R_d: Desired orientation; for a direction the unit vector (..., 3).
+        p_d: Desired position.
     """
     back = np.swapaxes(R, -1, -2)
     if task.kind == "direction":
@@ -116,15 +114,12 @@ def task_velocity(mech: Mechanism, q: ArrayLike, v: ArrayLike, tasks: Tasks) -> 
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-        tasks: A task or several.
 
     Returns:
         (m,) or (batch, m) [rad/s or m/s].
     """
-    found = twin(mech, tasks)
-    return found.sorted(task_kernel(found, "task_velocity")(q, v), -1)
+    stack = task_stack(mech, tasks)
+    return stack.sorted(stack.kernel("task_velocity")(q, v), -1)
 
 
 def task_jacobian(mech: Mechanism, q: ArrayLike, tasks: Tasks) -> Array:
@@ -132,30 +127,25 @@ def task_jacobian(mech: Mechanism, q: ArrayLike, tasks: Tasks) -> Array:
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        tasks: A task or several.
 
     Returns:
         (m, nv) or (batch, m, nv).
     """
-    found = twin(mech, tasks)
-    return found.sorted(task_kernel(found, "task_jacobian")(q), -2)
+    stack = task_stack(mech, tasks)
+    return stack.sorted(stack.kernel("task_jacobian")(q), -2)
 
 
 def task_bias(mech: Mechanism, q: ArrayLike, v: ArrayLike, tasks: Tasks) -> Array:
-    """γ = J̇_t v: the accelerations of tasks that are there while the hinges keep their speed.
+    """γ = J̇_t v: the accelerations of tasks at constant joint velocities.
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-        tasks: A task or several.
 
     Returns:
         (m,) or (batch, m) [rad/s² or m/s²].
     """
-    found = twin(mech, tasks)
-    return found.sorted(task_kernel(found, "task_bias")(q, v), -1)
+    stack = task_stack(mech, tasks)
+    return stack.sorted(stack.kernel("task_bias")(q, v), -1)
 
 
 def _pose(mech: Mechanism, q: ArrayLike, task: Task) -> Pose:
@@ -170,12 +160,12 @@ def _pose(mech: Mechanism, q: ArrayLike, task: Task) -> Pose:
 def _one(task: object) -> tuple[Task]:
     each = as_tuple(task)
     if len(each) != 1:
-        raise ModelError(f"{len(each)} tasks were given; this is about one at a time.")
+        raise ModelError(f"{len(each)} tasks were given; this function takes one.")
     return (each[0],)
 
 
 def checked_target(mech: Mechanism, task: Task, target: Any) -> Any:
-    """A target of the kind that the task has, checked."""
+    """A target of the task's kind, checked."""
     if task.kind == "joints":
         return _joint_target(mech, task, target)
     if task.kind == "pose":
@@ -183,14 +173,14 @@ def checked_target(mech: Mechanism, task: Task, target: Any) -> Any:
             raise ModelError(
                 f"the target of {task.name!r} is a {type(target).__name__}; it must be a lw.Pose."
             )
-        return target  # which is turned by a rotation, or would not be one
+        return target
     goal = floats(target, f"the target of {task.name!r}")
     shape = (3, 3) if task.kind == "orientation" else (3,)
     if goal.shape[-len(shape) :] != shape:
-        whole = f"the whole {task.kind}, whichever rows the task has: "
+        full = f"the full {task.kind}, for any rows of the task: "
         raise ShapeError(
             f"the target of {task.name!r} has shape {goal.shape}; it must be "
-            f"{whole * (len(task.rows) < 3 and task.kind != 'direction')}{shape}, or with (batch,) "
+            f"{full * (len(task.rows) < 3 and task.kind != 'direction')}{shape}, or with (batch,) "
             "in front."
         )
     if not np.isfinite(goal).all():
@@ -200,14 +190,16 @@ def checked_target(mech: Mechanism, task: Task, target: Any) -> Any:
     if task.kind == "direction":
         length = np.linalg.norm(goal, axis=-1, keepdims=True)
         if not np.all(length > SQUARE):
-            raise ModelError(f"the target of {task.name!r} is {goal.tolist()}: no direction.")
+            raise ModelError(
+                f"the target of {task.name!r} is {goal.tolist()}; it must be a direction, not zero."
+            )
         goal = goal / length
     return goal
 
 
 def _rotation(task: Task, rot: Array) -> None:
     if not np.all(rotation.deviation(rot) < SQUARE):
-        raise ModelError(f"the target of {task.name!r} is turned by a matrix that is no rotation.")
+        raise ModelError(f"the target of {task.name!r} is not a rotation matrix.")
 
 
 def _turn(d: Any, goal: Any) -> Any:
@@ -216,13 +208,13 @@ def _turn(d: Any, goal: Any) -> Any:
     across, cosine = cross(d, goal), (d * goal).sum(axis=-1, keepdims=True)
     sine = root((across * across).sum(axis=-1, keepdims=True))
     turn = across * (angle(sine, cosine) / where(sine, sine, 1.0))
-    # Opposite: any axis across will do, such as d × that of x, y, z which d has the least of.
+    # Opposite vectors: any perpendicular axis, here d × the coordinate axis farthest from d.
     size, least = absolute(d), np.broadcast_to(np.eye(3)[0], d.shape)
     smallest = size[..., :1]
     for k in (1, 2):
-        own = size[..., k : k + 1]
-        least = where(smallest - own, np.eye(3)[k], least)
-        smallest = minimum(smallest, own)
+        entry = size[..., k : k + 1]
+        least = where(smallest - entry, np.eye(3)[k], least)
+        smallest = minimum(smallest, entry)
     other = cross(d, least)
     other = other * (np.pi / root((other * other).sum(axis=-1, keepdims=True)))
     return where(1e-12 - sine, where(-cosine, other, turn), turn)

@@ -1,4 +1,4 @@
-"""The expressions of task space, as one would write them.
+"""The expressions of task space, in textbook form.
 
 With J_t = Q J + Y the Jacobian of the tasks, and C_v and g the parts of the bias force C = C_v + g:
 
@@ -6,8 +6,8 @@ With J_t = Q J + Y the Jacobian of the tasks, and C_v and g the parts of the bia
     μ = Λ (J_t 𝓜⁻¹ C_v - γ)   p = Λ J_t 𝓜⁻¹ g          γ = J̇_t v
     F = Λ (ẍ - γ - J_t 𝓜⁻¹ (τ₀ - C)) + F_applied       τ = τ₀ + J_t* F
 
-The force of a task is that of a constraint whose rows shall have the acceleration ẍ. What runs is
-what `lw.derive` makes of them, with the columns X = (I - H ψ K) J_t* of closed chains
+The force of a task is that of a constraint whose rows have the acceleration ẍ. `lw.derive` derives
+the expressions that run, with the columns X = (I - H ψ K) J_t* of closed chains
 (`closure_quantity.py`), all from one sweep from the tips.
 """
 
@@ -23,21 +23,21 @@ from linkwise.algebra.symbols import articulated, vector
 from linkwise.dynamics.closure import CLOSED, Setting, closing
 
 applied = vector("applied", CONSTRAINT, tex=r"F_{\mathrm{applied}}")
-"""A force along the rows of the tasks that is added."""
+"""An additional force along the rows of the tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """What stands in the law of a torque.
+    """The terms of a torque law.
 
     Attributes:
-        whole: Whether the bias force is compensated in all freedoms, or as seen by the task.
-        internal: Whether there is a torque τ₀ for the null space.
-        applied: Whether a force is added.
+        all_joints: Whether the bias force is compensated in all joints, or as seen by the task.
+        internal: Whether there is a torque τ₀ in the null space.
+        applied: Whether there is an additional force.
         servo: Whether the acceleration comes from a goal and gains, or is given.
     """
 
-    whole: bool = False
+    all_joints: bool = False
     internal: bool = True
     applied: bool = False
     servo: bool = False
@@ -69,22 +69,22 @@ def gravity(s: Setting) -> Expr:
 
 
 def force(s: Setting, law: Law) -> Expr:
-    """Λ (ẍ - γ - J_t 𝓜⁻¹ (τ₀ - C)), or with C taken out of all freedoms Λ (ẍ - γ - J_t 𝓜⁻¹ τ₀)."""
-    found = (servo if law.servo else closing) - (s.bias if law.whole else s.lifted_bias)
+    """Λ (ẍ - γ - J_t 𝓜⁻¹ (τ₀ - C)), or with C compensated in all joints Λ (ẍ - γ - J_t 𝓜⁻¹ τ₀)."""
+    acceleration = (servo if law.servo else closing) - (s.bias if law.all_joints else s.lifted_bias)
     if law.internal:
-        found = found - s.jacobian @ mass.inv @ tau
-    if not law.whole:
-        found = found + s.jacobian @ mass.inv @ bias
-    return inertia(s) @ found
+        acceleration = acceleration - s.jacobian @ mass.inv @ tau
+    if not law.all_joints:
+        acceleration = acceleration + s.jacobian @ mass.inv @ bias
+    return inertia(s) @ acceleration
 
 
 def torque(s: Setting, law: Law) -> Expr:
-    """τ₀ + J_t* F, and C where it is compensated in all freedoms."""
+    """τ₀ + J_t* F, plus C if it is compensated in all joints."""
     total = force(s, law) + applied if law.applied else force(s, law)
-    found = s.jacobian.T @ total
+    result = s.jacobian.T @ total
     if law.internal:
-        found = tau + found
-    return bias + found if law.whole else found
+        result = tau + result
+    return bias + result if law.all_joints else result
 
 
 TASK: dict[str, Callable[[Setting], Expr]] = {
@@ -101,4 +101,4 @@ TASK: dict[str, Callable[[Setting], Expr]] = {
     "task_drop": lambda s: s.jacobian @ mass.inv @ bias,
     "task_joint_force": lambda s: s.jacobian.T @ closing,
 }
-"""Each in the setting of a mechanism with tasks for loops."""
+"""Each in the setting of a mechanism with tasks in place of loops."""

@@ -1,43 +1,43 @@
-"""Task space: which motions of tasks exist, their inertia, and what leaves them alone.
+"""Task space: the possible motions of tasks, their inertia and their null space.
 
-    Λ = U (U* J_t 𝓜⁻¹ J_t* U)⁻¹ U*      U an orthonormal basis of the motions that exist
+    Λ = U (U* J_t 𝓜⁻¹ J_t* U)⁻¹ U*      U an orthonormal basis of the possible motions
     J̄ = 𝓜⁻¹ J_t* Λ                       the dynamically consistent inverse
     N = I - J̄ J_t                         velocities that do not move the tasks
     N* = I - J_t* J̄*                      torques that do not accelerate them
 
-Where a direction is lost, or nearly lost and `tolerance` says so, it is no part of the task: the
-mechanism is redundant there, and N is larger.
+A direction that is lost, or nearly lost by `tolerance`, is not part of the task: the mechanism is
+redundant there, and N is larger.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.arguments import row, rows
+from linkwise.arguments import rows
 from linkwise.codegen.formula import Formula
+from linkwise.dynamics.batched import Batched
 from linkwise.dynamics.closure import Setting
+from linkwise.dynamics.innovations import innovations, velocity_from_diagonal
 from linkwise.dynamics.kernels import Loops, is_closed, written
 from linkwise.dynamics.mass_root import hinge_root, root_of
 from linkwise.dynamics.motion_space import Motions, lost_in_words, motion_space, motions
 from linkwise.dynamics.operational_space import TOLERANCE, ranked
-from linkwise.dynamics.velocity_space import states
-from linkwise.errors import ModelError, ShapeError
+from linkwise.dynamics.velocity_space import states, velocity_spaces
+from linkwise.errors import ModelError
 from linkwise.model.body import WORLD
 from linkwise.model.closure import closure_nodes
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
-from linkwise.tasks.held_motion import held_motion
-from linkwise.tasks.kernels import task_kernels
 from linkwise.tasks.quantity import TASK
 from linkwise.tasks.task import Task, Tasks
-from linkwise.tasks.twin import Twin, twin
+from linkwise.tasks.task_stack import TaskStack, task_stack
 
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
@@ -46,12 +46,12 @@ NEEDED = ("task_inertia_inverse", "task_jacobian", "task_response", "task_column
 """From one kernel: J_t 𝓜⁻¹ J_t*, J_t, 𝓜⁻¹ J_t* and X, whose D^(-½) X is the whitened J_t*."""
 
 ROUNDING = 1e-12
-"""Motions below this part of the reach are rounding: those of a node seen from its own body."""
+"""Motions below this fraction of the reach are rounding: a node relative to its body."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TaskSpace:
-    """The motions of tasks that exist in a state, their inertia and their null space.
+class TaskSpace(Batched):
+    """The possible motions of tasks in a state, their inertia and their null space.
 
     For a batch every array has the batch in front, and `space[i]` is one state of it.
 
@@ -60,16 +60,19 @@ class TaskSpace:
         names: A name for each row.
         jacobian: J_t (m, nv).
         inverse: J_t 𝓜⁻¹ J_t* (m, m): acceleration at rest per force.
-        inertia: Λ (m, m), zero for what is not a motion; with damping it is smaller.
+        inertia: Λ (m, m), zero for impossible motions; smaller with damping.
         consistent_inverse: J̄ (nv, m).
-        rank: How many independent motions there are; an array for a batch.
+        rank: The number of independent motions; an array for a batch.
         basis: Orthonormal columns (m, m): the first `rank` are `directions`, the others `lost`.
         singular_values: Of J_t with turning measured at `length` (m,), the largest first.
-        condition: Largest inertia over smallest, of the motions that exist.
+        condition: Largest inertia over smallest, of the possible motions.
         length: The length at which turning is compared with moving [m].
-        damping: What was asked for, as a part of the easiest motion; 0 for none.
-        weakened: The largest part of a wanted acceleration that damping takes away: 0 for none.
+        damping: The requested damping, as a fraction of the largest motion; 0 for none.
+        weakened: The largest fraction of an acceleration that damping removes; 0 for none.
     """
+
+    WHAT: ClassVar[str] = "task space"
+    AXES: ClassVar[tuple[str, int]] = ("inertia", 2)
 
     tasks: tuple[Task, ...]
     names: tuple[str, ...]
@@ -87,17 +90,17 @@ class TaskSpace:
 
     @property
     def directions(self) -> Array:
-        """Motions that exist (m, rank), as orthonormal combinations of the rows."""
-        return self._one().basis[:, : int(self.rank)]
+        """Possible motions (m, rank), as orthonormal combinations of the rows."""
+        return self._single().basis[:, : int(self.rank)]
 
     @property
     def lost(self) -> Array:
-        """What is missing (m, m - rank): no motion has a component along it."""
-        return self._one().basis[:, int(self.rank) :]
+        """Lost motions (m, m - rank): no motion has a component along them."""
+        return self._single().basis[:, int(self.rank) :]
 
     @property
     def null_space(self) -> Array:
-        """N = I - J̄ J_t (nv, nv), what is left of velocities when the tasks' part is taken out."""
+        """N = I - J̄ J_t (nv, nv): velocities without their part in the tasks."""
         n = self.jacobian.shape[-1]
         return np.eye(n) - self.consistent_inverse @ self.jacobian
 
@@ -111,43 +114,24 @@ class TaskSpace:
         force = np.swapaxes(self.consistent_inverse, -1, -2) @ tau[..., None]
         return tau - (np.swapaxes(self.jacobian, -1, -2) @ force)[..., 0]
 
-    def __len__(self) -> int:
-        if self.inertia.ndim == 2:
-            raise ShapeError("this is the task space of one state; it has no length.")
-        return len(self.inertia)
-
-    def __getitem__(self, i: int) -> TaskSpace:
-        """One state of a batch."""
-        i = row(i, None if self.inertia.ndim == 2 else len(self.inertia), "this task space")
-        return replace(
-            self,
-            jacobian=self.jacobian[i],
-            inverse=self.inverse[i],
-            inertia=self.inertia[i],
-            consistent_inverse=self.consistent_inverse[i],
-            rank=int(np.asarray(self.rank)[i]),
-            basis=self.basis[i],
-            singular_values=self.singular_values[i],
-            condition=float(np.asarray(self.condition)[i]),
-            weakened=float(np.asarray(self.weakened)[i]),
-        )
-
     def __str__(self) -> str:
         what = " and ".join(task.name for task in self.tasks)
-        if self.inertia.ndim == 3:
+        if self.is_batch:
             return f"task space of {what}, {len(self)} states"
         size = len(self.inertia)
-        told = [f"task space of {what}: rank {self.rank} of {size}, condition {self.condition:.3g}"]
+        lines = [
+            f"task space of {what}: rank {self.rank} of {size}, condition {self.condition:.3g}"
+        ]
         if self.damping:
-            told.append(
-                f"damping {self.damping:g} takes away up to {100.0 * float(self.weakened):.2g} % "
-                "of what is asked for"
+            lines.append(
+                f"damping {self.damping:g} removes up to {100.0 * float(self.weakened):.2g} % of "
+                "an acceleration"
             )
-        told += self.lost_in_words()
-        return "; ".join(told)
+        lines += self.lost_in_words()
+        return "; ".join(lines)
 
     def lost_in_words(self) -> list[str]:
-        """What nodes cannot do, as `OperationalSpace.lost_in_words`; hinges by their rows."""
+        """Lost motions in words, as `OperationalSpace.lost_in_words`; hinges by their rows."""
         if not self.lost.shape[1]:
             return []
         worded = tasks_in_words(self.tasks, self.lost)
@@ -163,19 +147,11 @@ class TaskSpace:
         ]
         return " ".join(parts)
 
-    def _one(self) -> TaskSpace:
-        if self.inertia.ndim == 3:
-            raise ShapeError(
-                f"this is the task space of {len(self)} states, with ranks of their own; choose "
-                "one of them first: space[0]."
-            )
-        return self
-
 
 def tasks_in_words(tasks: Sequence[Task], lost: Array) -> list[str] | None:
-    """What nodes cannot do, from directions that are lost over the rows of tasks.
+    """Lost motions of nodes in words, from lost directions over the rows of tasks.
 
-    None where rows are not orthonormal ones of nodes, so that they have no direction in space.
+    None if the rows are not orthonormal rows of nodes, which have a direction in space.
 
     Args:
         tasks: The tasks, whose rows are stacked, m of them.
@@ -188,12 +164,13 @@ def tasks_in_words(tasks: Sequence[Task], lost: Array) -> list[str] | None:
             return None
         blocks.append(S.T @ lost[start : start + len(S)])
         start += len(S)
-    axes = ["its own axes" if task.axes == "node" else _named(task.relative_to) for task in tasks]
+    axes = [
+        "its own axes"
+        if task.axes == "node"
+        else ("the world" if task.relative_to == WORLD else repr(task.relative_to))
+        for task in tasks
+    ]
     return lost_in_words(np.concatenate(blocks), [task.node for task in tasks], axes)
-
-
-def _named(node: str) -> str:
-    return "the world" if node == WORLD else repr(node)
 
 
 def task_space(
@@ -206,7 +183,7 @@ def task_space(
     damping: float | None = None,
     loops: Loops = "closed",
 ) -> TaskSpace:
-    """Inertia Λ, dynamically consistent inverse J̄ and null space of tasks, and what is lost.
+    """Inertia Λ, dynamically consistent inverse J̄, null space and lost motions of tasks.
 
     Expression:
         Λ = U (U* J_t 𝓜⁻¹ J_t* U)⁻¹ U*,  J̄ = 𝓜⁻¹ J_t* Λ,  N = I - J̄ J_t
@@ -214,43 +191,39 @@ def task_space(
 
     Source: 003 (17), (22), (27).
 
-    It exists always. Damping makes the answer smooth across a singularity, at the price of an error
-    that is told: with S the scale of the rows and σ the largest eigenvalue of S J_t 𝓜⁻¹ J_t* S,
-    Λ = S (S J_t 𝓜⁻¹ J_t* S + damping² σ)⁻¹ S on the motions that exist.
+    It always exists. Damping makes the result smooth across a singularity, at the price of an
+    error, `weakened`: with S the scale of the rows and σ the largest eigenvalue of S J_t 𝓜⁻¹ J_t*
+    S, Λ = S (S J_t 𝓜⁻¹ J_t* S + damping² σ)⁻¹ S on the possible motions.
 
-    With loops or couplings, 𝓜⁻¹ − 𝓜⁻¹ J_c* (J_c 𝓜⁻¹ J_c*)⁺ J_c 𝓜⁻¹ stands for 𝓜⁻¹: what joint
-    forces do while these hold, all hinges being driven (`held_motion.py`).
+    With loops or couplings, 𝓜⁻¹ − 𝓜⁻¹ J_c* (J_c 𝓜⁻¹ J_c*)⁺ J_c 𝓜⁻¹ replaces 𝓜⁻¹: the effect of
+    joint forces in the closed chain, with all hinges driven.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        tasks: A task or several, whose rows are stacked.
-        tolerance: Singular values of J_t below this fraction of the largest are called zero. A
-            larger one treats the neighbourhood of a singularity like the singularity itself.
-        length: Where turning is compared with moving [m]; by default the reach at the nodes.
-        damping: None or 0 for none.
-        loops: "closed" holds loops and couplings; "open" leaves them open.
+        tolerance: Singular values of J_t below this fraction of the largest count as zero. A larger
+            one treats the neighbourhood of a singularity like the singularity itself.
+        length: At which turning is compared with moving [m]; default: the reach at the nodes.
+        damping: A fraction of the largest motion; None or 0 for none.
 
     Raises:
-        ModelError: The length or the tolerance is not a positive number, the damping negative.
-        UnknownNameError: A node or hinge that the mechanism does not have.
-        SingularHingeError: Nothing resists the hinge of some body, which is named; in a batch its
-            row is NaN and its rank 0, and a warning tells.
+        ModelError: A length or tolerance that is not positive, or a negative damping.
+        UnknownNameError: The mechanism has no such node or hinge.
+        SingularHingeError: Nothing resists the hinge of the named body; in a batch its row is NaN
+            and its rank 0, with a warning.
     """
-    found = twin(mech, tasks)
-    length, damping = checked_options(found, tolerance, length, damping)
+    stack = task_stack(mech, tasks)
+    length, damping = checked_options(stack, tolerance, length, damping)
     if not damping and not is_closed(mech, loops):
-        parts = ranked(by_rank(found, space)(q, *least(found, tolerance, length)))
-        return plain_space(found, parts, length)
+        parts = ranked(by_rank(stack, space)(q, *least(stack, tolerance, length)))
+        return plain_space(stack, parts, length)
     single, rows, _ = states(mech, q)
-    values = task_kernels(found, *NEEDED)(rows[0] if single else rows)
+    values = stack.kernel(*NEEDED)(rows[0] if single else rows)
     inverse, J, response, columns = (x[None] if single else x for x in values.values())
-    inverse, J = found.sorted(inverse, -1, -2), found.sorted(J, -2)
-    response, columns = found.sorted(response, -1), found.sorted(columns, -1)
+    inverse, J = stack.sorted(inverse, -1, -2), stack.sorted(J, -2)
+    response, columns = stack.sorted(response, -1), stack.sorted(columns, -1)
     fine = np.asarray(np.isfinite(inverse).all(axis=(1, 2)), dtype=np.bool_)
     A = hinge_root(mech, rows[fine]).inverse().for_rows().times(np.swapaxes(columns[fine], -1, -2))
-    allowed, scale = J[fine], found.scale(length)
-    floor: float | Array = ROUNDING * found.length()
+    allowed, scale = J[fine], stack.scale(length)
+    floor: float | Array = ROUNDING * stack.length()
     if is_closed(mech, loops) and len(A):
         allowed, A, response[fine] = held_motion(mech, rows[fine], J[fine])
         inverse[fine] = A @ np.swapaxes(A, -1, -2)
@@ -260,9 +233,9 @@ def task_space(
     inertia, weakened = motions.inertia, np.zeros(len(rows))
     if damping:
         inertia, weakened = _damped(inverse, motions.basis, motions.rank, scale, damping)
-    whole = TaskSpace(
-        found.tasks,
-        found.names,
+    result = TaskSpace(
+        stack.tasks,
+        stack.names,
         J,
         inverse,
         inertia,
@@ -275,28 +248,28 @@ def task_space(
         damping,
         weakened,
     )
-    return whole[0] if single else whole
+    return result[0] if single else result
 
 
-def plain_space(found: Twin, parts: dict[str, Any], length: float) -> TaskSpace:
+def plain_space(stack: TaskStack, parts: dict[str, Any], length: float) -> TaskSpace:
     """Without damping, from the results of a kernel."""
     jacobian = parts["jacobian"]
     weakened = 0.0 if jacobian.ndim == 2 else np.zeros(len(jacobian))
     rest: dict[str, Any] = {name: parts[name] for name in RESULTS}
     rest |= {"length": length, "damping": 0.0, "weakened": weakened}
-    return TaskSpace(found.tasks, found.names, **rest)
+    return TaskSpace(stack.tasks, stack.names, **rest)
 
 
 @lru_cache(maxsize=256)
-def least(found: Twin, tolerance: float, length: float) -> tuple[Array, Array]:
-    """What kernels tell from rounding by: the scale of the rows, and (tolerance, floor)."""
-    return found.scale(length), np.array([tolerance, ROUNDING * found.length()])
+def least(stack: TaskStack, tolerance: float, length: float) -> tuple[Array, Array]:
+    """Inputs of kernels that decide the rank: the scale of the rows, and (tolerance, floor)."""
+    return stack.scale(length), np.array([tolerance, ROUNDING * stack.length()])
 
 
-def by_rank(found: Twin, write: Callable[..., Any], names: tuple[str, ...] = ()) -> Any:
-    """The kernel of a formula about the motions of tasks, whose results are `RESULTS` and names."""
-    order = None if found.order is None else tuple(found.order.tolist())
-    return written(found.mech, _formula(write, order, names), closure_nodes(found.mech))
+def by_rank(stack: TaskStack, write: Callable[..., Any], names: tuple[str, ...] = ()) -> Any:
+    """The kernel of a formula of tasks with the results `RESULTS` and `names`."""
+    order = None if stack.order is None else tuple(stack.order.tolist())
+    return written(stack.mech, _formula(write, order, names), closure_nodes(stack.mech))
 
 
 @cache
@@ -312,7 +285,7 @@ def space(at: Writing, order: tuple[int, ...] | None) -> Any:
 
 
 def settled(at: Writing) -> Setting:
-    """What the rows of a mechanism with tasks are made of."""
+    """Which kinds of rows the mechanism with tasks has."""
     return Setting(bool(at.mech.loops), bool(at.mech.couplings))
 
 
@@ -323,7 +296,7 @@ RESULTS = (
 
 
 def motions_of_tasks(at: Writing, order: tuple[int, ...] | None) -> tuple[Any, Any, Any, Motions]:
-    """J_t 𝓜⁻¹ J_t*, J_t, 𝓜⁻¹ J_t* and the motions that exist; inputs scale and least."""
+    """J_t 𝓜⁻¹ J_t*, J_t, 𝓜⁻¹ J_t* and the possible motions; inputs scale and least."""
     s = settled(at)
     inverse, jacobian, response, columns = at.value(*(TASK[name](s) for name in NEEDED))
     if order is not None:
@@ -331,23 +304,23 @@ def motions_of_tasks(at: Writing, order: tuple[int, ...] | None) -> tuple[Any, A
         inverse, jacobian = inverse[np.ix_(which, which)], jacobian[which]
         response, columns = response[:, which], columns[:, which]
     scale, (tolerance, floor) = at.read("scale", len(jacobian)), at.read("least", 2)
-    found = motions(at, jacobian, root_of(at).solved(columns).T, scale, tolerance, floor)
-    return inverse, jacobian, response, found
+    motion = motions(at, jacobian, root_of(at).solved(columns).T, scale, tolerance, floor)
+    return inverse, jacobian, response, motion
 
 
 def checked_options(
-    found: Twin, tolerance: float, length: float | None, damping: float | None
+    stack: TaskStack, tolerance: float, length: float | None, damping: float | None
 ) -> tuple[float, float]:
     """Length and damping, the defaults filled in."""
     if tolerance is TOLERANCE and length is damping is None:
-        return found.length(), 0.0
-    length = found.length() if length is None else length
+        return stack.length(), 0.0
+    length = stack.length() if length is None else length
     damping = 0.0 if damping is None else damping
     for name, value in (("length", length), ("tolerance", tolerance)):
         if not (_is_finite(value) and value > 0.0):
             raise ModelError(f"{name} is {value!r}; it must be a positive number.")
     if tolerance >= 1.0:
-        raise ModelError(f"tolerance is {tolerance!r}; it must be below 1, or all would be lost.")
+        raise ModelError(f"tolerance is {tolerance!r}; it must be below 1.")
     if not (_is_finite(damping) and damping >= 0.0):
         raise ModelError(f"damping is {damping!r}; it must be a number, 0 or positive.")
     return float(length), float(damping)
@@ -360,7 +333,7 @@ def _is_finite(value: object) -> bool:
 def _damped(
     inverse: Array, basis: Array, rank: NDArray[np.int64], scale: Array, damping: float
 ) -> tuple[Array, Array]:
-    """Λ with damping, and how much of a wanted acceleration is lost at most."""
+    """Λ with damping, and the largest fraction of an acceleration that it removes."""
     inertia, weakened = np.zeros(inverse.shape), np.zeros(len(inverse))
     for i, r in enumerate(rank):
         if not r or not np.isfinite(inverse[i]).all():
@@ -374,3 +347,35 @@ def _damped(
         inertia[i] = (turned / (values + floor)) @ turned.T
         weakened[i] = floor / (max(values[0], 0.0) + floor)
     return inertia, weakened
+
+
+def held_motion(mech: Mechanism, q: Array, J: Array) -> tuple[Array, Array, Array]:
+    """Tasks in closed chains: possible motions (n, m, nv), whitened ones, responses (n, nv, m).
+
+    With W = D^(-½) (I - H ψ K), so that 𝓜⁻¹ = W* W, whitened rows A = J_t W* and A_c of the
+    independent rows R of J_c, A_c* = Q T:
+
+        A (I - Q Q*)                    whose product with its adjoint is Λ_c⁻¹
+        W* (I - Q Q*) A*                the accelerations that forces along the tasks cause
+        J_t (I - R* R)                  the possible motions, measured by C (`velocity_space`)
+
+    Args:
+        mech: The mechanism, with loops or couplings.
+        q: Joint positions (n, nq), n above zero.
+        J: Rows of the tasks (n, m, nv).
+    """
+    m, spaces = J.shape[1], velocity_spaces(mech, q)
+    both = [np.concatenate([rows, space.blocked]) for rows, space in zip(J, spaces, strict=True)]
+    counts = [len(rows) for rows in both]
+    white = innovations(mech, np.repeat(q, counts, axis=0), np.concatenate(both))
+    possible, A = np.zeros(J.shape), np.zeros(J.shape)
+    parts = np.split(white, np.cumsum(counts)[:-1])
+    for i, (eps, space) in enumerate(zip(parts, spaces, strict=True)):
+        blocked, A[i] = np.linalg.qr(eps[m:].T)[0], eps[:m]  # Q
+        for _ in range(2):  # twice, for orthogonality to the last digit
+            A[i] -= A[i] @ blocked @ blocked.T
+        columns = space.scale.columns
+        scaled = J[i] * columns
+        possible[i] = (scaled - scaled @ space.right.T @ space.right) / columns
+    response = velocity_from_diagonal(mech, np.repeat(q, m, axis=0), A.reshape(-1, mech.nv))
+    return possible, A, np.swapaxes(response.reshape(J.shape), 1, 2)

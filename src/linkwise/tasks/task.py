@@ -1,11 +1,11 @@
-"""What is to be controlled: some of the motions of a node, seen from another.
+"""Tasks: what is controlled, some of the motions of a node relative to another.
 
-The motion of node b seen from the reference a is V_ab = V_b - T V_a, at b's origin. With the
+The motion of node b relative to the reference a is V_ab = V_b - T V_a, at b's origin. With the
 rotation R from b's axes to those of a, or none, and constant rows S,
 
     ẋ = S R V_ab
 
-are the velocities of a task. A loop asks that they be zero; a task says what they should be.
+are the velocities of a task. A loop requires them to be zero; a task gives them a desired value.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ Axes: TypeAlias = Literal["reference", "node"]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Rows of the motion of a node, or velocities of hinges. Make one with the functions below.
+    """Rows of the motion of a node, or velocities of hinges. Use the functions below to make one.
 
     Attributes:
-        name: A name of its own; by default what it is about.
+        name: Its name; default: made from kind and node.
         kind: "pose", "position", "orientation", "direction" or "joints".
         node: The node or body; "" for joints.
-        relative_to: The node or body it is seen from; "world" for the ground.
+        relative_to: The reference, a node or body; "world" for the ground.
         axes: Of the rows: those of the "reference", or of the "node" itself.
         rows: S (m, 6), angular part first; empty for joints.
         hinges: Names of hinges or bodies, for joints.
-        coordinates: How orientation is described; None for angular velocity, the basic form.
+        coordinates: Of the orientation; None for angular velocity, the basic form.
         axis: For a direction, the axis in the node's axes.
     """
 
@@ -62,14 +62,14 @@ class Task:
         coordinates: str | None = None,
         name: str | None = None,
     ) -> Task:
-        """Where a node is and how it is turned: six rows, angular first.
+        """The pose of a node: six rows, angular first.
 
         Args:
             node: The node or body.
-            relative_to: The node or body it is seen from.
+            relative_to: The reference, a node or body.
             axes: Of velocities and forces: those of the "reference", or of the "node".
-            coordinates: How its orientation is described, see `lw.tasks.task_coordinates`.
-            name: By default "pose of NODE".
+            coordinates: Of its orientation, see `lw.tasks.task_coordinates`.
+            name: Default: "pose of NODE".
         """
         return _checked("pose", node, relative_to, axes, np.eye(6), name, coordinates)
 
@@ -82,14 +82,14 @@ class Task:
         axes: Axes = "reference",
         name: str | None = None,
     ) -> Task:
-        """Where the origin of a node is: a row for each direction.
+        """The position of the origin of a node: a row for each direction.
 
         Args:
             node: The node or body.
             along: Letters of axes, or directions (k, 3) in the axes of the task.
-            relative_to: The node or body it is seen from.
+            relative_to: The reference, a node or body.
             axes: Of velocities and forces: those of the "reference", or of the "node".
-            name: By default "position of NODE".
+            name: Default: "position of NODE".
         """
         rows = _directions(along, "along")
         rows = np.concatenate([np.zeros(rows.shape), rows], axis=1)
@@ -105,15 +105,15 @@ class Task:
         coordinates: str | None = None,
         name: str | None = None,
     ) -> Task:
-        """How a node is turned: a row for each axis.
+        """The orientation of a node: a row for each axis.
 
         Args:
             node: The node or body.
             about: Letters of axes, or axes (k, 3) in the axes of the task.
-            relative_to: The node or body it is seen from.
+            relative_to: The reference, a node or body.
             axes: Of velocities and moments: those of the "reference", or of the "node".
-            coordinates: How it is described, see `lw.tasks.task_coordinates`.
-            name: By default "orientation of NODE".
+            coordinates: See `lw.tasks.task_coordinates`.
+            name: Default: "orientation of NODE".
         """
         rows = _directions(about, "about")
         rows = np.concatenate([rows, np.zeros(rows.shape)], axis=1)
@@ -127,13 +127,13 @@ class Task:
         relative_to: str = WORLD,
         name: str | None = None,
     ) -> Task:
-        """Where an axis of a node points: two rows, the turning across it, in the node's axes.
+        """The direction of an axis of a node: two rows, turns in the node's axes.
 
         Args:
             node: The node or body.
             axis: The axis, in the node's axes.
-            relative_to: The node or body it is seen from.
-            name: By default "direction of NODE".
+            relative_to: The reference, a node or body.
+            name: Default: "direction of NODE".
         """
         d = floats(axis, "axis")
         if d.shape != (3,) or not np.isfinite(d).all() or not np.any(d):
@@ -143,16 +143,16 @@ class Task:
         first = first / np.linalg.norm(first)
         across = np.stack([first, cross(d, first)])
         rows = np.concatenate([across, np.zeros((2, 3))], axis=1)
-        found = _checked("direction", node, relative_to, "node", rows, name)
-        return replace(found, axis=(float(d[0]), float(d[1]), float(d[2])))
+        task = _checked("direction", node, relative_to, "node", rows, name)
+        return replace(task, axis=(float(d[0]), float(d[1]), float(d[2])))
 
     @staticmethod
     def joints(*hinges: str, name: str | None = None) -> Task:
-        """The velocities of hinges: a row for each of their freedoms.
+        """The velocities of hinges, a row for each.
 
         Args:
             hinges: Names of hinges or bodies.
-            name: By default "joints NAMES".
+            name: Default: "joints NAMES".
         """
         if len(hinges) == 1 and isinstance(cast(object, hinges[0]), list | tuple):
             hinges = tuple(hinges[0])
@@ -161,18 +161,18 @@ class Task:
         if name is not None:
             arguments.name(name, "name of a task")
         if len(set(hinges)) < len(hinges):
-            raise ModelError(f"joints are {hinges!r}; each hinge can be named once.")
+            raise ModelError(f"joints are {hinges!r}; name each hinge once.")
         return Task(name or f"joints {', '.join(hinges)}", "joints", hinges=hinges)
 
     @property
     def matrix(self) -> Array:
-        """S (m, 6); for joints there is none."""
+        """S (m, 6); empty for joints."""
         return np.array(self.rows, dtype=np.float64).reshape(-1, 6)
 
     def __str__(self) -> str:
         if self.kind == "joints":
             return self.name
-        seen = "" if self.relative_to == WORLD else f" seen from {self.relative_to!r}"
+        seen = "" if self.relative_to == WORLD else f" relative to {self.relative_to!r}"
         return f"{self.name}{seen}: {len(self.rows)} rows in the axes of the {self.axes}"
 
 
@@ -181,17 +181,17 @@ Tasks: TypeAlias = Task | Sequence[Task]
 
 
 def as_tuple(tasks: object) -> tuple[Task, ...]:
-    """The tasks; raises for what is none."""
-    found = (tasks,) if isinstance(tasks, Task) else tasks
-    if isinstance(found, str) or not isinstance(found, Sequence):
+    """The tasks as a tuple; raises for anything else."""
+    given = (tasks,) if isinstance(tasks, Task) else tasks
+    if isinstance(given, str) or not isinstance(given, Sequence):
         raise ModelError(
             f"tasks is a {type(tasks).__name__}; it must be a lw.Task or several, like "
             "lw.Task.position('hand')."
         )
-    each = tuple(cast("Sequence[object]", found))
+    each = tuple(cast("Sequence[object]", given))
     for x in each:
         if not isinstance(x, Task):
-            raise ModelError(f"{x!r} is no task; make one like lw.Task.position('hand').")
+            raise ModelError(f"{x!r} is not a task; make one like lw.Task.position('hand').")
     if not each:
         raise ModelError("no task was given; name at least one, like lw.Task.position('hand').")
     return cast("tuple[Task, ...]", each)
@@ -209,8 +209,7 @@ def _directions(given: str | ArrayLike, what: str) -> Array:
         raise ShapeError(f"{what} has shape {np.shape(given)}; it must be (3,) or (k, 3), k <= 3.")
     if not np.isfinite(rows).all() or np.linalg.matrix_rank(rows) < len(rows):
         raise ModelError(
-            f"{what} is {rows.tolist()}; it must be finite directions that do not follow from "
-            "each other."
+            f"{what} is {rows.tolist()}; it must be finite, linearly independent directions."
         )
     return rows
 
@@ -228,9 +227,9 @@ def _checked(
         if not isinstance(value, str):
             raise ModelError(f"{what} is {value!r}; it must be the name of a node or body.")
     if name is not None and not isinstance(cast(object, name), str):
-        raise ModelError(f"name is {name!r}; it must be a word for the task.")
+        raise ModelError(f"name is {name!r}; it must be a string.")
     if node == relative_to:
-        raise ModelError(f"the task is about {node!r} seen from itself; name two nodes.")
+        raise ModelError(f"the task is about {node!r} relative to itself; name two nodes.")
     if cast(str, axes) == "world" and relative_to == WORLD:
         axes = "reference"
     if cast(str, axes) not in ("reference", "node"):
@@ -243,8 +242,8 @@ def _checked(
         axes != "reference" or not np.array_equal(rows[:3, :3], np.eye(3))
     ):
         raise ModelError(
-            f"coordinates {coordinates!r} describe a whole orientation in the reference's axes: "
-            "take about='xyz' and axes='reference'."
+            f"coordinates {coordinates!r} describe a full orientation in the axes of the "
+            "reference; use about='xyz' and axes='reference'."
         )
     rest = (cast(str, node), cast(str, relative_to), axes)
     directions = tuple(tuple(float(x) for x in row) for row in rows)

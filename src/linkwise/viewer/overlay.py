@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.errors import LinkwiseError
-from linkwise.inertial import InertialShape, belted_ellipsoid, inertial_properties
+from linkwise.inertial import InertialShape, ellipsoid, inertial_properties
 from linkwise.loops import constraint_forces, holding_forces, loop_forces
 from linkwise.model.body import WORLD
 from linkwise.model.mechanism import Mechanism
@@ -188,7 +188,7 @@ def _belted(mech: Mechanism, q: Array, node: str, resolution: int) -> InertialSh
             return None
         limit = LONGEST * float(finite[min(1, len(finite) - 1)])
         cut = None if masses[-1] <= limit else limit
-        return belted_ellipsoid(properties, resolution=resolution, limit=cut)
+        return ellipsoid(properties, resolution=resolution, limit=cut)
     except LinkwiseError:  # loops that are open, for instance
         return None
 

@@ -1,4 +1,4 @@
-"""Whether a mechanism can do what tasks ask of it."""
+"""Whether a mechanism can perform tasks."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from linkwise.spatial.array import Array
 from linkwise.tasks.measure import task_jacobian
 from linkwise.tasks.space import ROUNDING
 from linkwise.tasks.task import Task
-from linkwise.tasks.twin import Twin
+from linkwise.tasks.task_stack import TaskStack
 
 SAMPLES = 3
-"""States that are tried: ranks are at their highest in almost all of them."""
+"""Random states to try: almost all states have the highest rank."""
 
 RANK = 1e-9
 """Singular values of J below this fraction of the largest are zero."""
 
 
-def check_tasks(mech: Mechanism, levels: Sequence[Twin]) -> None:
-    """Raise for tasks that cannot be: too many rows, nodes that do not move.
+def check_tasks(mech: Mechanism, levels: Sequence[TaskStack]) -> None:
+    """Raise for impossible tasks: too many rows, nodes that do not move.
 
-    The first level must be one that can be had somewhere; lower ones do as well as they can.
+    The first level must have full rank somewhere; lower ones do what they can.
 
     Raises:
-        ModelError: Says which task, what it asks for and what the mechanism can do.
+        ModelError: Names the task, its rows and the motions of the mechanism.
     """
     rng = np.random.default_rng(0)
     q = np.stack([mech.random(rng) for _ in range(SAMPLES)])
@@ -35,8 +35,8 @@ def check_tasks(mech: Mechanism, levels: Sequence[Twin]) -> None:
         if level.size > mech.nv:
             names = ", ".join(repr(task.name) for task in level.tasks)
             raise ModelError(
-                f"a level asks for {level.size} rows ({names}), and {mech.name!r} has {mech.nv} "
-                "freedoms; leave rows out, or put some of the tasks on a lower level."
+                f"a level has {level.size} rows ({names}), but {mech.name!r} has {mech.nv} "
+                "degrees of freedom; remove rows, or move some of the tasks to a lower level."
             )
         reach = level.length()
         J = task_jacobian(mech, q, level.tasks) * level.scale(reach)[:, None]
@@ -47,7 +47,7 @@ def check_tasks(mech: Mechanism, levels: Sequence[Twin]) -> None:
 def _check_task(mech: Mechanism, task: Task, J: Array, floor: float, *, first: bool) -> None:
     values = np.linalg.svd(J, compute_uv=False)
     if values.max() <= floor:
-        seen = "" if task.relative_to == "world" else f" seen from {task.relative_to!r}"
+        seen = "" if task.relative_to == "world" else f" relative to {task.relative_to!r}"
         raise ModelError(
             f"task {task.name!r} is about node {task.node!r}{seen}, which does not move with any "
             f"hinge of {mech.name!r}; name a node on a body that moves."
@@ -55,7 +55,7 @@ def _check_task(mech: Mechanism, task: Task, J: Array, floor: float, *, first: b
     rank = int((values > np.maximum(RANK * values[:, :1], floor)).sum(axis=1).max())
     if first and rank < J.shape[1]:
         raise ModelError(
-            f"task {task.name!r} asks for {J.shape[1]} motions, of which {mech.name!r} has {rank}, "
-            "wherever it stands. Take a task of fewer rows (position, orientation, direction, or "
+            f"task {task.name!r} has {J.shape[1]} rows, but {mech.name!r} has only {rank} of these "
+            "motions, in any state. Use a task of fewer rows (position, orientation, direction, or "
             "some of their axes: along='xz'); on a lower level it would do what it can."
         )

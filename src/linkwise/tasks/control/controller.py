@@ -35,16 +35,16 @@ from linkwise.tasks.control.tick import (
     torque_formula,
 )
 from linkwise.tasks.dynamics import Compensate
-from linkwise.tasks.twin import HOLDS, Twin, twin
+from linkwise.tasks.task_stack import HOLDS, TaskStack, task_stack
 
 if TYPE_CHECKING:
     from linkwise.codegen.c.source import CSource
 
 PER_TICK = 5
-"""Inputs of the kernel that change with every tick come first: q, v, goal, rate, ahead."""
+"""The first inputs of the kernel change with every tick: q, v, goal, rate, ahead."""
 
 UNBOUNDED = 1e30
-"""Stands for a limit that is not there: inputs of kernels are finite."""
+"""Replaces a missing limit: inputs of kernels are finite."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -53,8 +53,8 @@ class TaskController:
 
     Expression, for one level:
         τ = J* (Λ (F* - γ) + J̄* C) + N* Γ₀,        F* = ẍ_d + k_v (ẋ_d - ẋ) + k_p e
-    with Γ₀ of the posture and the joint limits. Further levels act in the dynamically consistent
-    null space of all before them, the posture in that of all levels.
+    with Γ₀ of the posture and the joint limits. Each further level acts in the dynamically
+    consistent null space of all levels before it, the posture in that of all levels.
 
     Source: 003 (12), (14), (27), (69) and section 5.3; priorities after Sentis and Khatib (2005).
 
@@ -62,28 +62,26 @@ class TaskController:
         controller = lw.TaskController(arm, hand, posture=lw.tasks.Posture(q_mid, kp=20.0, kv=5.0))
         tau = controller(q, v, goal)
 
-    It holds no state of its own: the same (q, v, goals) give the same τ.
+    It has no state: the same (q, v, goals) give the same τ.
 
     Attributes:
         mech: The mechanism.
         levels: Servos in order of priority, each level one servo or several of equal rank.
-        posture: What is done with the freedoms that all levels leave.
+        posture: Motion in the null space of all levels.
         limits: Repulsion from the ends of joint ranges.
-        singular: What is done near singular configurations; None for the plain inverse, which
-            grows without bounds there and gives up exactly at them.
-        damping: None, or the damping of `lw.tasks.task_space` in place of a strategy; reports tell
-        what
-            it takes away.
-        compensate: Whether gravity, Coriolis and centrifugal forces are taken out in all "joints",
-            or only as the "task"s see them, which lets the rest of the arm fall.
-        length: Where turning is compared with moving [m]; by default the reach at the nodes.
-        tolerance: Singular values of J below this fraction of the largest are called zero.
-        loops: "open" leaves loops and couplings open; "closed" refuses mechanisms with any.
+        singular: Strategy near singular configurations; None for the plain inverse, which grows
+            without bounds there and drops directions exactly at them.
+        damping: None, or the damping of `lw.tasks.task_space` in place of a strategy; reports show
+            what it removes.
+        compensate: Whether gravity, Coriolis and centrifugal forces are compensated in all
+            "joints", or only as the "task"s see them, which lets the rest of the arm fall.
+        length: At which turning is compared with moving [m]; default: the reach at the nodes.
+        tolerance: Singular values of J below this fraction of the largest count as zero.
+        loops: "open" leaves loops and couplings open; "closed" raises if there are any.
 
     Raises:
-        ModelError: A task that the mechanism cannot do, or has too many rows; names that come
-            twice.
-        UnknownNameError: A node or hinge that the mechanism does not have; lists near ones.
+        ModelError: A task that the mechanism cannot do, or with too many rows; duplicate names.
+        UnknownNameError: The mechanism has no such node or hinge.
     """
 
     mech: Mechanism
@@ -97,7 +95,7 @@ class TaskController:
     tolerance: float = TOLERANCE
     loops: Loops = "closed"
     servos: tuple[tuple[Servo, ...], ...] = field(init=False, repr=False)
-    twins: tuple[Twin, ...] = field(init=False, repr=False)
+    _stacks: tuple[TaskStack, ...] = field(init=False, repr=False)
     structure: Structure = field(init=False, repr=False)
     numbers: dict[str, Array] = field(init=False, repr=False)
     _goals: GoalNumbers = field(init=False, repr=False)
@@ -107,10 +105,10 @@ class TaskController:
         put: Any = object.__setattr__
         servos = as_levels(self.levels)
         put(self, "servos", servos)
-        twins = tuple(twin(self.mech, tuple(s.task for s in level)) for level in servos)
-        put(self, "twins", twins)
+        stacks = tuple(task_stack(self.mech, tuple(s.task for s in level)) for level in servos)
+        put(self, "_stacks", stacks)
         _check_options(self)
-        check_tasks(self.mech, twins)
+        check_tasks(self.mech, stacks)
         require_open(self.mech, self.loops, "lw.TaskController", HOLDS)
         put(self, "structure", self._structure())
         put(self, "numbers", self._numbers())
@@ -118,8 +116,8 @@ class TaskController:
         put(self, "_goals", GoalNumbers(self.mech, [s.task for level in servos for s in level]))
 
     def __repr__(self) -> str:
-        told = " > ".join(" + ".join(servo.name for servo in level) for level in self.servos)
-        parts = [f"{self.mech.name!r}", told]
+        levels = " > ".join(" + ".join(servo.name for servo in level) for level in self.servos)
+        parts = [f"{self.mech.name!r}", levels]
         parts += [name for name in ("posture", "limits") if getattr(self, name) is not None]
         parts += [f"damping {self.damping:g}"] if self.damping else []
         parts += ["plain inverse"] if self.singular is None and not self.damping else []
@@ -129,18 +127,18 @@ class TaskController:
     def kernel(self) -> Any:
         """The kernel of a call: of q, v, the goals and `numbers`, by their names, gives τ (nv,).
 
-        It belongs to the structure of the controller: what there is, not how large. `goal` has the
-        numbers of all targets (for a pose rotation and origin, row by row), `rate` ẋ_d and `ahead`
-        ẍ_d, one servo behind the other.
+        It depends on the structure of the controller, not on its numbers. `goal` has the numbers of
+        all targets (for a pose rotation and origin, row by row), `rate` ẋ_d and `ahead` ẍ_d of all
+        servos in order.
         """
-        whole = self._whole
-        return written(whole.mech, torque_formula(self.structure), closure_nodes(whole.mech))
+        stack = self._whole
+        return written(stack.mech, torque_formula(self.structure), closure_nodes(stack.mech))
 
     def export_c(self, name: str | None = None, *, dtype: Any = np.float64) -> CSource:
-        """The same as a C function; `.write(folder)` makes its two files.
+        """The kernel as a C function; `.write(folder)` writes its two files.
 
         Args:
-            name: Of the function and the files; its inputs are those of `kernel`.
+            name: Of the function and the files. Its inputs are those of `kernel`.
             dtype: float64 or float32.
         """
         mech, formula = self._whole.mech, torque_formula(self.structure)
@@ -159,10 +157,10 @@ class TaskController:
         Returns:
             (nv,) or (batch, nv) [N or N m].
         """
-        found = self._goals.quickly(goals)
-        if found is not None and self._quick:
+        goal = self._goals.quickly(goals)
+        if goal is not None and self._quick:
             call, numbers = self._quick
-            tau = call(q, v, *found, *numbers)
+            tau = call(q, v, *goal, *numbers)
             if tau is not None:
                 return tau
         if not self._quick and self.kernel.quick is not None:
@@ -171,36 +169,36 @@ class TaskController:
         return self._called(self.kernel, q, v, goals)
 
     def explain(self, q: ArrayLike, v: ArrayLike, goals: Any) -> ControlReport:
-        """What the controller does in a state: `print` it.
+        """What the controller does in a state, for printing.
 
         Args:
             q: Joint positions (nq,) or (batch, nq) [m or rad].
             v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
             goals: As for a call.
         """
-        whole = self._whole
-        kernel = written(whole.mech, report_formula(self.structure), closure_nodes(whole.mech))
-        found = self._called(kernel, q, v, goals)
+        stack = self._whole
+        kernel = written(stack.mech, report_formula(self.structure), closure_nodes(stack.mech))
+        result = self._called(kernel, q, v, goals)
         levels = list[LevelReport]()
-        for k, tasks in enumerate(self.twins):
-            parts = {name: found[f"{k}.{name}"] for name in OF_LEVEL}
+        for k, tasks in enumerate(self._stacks):
+            parts = {name: result[f"{k}.{name}"] for name in OF_LEVEL}
             parts |= {name: parts[name] > 0.0 for name in ("held", "slowed")}
             rank = np.nan_to_num(parts["rank"]).astype(np.int64)
             parts["rank"] = rank if rank.ndim else int(rank)
             levels.append(
                 LevelReport(tasks.tasks, row_labels(tasks), **parts, damped=bool(self.damping))
             )
-        free = found["free"] if found["free"].ndim else float(found["free"])
-        close = found["close"] > 0.0
-        return ControlReport(found["tau"], found["acceleration"], tuple(levels), close, free)
+        free = result["free"] if result["free"].ndim else float(result["free"])
+        close = result["close"] > 0.0
+        return ControlReport(result["tau"], result["acceleration"], tuple(levels), close, free)
 
     @property
-    def _whole(self) -> Twin:
+    def _whole(self) -> TaskStack:
         """The tasks of all levels."""
-        return twin(self.mech, tuple(s.task for level in self.servos for s in level))
+        return task_stack(self.mech, tuple(s.task for level in self.servos for s in level))
 
     def _called(self, kernel: Any, q: ArrayLike, v: ArrayLike, goals: Any) -> Any:
-        """A kernel in a state, or in a batch of states."""
+        """A kernel in one state or in a batch."""
         single, q, (v,) = states(self.mech, q, v=v)
         goal, rate, ahead = self._goals.carefully(goals, len(q), single)
         q, v = (q[0], v[0]) if single else (q, v)
@@ -216,7 +214,7 @@ class TaskController:
                 Driven(s.task, m, np.ndim(s.kp) == 2, np.ndim(s.kv) == 2, s.speed is not None)
                 for s, m in zip(level, tasks.sizes, strict=True)
             )
-            for level, tasks in zip(self.servos, self.twins, strict=True)
+            for level, tasks in zip(self.servos, self._stacks, strict=True)
         )
         near: Near = "damped" if self.damping else "plain"
         braked = False
@@ -235,15 +233,15 @@ class TaskController:
     def _numbers(self) -> dict[str, Array]:
         """Inputs of the kernel that are the same in all states."""
         servos = [servo for level in self.servos for servo in level]
-        sizes = [m for tasks in self.twins for m in tasks.sizes]
-        lengths = [t.length() if self.length is None else self.length for t in self.twins]
-        found = {
-            "scale": [t.scale(length) for t, length in zip(self.twins, lengths, strict=True)],
+        sizes = [m for tasks in self._stacks for m in tasks.sizes]
+        lengths = [t.length() if self.length is None else self.length for t in self._stacks]
+        stacked = {
+            "scale": [t.scale(length) for t, length in zip(self._stacks, lengths, strict=True)],
             "kp": [spread_out(s.kp, m) for s, m in zip(servos, sizes, strict=True)],
             "kv": [spread_out(s.kv, m) for s, m in zip(servos, sizes, strict=True)],
         }
-        numbers = {name: np.concatenate(parts) for name, parts in found.items()}
-        numbers["reach"] = np.array([tasks.length() for tasks in self.twins])
+        numbers = {name: np.concatenate(parts) for name, parts in stacked.items()}
+        numbers["reach"] = np.array([tasks.length() for tasks in self._stacks])
         numbers["speed"] = np.array([s.speed for s in servos if s.speed is not None])
         numbers["tolerance"] = np.array([self.tolerance])
         numbers["damping"] = np.array([self.damping or 0.0])
@@ -270,7 +268,7 @@ def _check_options(controller: TaskController) -> None:
         value = getattr(controller, name)
         if value is not None and not isinstance(value, kind):
             raise ModelError(
-                f"{name} is a {type(value).__name__}; it must be a lw.{kind.__name__}."
+                f"{name} is a {type(value).__name__}; it must be a lw.tasks.{kind.__name__}."
             )
     if controller.compensate not in ("task", "joints"):
         owner = "lw.TaskController"
@@ -282,13 +280,13 @@ def _check_options(controller: TaskController) -> None:
         object.__setattr__(controller, "singular", None)
     elif d and controller.singular is not None:
         raise ModelError(
-            f"damping is {d!r} and singular a strategy of its own: both are for singular "
-            "configurations; give one or the other."
+            f"damping is {d!r} and singular is a strategy; both handle singular configurations, so "
+            "give only one."
         )
     for name in ("length", "tolerance"):
         if getattr(controller, name) is not None:
             number(getattr(controller, name), name, above=0.0)
     if controller.limits is not None:
-        controller.limits.places(controller.mech)  # raises where there are none
+        controller.limits.places(controller.mech)  # raises if there are none
     if controller.posture is not None:  # raises for gains, targets and names that do not fit
         controller.posture.numbers(controller.mech)

@@ -1,4 +1,4 @@
-"""Gains of servos: a number, one for each row, or a symmetric matrix, always positive."""
+"""Gains of servos: a positive number, one for each row, or a symmetric matrix."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def checked_gain(gain: ArrayLike, name: str, size: int | None = None) -> Array:
     Args:
         gain: A number, one for each row, or a symmetric positive definite matrix.
         name: What it is called in messages: "kp of the servo 'hand'".
-        size: Number of rows m; not checked where it is not known yet.
+        size: Number of rows m, if known.
     """
     k = np.array(floats(gain, name), dtype=np.float64)
     m = size if size is not None else (len(k) if k.ndim else 1)
@@ -34,10 +34,10 @@ def checked_gain(gain: ArrayLike, name: str, size: int | None = None) -> Array:
     if not np.isfinite(k).all():
         raise ModelError(f"{name} is not finite; gains are positive numbers.")
     if k.ndim < 2 and not (k > 0.0).all():
-        raise ModelError(f"{name} is {_told(k)}; every gain must be above zero.")
+        raise ModelError(f"{name} is {_shown(k)}; every gain must be above zero.")
     if k.ndim == 2:
         if np.abs(k - k.T).max() > ASYMMETRY * np.abs(k).max():
-            raise ModelError(f"{name} is a matrix that is not symmetric; a gain has to be.")
+            raise ModelError(f"{name} is a matrix that is not symmetric; a gain matrix must be.")
         lowest = float(np.linalg.eigvalsh(0.5 * (k + k.T))[0])
         if lowest <= 0.0:
             raise ModelError(
@@ -68,11 +68,11 @@ def spread_out(gain: Any, m: int) -> Array:
 
 
 def gains_read(at: Writing, name: str, sizes: list[int], matrix: list[bool]) -> list[Any]:
-    """Gains (m,) or (m, m) that stand one behind the other in an input."""
-    counts = [m * m if whole else m for m, whole in zip(sizes, matrix, strict=True)]
+    """Gains (m,) or (m, m), in sequence in one input."""
+    counts = [m * m if square else m for m, square in zip(sizes, matrix, strict=True)]
     parts = np.split(at.read(name, sum(counts)), np.cumsum(counts)[:-1])
     each = zip(parts, sizes, matrix, strict=True)
-    return [part.reshape(m, m) if whole else part for part, m, whole in each]
+    return [part.reshape(m, m) if square else part for part, m, square in each]
 
 
 def along(gain: Any, directions: Any) -> Any:
@@ -88,5 +88,5 @@ def gain_in_words(gain: ArrayLike) -> str:
     return f"matrix {k.shape}" if k.ndim == 2 else f"[{', '.join(f'{x:g}' for x in k.tolist())}]"
 
 
-def _told(k: Array) -> str:
+def _shown(k: Array) -> str:
     return f"{float(k):g}" if k.ndim == 0 else str(k.tolist())

@@ -1,4 +1,4 @@
-"""Goals: where tasks should be, and how they should move there."""
+"""Goals of tasks: target, velocity and acceleration."""
 
 from __future__ import annotations
 
@@ -15,19 +15,17 @@ from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.spatial.pose import Pose
-from linkwise.tasks.dynamics import along_rows
 from linkwise.tasks.measure import checked_target
 from linkwise.tasks.task import Task
-from linkwise.tasks.twin import twin
+from linkwise.tasks.task_stack import task_stack
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Goal:
-    """Where a task should be, and how it should move there.
+    """The desired position, velocity and acceleration of a task.
 
     Attributes:
-        target: What `lw.tasks.task_position` should become: a `Pose`, a point, a rotation, a
-        direction or
+        target: The desired `lw.tasks.task_position`: a `Pose`, a point, a rotation, a direction or
             joint coordinates; a batch of them has (batch,) in front.
         velocity: ẋ_d (m,) or (batch, m) along the rows of the task; None for zero.
         acceleration: ẍ_d (m,) or (batch, m); None for zero.
@@ -77,14 +75,14 @@ def goal_size(mech: Mechanism, task: Task) -> int:
 
 
 class GoalNumbers:
-    """Goals of servos as inputs of a kernel: all targets, ẋ_d and ẍ_d, one behind the other."""
+    """Goals of servos as inputs of a kernel: all targets, ẋ_d and ẍ_d in sequence."""
 
     def __init__(self, mech: Mechanism, tasks: Sequence[Task]) -> None:
         self.mech, self.tasks, self.names = mech, tasks, [task.name for task in tasks]
         self._places = list[tuple[Task, slice, slice, bool]]()
         self.size, self.rows = 0, 0
         for task in tasks:
-            size, rows = goal_size(mech, task), twin(mech, task).size
+            size, rows = goal_size(mech, task), task_stack(mech, task).size
             at, row = slice(self.size, self.size + size), slice(self.rows, self.rows + rows)
             hinges = [_body(mech, name).hinge for name in task.hinges]
             plain = task.kind != "orientation" and all(map(is_plain, hinges))
@@ -93,7 +91,7 @@ class GoalNumbers:
         self._still = np.zeros(self.rows)
 
     def quickly(self, goals: Any) -> tuple[Array, Array, Array] | None:
-        """The goals of one state; None where a closer look is needed."""
+        """The goals of one state; None if they need to be checked."""
         names, each = self.names, [goals]
         if type(goals) is dict:
             given = cast("dict[str, Any]", goals)
@@ -131,7 +129,7 @@ class GoalNumbers:
 
         Raises:
             ShapeError: Targets or velocities for another number of states, or of another shape.
-            ModelError: What is not a target, or not finite.
+            ModelError: A target of another kind, or not finite.
         """
         each = as_goals(goals, self.names)
         parts = [list[Array](), list[Array](), list[Array]()]
@@ -143,28 +141,28 @@ class GoalNumbers:
                     f"which has {'one' if single else batch}; give one target, or one for each "
                     "state."
                 )
-            one, whose = twin(self.mech, task), f"of the goal of {task.name!r}"
+            one, whose = task_stack(self.mech, task), f"of the goal of {task.name!r}"
             rest = (batch, single)
             parts[0].append(np.broadcast_to(target, (batch, at.stop - at.start)))
-            parts[1].append(along_rows(one, goal.velocity, f"velocity {whose}", *rest))
-            parts[2].append(along_rows(one, goal.acceleration, f"acceleration {whose}", *rest))
+            parts[1].append(one.along_rows(goal.velocity, f"velocity {whose}", *rest))
+            parts[2].append(one.along_rows(goal.acceleration, f"acceleration {whose}", *rest))
         goal, rate, ahead = (np.concatenate(part, axis=-1) for part in parts)
         return (goal[0], rate[0], ahead[0]) if single else (goal, rate, ahead)
 
     def _numbers(self, task: Task, target: Any) -> Array:
         """A target as numbers (..., size), checked."""
-        found: Any = checked_target(self.mech, task, target)
-        if isinstance(found, Pose):
-            place = np.concatenate([found.rot, found.p[..., None]], axis=-1)
-            return place.reshape(*found.p.shape[:-1], 12)
+        place: Any = checked_target(self.mech, task, target)
+        if isinstance(place, Pose):
+            numbers = np.concatenate([place.rot, place.p[..., None]], axis=-1)
+            return numbers.reshape(*place.p.shape[:-1], 12)
         if task.kind == "orientation":
-            return found.reshape(*found.shape[:-2], 9)
+            return place.reshape(*place.shape[:-2], 9)
         if task.kind == "joints":
             mech, every = self.mech, np.arange(self.mech.nq)
-            there = np.array(np.broadcast_to(mech.neutral(), (*found.shape[:-1], mech.nq)))
-            there[..., np.concatenate([every[mech.q_slice(x)] for x in task.hinges])] = found
-            mech.check_q(there)  # raises for quaternions that are not of unit length
-        return found
+            there = np.array(np.broadcast_to(mech.neutral(), (*place.shape[:-1], mech.nq)))
+            there[..., np.concatenate([every[mech.q_slice(x)] for x in task.hinges])] = place
+            mech.check_q(there)  # raises for quaternions not of unit length
+        return place
 
 
 def _body(mech: Mechanism, name: str) -> Body:

@@ -1,4 +1,4 @@
-"""Keeping joints inside their ranges by an artificial potential field."""
+"""Joint limits as an artificial potential field."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class JointLimits:
         V = ½ η (1/ρ - 1/ρ₀)² for ρ < ρ₀, with ρ the distance to a limit and ρ₀ the margin
         push = η (1/ρ - 1/ρ₀) / ρ²,  at most its value at ρ = floor · ρ₀
     and within the margin a damper k_v (1 - ρ/ρ₀) v. The field alone would be infinite at the limit;
-    here it is finite there and beyond, and what it is worth is `strongest`.
+    here it is at most `strongest`, at the limit and beyond.
 
-    Source: Khatib (1986), named in 003 section 5.3; the floor and the damper are our own.
+    Source: Khatib (1986), named in 003 section 5.3; the floor and the damper are ours.
 
     Attributes:
         margin: ρ₀ [rad or m].
-        gain: η [N m rad³] for priority "posture": the push is a joint force, taken through the null
-            space of all tasks; [rad⁴/s²] for "top": the push is an acceleration of the joint, which
-            then comes before all tasks, the more of it the nearer the limit.
+        gain: η [N m rad³] for priority "posture": the push is a joint force in the null space of
+            all tasks; [rad⁴/s²] for "top": the push is an acceleration of the joint with precedence
+            over all tasks, increasing towards the limit.
         kv: Damping within the margin [N m s/rad, or 1/s].
         priority: "posture" or "top".
-        hinges: Names of the hinges; None for all that have limits.
-        floor: Part of the margin below which the push grows no more.
+        hinges: Names of the hinges; None for all with limits.
+        floor: Fraction of the margin below which the push is constant.
     """
 
     margin: float
@@ -66,10 +66,10 @@ class JointLimits:
         return self.gain * (1.0 / rho - 1.0 / self.margin) / rho**2
 
     def places(self, mech: Mechanism) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where in q and in v the joints with limits stand.
+        """Indices in q and in v of the joints with limits.
 
         Raises:
-            ModelError: A hinge that was named has no limit, or none of the mechanism has.
+            ModelError: A named hinge has no limit, or no hinge of the mechanism has.
         """
         check_mechanism(mech)
         bodies = mech.bodies if self.hinges is None else [mech.hinge(name) for name in self.hinges]
@@ -84,14 +84,14 @@ class JointLimits:
                     v_at.append(v_start + k)
                 elif self.hinges is not None:
                     raise ModelError(
-                        f"hinge {body.hinge_name!r} has no limits to be kept away from."
+                        f"hinge {body.hinge_name!r} has no limits; name hinges that have."
                     )
         if not q_at:
-            raise ModelError(f"no hinge of {mech.name!r} has limits; there is nothing to keep to.")
+            raise ModelError(f"no hinge of {mech.name!r} has limits, so JointLimits has no effect.")
         return np.array(q_at), np.array(v_at)
 
     def push(self, mech: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:
-        """Push and damping of all freedoms (..., nv), zero where there are no limits."""
+        """Push and damping of all joints (..., nv), zero for those without limits."""
         q, v = mech.check_q(q), mech.check_v(v)
         q_at, v_at = self.places(mech)
         out = np.zeros((*np.broadcast_shapes(q.shape[:-1], v.shape[:-1]), mech.nv))
@@ -105,7 +105,7 @@ class JointLimits:
         return self.margin, self.gain, self.kv, self.floor
 
     def nearness(self, mech: Mechanism, q: Array) -> tuple[Array, Array]:
-        """Closeness of all freedoms to their lower and to their upper limits (..., nv)."""
+        """Closeness of all joints to their lower and to their upper limits (..., nv)."""
         q_at, v_at = self.places(mech)
         both = np.zeros((2, *q.shape[:-1], mech.nv))
         sides = distances(q[..., q_at], mech.lower[q_at], mech.upper[q_at])

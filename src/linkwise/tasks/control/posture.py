@@ -1,4 +1,4 @@
-"""A posture: joint forces that pull a mechanism to where it should be, as far as tasks let it."""
+"""A posture: joint forces that pull a mechanism to a configuration in the null space of tasks."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Drawn:
     """A posture, without its numbers.
 
     Attributes:
-        freedoms: Where in v its hinges stand.
+        columns: Indices of its hinges in v.
         to: Whether there is a target.
         kp: Whether the stiffness is a matrix.
         kv: Whether the damping is.
-        weighed: Whether gains make accelerations.
+        weighed: Whether gains give accelerations.
     """
 
-    freedoms: tuple[int, ...]
+    columns: tuple[int, ...]
     to: bool
     kp: bool
     kv: bool
@@ -46,23 +46,23 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Posture:
-    """A spring to a configuration and a damper, for what tasks leave free.
+    """A spring to a configuration and a damper, in the null space of tasks.
 
     Expression:
         Γ₀ = k_p e - k_v v,       e = difference(q, target),           by="torque"
         Γ₀ = 𝓜 (k_p e - k_v v),                                        by="acceleration"
-    It is -∇V - k_v v of the potential V = ½ e* k_p e. A controller takes it through the
-    dynamically consistent null space of its tasks, N* Γ₀, so that it moves nothing there.
+    It is -∇V - k_v v of the potential V = ½ e* k_p e. A controller projects it to the dynamically
+    consistent null space of its tasks, N* Γ₀, so that it does not disturb them.
 
     Source: 003 section 5.3, equations (53) to (55), where k_p = 2 k_d.
 
     Attributes:
-        target: Joint positions (nq,) to be drawn to; None for damping alone.
-        kp: Stiffness over the freedoms of `hinges` [N m/rad], or [1/s²] by acceleration; a number,
-            one for each freedom or a symmetric positive matrix; None with no target.
+        target: Joint positions (nq,); None for damping alone.
+        kp: Stiffness over the velocities of `hinges` [N m/rad], or [1/s²] by acceleration; a
+            number, one for each velocity or a symmetric positive matrix; None without a target.
         kv: Damping [N m s/rad], or [1/s]; like kp.
-        hinges: Names of the hinges that are drawn and damped; None for all.
-        by: Whether gains make torques, as the paper has it, or accelerations, which act alike on
+        hinges: Names of the attracted and damped hinges; None for all.
+        by: Whether gains give torques, as in the paper, or accelerations, which act equally on
             heavy and light joints.
     """
 
@@ -75,8 +75,8 @@ class Posture:
     def __post_init__(self) -> None:
         if (self.target is None) != (self.kp is None):
             raise ModelError(
-                "a posture has a target and its stiffness kp together, or neither of them: "
-                "then it damps only."
+                "a posture has a target and a stiffness kp, or neither of them, for damping only; "
+                "one was given without the other."
             )
         if self.by not in ("torque", "acceleration"):
             raise ModelError(f"by is {self.by!r}; it must be 'torque' or 'acceleration'.")
@@ -88,7 +88,7 @@ class Posture:
                 )
             if not np.isfinite(target).all():
                 raise ModelError(
-                    f"the target of the posture is {target.tolist()}; all of it must be finite."
+                    f"the target of the posture is {target.tolist()}; it must be finite."
                 )
             object.__setattr__(self, "target", target)
         if self.kp is not None:
@@ -101,7 +101,7 @@ class Posture:
 
     @classmethod
     def damping(cls, kv: ArrayLike, *, hinges: Iterable[str] | None = None) -> Posture:
-        """No place to be drawn to: what tasks leave free comes to rest."""
+        """No target: the null space of the tasks comes to rest."""
         return cls(None, None, kv, None if hinges is None else tuple(hinges))
 
     @classmethod
@@ -114,10 +114,10 @@ class Posture:
         hinges: Iterable[str] | None = None,
         by: By = "torque",
     ) -> Posture:
-        """The middle of the joint ranges, of the hinges named or of all that have a range.
+        """The middle of the joint ranges, of the named hinges or of all with a range.
 
         Raises:
-            ModelError: A hinge that was named has no range on both sides; or no hinge has.
+            ModelError: A named hinge has no limits on both sides; or no hinge has.
         """
         check_mechanism(mech)
         if hinges is None:
@@ -130,7 +130,7 @@ class Posture:
             what = f"hinge {bad[0]!r}" if bad else f"mechanism {mech.name!r}"
             raise ModelError(
                 f"{what} has no lower and upper limit, so there is no middle of its range; give "
-                "limits (mech.with_drive(name, lower=..., upper=...)) or a target of your own."
+                "limits (mech.with_drive(name, lower=..., upper=...)) or a target."
             )
         target = mech.neutral()
         for name in names:
@@ -138,31 +138,31 @@ class Posture:
             target[at] = 0.5 * (mech.lower[at] + mech.upper[at])
         return cls(target, kp, kv, names, by)
 
-    def freedoms(self, mech: Mechanism) -> NDArray[np.int64]:
-        """Where in v the freedoms of the hinges stand."""
+    def columns(self, mech: Mechanism) -> NDArray[np.int64]:
+        """Indices in v of the hinges."""
         if self.hinges is None:
             return np.arange(mech.nv)
         parts = [np.arange(mech.nv)[mech.v_slice(name)] for name in self.hinges]
         return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
     def drawn(self, mech: Mechanism) -> Drawn:
-        """What kernels depend on."""
+        """The structure that kernels depend on."""
         kinds = (
             self.target is not None,
             np.ndim(0.0 if self.kp is None else self.kp) == 2,
             np.ndim(self.kv) == 2,
         )
-        return Drawn(tuple(self.freedoms(mech).tolist()), *kinds, self.by == "acceleration")
+        return Drawn(tuple(self.columns(mech).tolist()), *kinds, self.by == "acceleration")
 
     def numbers(self, mech: Mechanism) -> dict[str, Array]:
-        """Inputs of such kernels."""
-        size = len(self.freedoms(mech))
+        """Inputs of these kernels."""
+        size = len(self.columns(mech))
         kv = checked_gain(self.kv, "kv of the posture", size)
-        found = {"posture_kv": spread_out(kv, size)}
+        inputs = {"posture_kv": spread_out(kv, size)}
         if self.target is not None and self.kp is not None:
             kp = checked_gain(self.kp, "kp of the posture", size)
-            found |= {"posture_kp": spread_out(kp, size), "posture": mech.check_q(self.target)}
-        return found
+            inputs |= {"posture_kp": spread_out(kp, size), "posture": mech.check_q(self.target)}
+        return inputs
 
     def torque(self, mech: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:
         """Γ₀ (..., nv) [N or N m], before a null space is applied.
@@ -188,9 +188,9 @@ def drawing(at: Writing, drawn: Drawn, inertia: Any = None) -> Any:
     Args:
         at: The formula.
         drawn: The posture without its numbers.
-        inertia: 𝓜 (nv, nv), where it is at hand.
+        inertia: 𝓜 (nv, nv), if known.
     """
-    chosen, out = list(drawn.freedoms), np.full(at.mech.nv, 0.0, dtype=object)
+    chosen, out = list(drawn.columns), np.full(at.mech.nv, 0.0, dtype=object)
     q, v = coordinates(at), at.v
     (kv,) = gains_read(at, "posture_kv", [len(chosen)], [drawn.kv])
     pull = -times(kv, v[chosen])

@@ -1,4 +1,4 @@
-"""A servo: the acceleration with which a task goes to its goal, like a unit mass on a spring."""
+"""A servo: the acceleration of a task towards its goal, like a unit mass on a spring."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Servo:
 
     Expression:
         F* = ẍ_d + k_v (ẋ_d - ẋ) + k_p e
-    so that, with a model that is right, ë + k_v ė + k_p e = 0. With a largest `speed`
+    so that, with an exact model, ë + k_v ė + k_p e = 0. With a largest `speed`
 
-        F* = ẍ_d + k_v (u - ẋ),   u = ẋ_d + k_v⁻¹ k_p e,  made shorter where |u| exceeds the speed:
+        F* = ẍ_d + k_v (u - ẋ),   u = ẋ_d + k_v⁻¹ k_p e,  shortened if |u| exceeds the speed:
 
-    a goal far away is approached at that speed, in a straight line for one gain in all rows.
+    a distant goal is approached at that speed, in a straight line if all rows have the same gain.
 
     Source: F* of 003 (12) and (69); the largest speed is Khatib's (1987).
 
@@ -44,13 +44,12 @@ class Servo:
     def __post_init__(self) -> None:
         if not isinstance(self.task, Task):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ModelError(
-                f"a servo is for a task, not for {self.task!r}; make one like "
-                "lw.Task.position('hand')."
+                f"a servo needs a task, not {self.task!r}; make one like lw.Task.position('hand')."
             )
         if self.task.coordinates is not None:
             raise ModelError(
-                f"the task {self.task.name!r} is in coordinates, {self.task.coordinates!r}; a "
-                "servo drives the rotation vector that is missing: leave the coordinates out."
+                f"the task {self.task.name!r} has coordinates, {self.task.coordinates!r}; a servo "
+                "controls the rotation vector of the error. Remove the coordinates."
             )
         name, m = self.task.name, len(self.task.rows) or None
         object.__setattr__(self, "kp", checked_gain(self.kp, f"kp of the servo {name!r}", m))
@@ -59,13 +58,13 @@ class Servo:
             number(self.speed, f"speed of the servo {name!r}", above=0.0)
             if self.task.kind == "pose":
                 raise ModelError(
-                    f"speed of the servo {name!r}: a pose turns and moves, and has no one speed; "
-                    "stack servos of a position and of an orientation in one level."
+                    f"speed of the servo {name!r}: a pose has no single speed, since it turns and "
+                    "moves; put servos of a position and of an orientation on one level."
                 )
 
     @property
     def name(self) -> str:
-        """That of the task."""
+        """The name of its task."""
         return self.task.name
 
     def __repr__(self) -> str:
@@ -76,14 +75,14 @@ class Servo:
 
 
 def pulled(error: Any, velocity: Any, kp: Any, kv: Any, speed: Any = None) -> Any:
-    """k_p e + k_v ẋ_d (m,), or less where the speed is limited; array code for one state.
+    """k_p e + k_v ẋ_d (m,), or less if the speed is limited; array code for one state.
 
     Args:
-        error: e (m,), what is missing.
+        error: e (m,).
         velocity: ẋ_d (m,).
         kp: Stiffness (m,) or (m, m).
-        kv: Damping, like it.
-        speed: The largest one; None for no bound.
+        kv: Damping, like kp.
+        speed: The largest speed; None for no bound.
     """
     if speed is None:
         return times(kp, error) + times(kv, velocity)
@@ -97,15 +96,14 @@ Level: TypeAlias = Servo | Sequence[Servo]
 
 
 def as_levels(levels: object) -> tuple[tuple[Servo, ...], ...]:
-    """Levels as tuples of servos; raises for what is none, and for names that come twice."""
+    """Levels as tuples of servos; raises for other objects and for duplicate names."""
     given = [levels] if isinstance(levels, Servo) else levels
     if isinstance(given, str) or not isinstance(given, Sequence) or not given:
         raise ModelError(
             f"levels is {_kind(levels)}; it must be a lw.tasks.Servo, or several in order of "
-            f"priority, "
-            "each a servo or a list of servos."
+            "priority, each a servo or a list of servos."
         )
-    found = list[tuple[Servo, ...]]()
+    servos = list[tuple[Servo, ...]]()
     for level in cast("Sequence[object]", given):
         each = [level] if isinstance(level, Servo) else level
         if isinstance(each, str) or not isinstance(each, Sequence) or not each:
@@ -116,18 +114,17 @@ def as_levels(levels: object) -> tuple[tuple[Servo, ...], ...]:
             if not isinstance(servo, Servo):
                 raise ModelError(
                     f"a level has {_kind(servo)} in it; it must be a lw.tasks.Servo: a task with "
-                    f"gains, "
-                    "like lw.tasks.Servo(lw.Task.position('hand'), kp=100, kv=20)."
+                    "gains, like lw.tasks.Servo(lw.Task.position('hand'), kp=100, kv=20)."
                 )
-        found.append(tuple(cast("Sequence[Servo]", each)))
-    names = [servo.name for level in found for servo in level]
+        servos.append(tuple(cast("Sequence[Servo]", each)))
+    names = [servo.name for level in servos for servo in level]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ModelError(
-            f"two servos are called {twice[0]!r}; goals are given by name, so give the tasks names "
-            "of their own: lw.Task.position('hand', name='...')."
+            f"two servos are called {twice[0]!r}; goals are given by name, so the tasks need "
+            "different names: lw.Task.position('hand', name='...')."
         )
-    return tuple(found)
+    return tuple(servos)
 
 
 def _kind(value: object) -> str:

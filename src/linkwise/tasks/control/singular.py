@@ -1,4 +1,4 @@
-"""What a controller does near singular configurations."""
+"""The strategy of a controller near singular configurations."""
 
 from __future__ import annotations
 
@@ -16,58 +16,57 @@ from linkwise.tasks.control.hierarchy import smooth
 Remaining: TypeAlias = Literal["goal", "rest", "free"]
 
 FLOOR = 0.25
-"""Joint motion towards a goal is that of a direction with at least this part of the threshold."""
+"""Joint motion towards a goal uses at least this fraction of the threshold as singular value."""
 
 AHEAD = 5.0
-"""Joints are held to their largest speed below this many times the threshold."""
+"""Joint speeds are limited below this multiple of the threshold."""
 
 BRAKE = 3.0
-"""How quickly they are slowed down: times the damping k_v of the servo."""
+"""How fast joints are slowed down, as a multiple of the damping k_v of the servo."""
 
 TINY = 1e-30
-"""What keeps a division finite."""
+"""Keeps divisions finite."""
 
 USUAL = np.pi
-"""Largest speed of a joint that has no velocity limit [rad/s or m/s]: half a turn in a second."""
+"""Largest speed of a joint without a velocity limit [rad/s or m/s]: half a turn per second."""
 
 
 @dataclass(frozen=True, slots=True)
 class SingularStrategy:
-    """A manipulator at a singular configuration is redundant in what is left to the task.
+    """At a singular configuration a manipulator is redundant for the remaining task.
 
     Directions u of the task whose singular value σ of J is below `threshold` times the largest one
-    (or a quarter of the reach, if that is more) are on their way out. All others are controlled as
-    always, exactly. Along u the task is given a share of the acceleration that it asks for,
+    (or a quarter of the reach, if that is more) fade out. All others are controlled exactly. Along
+    u the task gets a share of the requested acceleration,
 
         s = x² (3 - 2 x),   x = σ / (threshold · largest),
 
-    so that the joints never turn faster into that direction than 1.125 / threshold would need; and
-    the joint motion v that goes with u, now in the null space of the rest, is controlled by itself:
+    so that joint accelerations in that direction stay below 1.125 / threshold times the request.
+    The corresponding joint motion v, now in the null space of the rest, is controlled separately:
 
         v* v̇ = s (u* ẍ - u* γ) / σ + (1 - s) a
 
-    with a after `remaining`. Both are continuous through the singular configuration.
+    with a according to `remaining`. Both are continuous through the singular configuration.
 
-    A hand on its way to the edge of its reach with speed ẋ would come there with joint speeds of
-    ẋ / σ, and more as σ shrinks. So joints are slowed down on the way: below `AHEAD` thresholds
+    A hand that approaches the edge of its reach with speed ẋ needs joint speeds of ẋ / σ, which
+    grow as σ shrinks. Joints are therefore slowed down in advance: below `AHEAD` thresholds
 
         |v* v̇ + k v* v| ≤ k w,     k = 3 k_v,    w = min over joints of speed / |v_j|
 
     with w larger by 1 / (1 - s') above the threshold, s' from 0 there to 1 at `AHEAD` thresholds:
-    nothing jumps. A task that asks for less than that is not touched.
+    nothing jumps. Slower requests are not affected.
 
-    Source: the strategy that 003 names in its summary (section 8), without formulas there; shares,
-    thresholds and what the joints do are our own.
+    Source: 003 names the strategy in its summary (section 8), without formulas; shares, thresholds
+    and the joint motion are ours.
 
     Attributes:
-        threshold: Below this fraction of the largest singular value a direction is on its way out.
-        remaining: "goal": a servo of the joint motion to where the task's error along u is least,
-            to second order, with the gains of the task; "rest": the joint motion is damped only;
-            "free": it is left to lower levels and to the posture. Where an arm has more freedoms
-            than the task rows, and on lower levels, it is left to those too, gradually, where a
-            direction is all but gone.
+        threshold: Directions below this fraction of the largest singular value fade out.
+        remaining: "goal": a servo moves the joints to where the task's error along u is least, to
+            second order, with the gains of the task; "rest": the joint motion is only damped;
+            "free": it is left to lower levels and to the posture. With more joints than task rows,
+            and on lower levels, nearly lost directions are gradually left to those too.
         speed: Largest speed of joints along v [rad/s or m/s]; None for the velocity limits of the
-            mechanism, and half a turn in a second where a joint has none; inf for no bound.
+            mechanism, and half a turn per second for joints without; inf for no bound.
     """
 
     threshold: float = 0.02
@@ -91,7 +90,7 @@ class SingularStrategy:
             )
 
     def speeds(self, limits: Array) -> Array | None:
-        """Largest speeds of the freedoms (nv,) with these limits; None for no bound."""
+        """Largest speeds of the joints (nv,) with these limits; None for no bound."""
         if self.speed == np.inf:
             return None
         usual = np.where(np.isfinite(limits) & (limits > 0.0), limits, USUAL)
@@ -99,19 +98,19 @@ class SingularStrategy:
 
 
 STANDARD = SingularStrategy()
-"""What a controller does unless it is told otherwise."""
+"""The default strategy of a controller."""
 
 
 # ------------------------------------------------------------------- array code, for one state
 
 
 def share(relative: Any, threshold: Any) -> Any:
-    """What a task is given along directions, from σ over the largest."""
+    """The share of a task along directions, from σ over the largest."""
     return smooth(relative / threshold)
 
 
 def damped_share(relative: Any, damping: Any) -> Any:
-    """σ² / (σ² + d²) with d a fraction of the largest: what damping leaves of an acceleration."""
+    """σ² / (σ² + d²) with d a fraction of the largest: the share that damping leaves."""
     return relative * relative / (relative * relative + damping * damping)
 
 
@@ -121,7 +120,7 @@ def fastest(relative: Any, joints: Any, speeds: Any, threshold: Any) -> tuple[An
     Args:
         relative: σ over the largest (m,).
         joints: V* (m, nv), of unit length.
-        speeds: Largest speeds of the freedoms (nv,).
+        speeds: Largest speeds of the joints (nv,).
         threshold: That of the strategy.
     """
     leaving = 1.0 - smooth((relative / threshold - 1.0) / (AHEAD - 1.0))
@@ -131,10 +130,10 @@ def fastest(relative: Any, joints: Any, speeds: Any, threshold: Any) -> tuple[An
 
 
 def step(error: Any, sigma: Any, curvature: Any, largest: Any, threshold: Any) -> Any:
-    """How far joints should go along v for an error along u.
+    """The step of joints along v for an error along u.
 
-    Moving by s changes the task by σ s + ½ κ s² along u. The nearest s that makes this the
-    error, or comes nearest to it, is the limit of a step that is damped where σ is small:
+    Moving by s changes the task by σ s + ½ κ s² along u. The nearest s that makes this the error,
+    or comes closest to it, limits a step that is damped where σ is small:
 
         |s| ≤ |e| σ / (σ² + ε²),    |s| ≤ 2 |e| / (σ + √(σ² + 2 κ e)),   or σ / |κ| without root
 

@@ -1,7 +1,7 @@
 """One tick of a controller as a formula: state, goals and gains in, joint forces out.
 
-What a kernel depends on is the structure: the tasks, their order of priority, and what else there
-is. All numbers are inputs of it, so that a gain can be changed at any time.
+A kernel depends on the structure: the tasks, their order of priority and the options in use. All
+numbers are inputs, so gains can change at any time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
 
 Near: TypeAlias = Literal["plain", "damped", "goal", "rest", "free"]
-"""What is done near singular configurations; the last three are those of a strategy."""
+"""The treatment of singular configurations; the last three belong to a strategy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ class Driven:
 
     Attributes:
         task: Its task.
-        size: How many rows that has.
-        kp: Whether the stiffness is a matrix; else there is a number for each row.
+        size: Its number of rows.
+        kp: Whether the stiffness is a matrix; else one number for each row.
         kv: Whether the damping is.
         limited: Whether there is a largest speed.
     """
@@ -66,7 +66,7 @@ class Driven:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Joint limits, without their numbers: where in q and v they are, whether before all levels."""
+    """Joint limits without their numbers: indices in q and v, and whether before all levels."""
 
     q: tuple[int, ...]
     v: tuple[int, ...]
@@ -75,16 +75,16 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """What the kernel of a controller depends on.
+    """The structure that the kernel of a controller depends on.
 
     Attributes:
         levels: Servos in order of priority.
-        order: Places of the rows of all tasks in the mechanism that has them; None for the same.
-        near: What is done near singular configurations.
-        braked: Whether joints are held to their largest speeds there.
-        posture: What is done with the freedoms that all levels leave.
+        order: Indices of the rows of all tasks in the mechanism with tasks; None if equal.
+        near: The treatment of singular configurations.
+        braked: Whether joint speeds are limited there.
+        posture: The posture in the null space of all levels.
         limits: Joint limits.
-        whole: Whether the bias force is compensated in all freedoms, or as the tasks see it.
+        all_joints: Whether the bias force is compensated in all joints, or as the tasks see it.
     """
 
     levels: tuple[tuple[Driven, ...], ...]
@@ -93,16 +93,16 @@ class Structure:
     braked: bool
     posture: Drawn | None
     limits: Kept | None
-    whole: bool
+    all_joints: bool
 
     @property
     def servos(self) -> list[Driven]:
-        """All of them, one level behind the other."""
+        """All servos, in order of the levels."""
         return [servo for level in self.levels for servo in level]
 
     @property
     def sizes(self) -> list[int]:
-        """How many rows each servo has."""
+        """The number of rows of each servo."""
         return [servo.size for servo in self.servos]
 
     @property
@@ -120,13 +120,13 @@ def torque_formula(s: Structure) -> Formula:
 
 @cache
 def report_formula(s: Structure) -> Formula:
-    """τ and all that can be told of it."""
+    """τ and everything that a report contains."""
     names = [f"{k}.{name}" for k in range(len(s.levels)) for name in OF_LEVEL]
     return Formula(report, (s,), ("tau", "acceleration", "close", "free", *names))
 
 
 OF_LEVEL = (
-    *("wanted", "achieved", "rank", "singular_values", "directions", "share", "held", "slowed"),
+    *("requested", "achieved", "rank", "singular_values", "directions", "share", "held", "slowed"),
 )
 
 
@@ -140,40 +140,40 @@ def report(at: Writing, s: Structure) -> Any:
     """The formula of a report."""
     given, known = _posed(at, s)
     names = [f"{k}.{name}" for k in range(len(s.levels)) for name in OF_LEVEL[2:]]
-    found = _solved(at, s, given, ("force", "acceleration", "free", *names))
-    vdot, parts = found["acceleration"], list[Any]()
+    result = _solved(at, s, given, ("force", "acceleration", "free", *names))
+    vdot, parts = result["acceleration"], list[Any]()
     for k, rows in enumerate(s.rows):
         achieved = known["jacobian"][rows] @ vdot + known["bias"][rows]
-        parts += [known["wanted"][rows], achieved]
-        parts += [found[f"{k}.{name}"] for name in OF_LEVEL[2:]]
+        parts += [known["requested"][rows], achieved]
+        parts += [result[f"{k}.{name}"] for name in OF_LEVEL[2:]]
     close = np.full(at.mech.nv, 0.0, dtype=object)
     if s.limits is not None and s.limits.first:
         close[list(s.limits.v)] = gate(given["near"], 1.0)
-    tau = found["force"] + known["resisting"]
-    return tau, vdot, close, maximum(found["free"], 0.0), *parts
+    tau = result["force"] + known["resisting"]
+    return tau, vdot, close, maximum(result["free"], 0.0), *parts
 
 
-# ----------------------------------------------------------------------------- what is asked for
+# -------------------------------------------------------------------------------------- requests
 
 
 def _posed(at: Writing, s: Structure) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the levels are solved from, and what else is known of the state."""
-    q, v, goals = at.q, at.v, _goals(at, s)  # in front of other inputs
+    """Inputs of the levels, and other quantities of the state."""
+    q, v, goals = at.q, at.v, _goals(at, s)  # before other inputs
     size, first = s.rows[-1].stop, s.limits is not None and s.limits.first
     rate, ahead = at.read("rate", size), at.read("ahead", size)
     known = _known(at, s)
     moving, gains, ends = known["jacobian"] @ v, _gains(at, s), np.cumsum(s.sizes)[:-1]
     parts = zip(*(np.split(x, ends) for x in (rate, ahead, moving)), strict=True)
     servos = zip(_errors(at, s, goals, known["places"]), parts, gains, strict=True)
-    pulls, asked = list[Any](), list[Any]()
+    pulls, accelerations = list[Any](), list[Any]()
     for error, (speed, faster, now), (kp, kv, most) in servos:
         pulls.append(pulled(error, speed, kp, kv, most))
-        asked.append(faster + pulls[-1] - times(kv, now))
-    pull, known["wanted"] = np.concatenate(pulls), np.concatenate(asked)
+        accelerations.append(faster + pulls[-1] - times(kv, now))
+    pull, known["requested"] = np.concatenate(pulls), np.concatenate(accelerations)
     posture, mass = _posture(at, s, known["inertia"]), mass_root(at, known["inertia"])
     scale, reach = at.read("scale", size), at.read("reach", len(s.levels))
     given = {"q": q, "v": v, "root": mass.triangle, "tolerance": at.read("tolerance", 1)}
-    given |= {"drive": posture if s.whole else posture - known["resisting"]}
+    given |= {"drive": posture if s.all_joints else posture - known["resisting"]}
     given |= {"scale": scale, "reach": reach}
     given |= {"white": mass.whitened(posture)} if s.near in ("goal", "rest") else {}
     given |= {"speeds": at.read("speeds", at.mech.nv)} if s.braked else {}
@@ -182,8 +182,8 @@ def _posed(at: Writing, s: Structure) -> tuple[dict[str, Any], dict[str, Any]]:
     level_gains = iter(gains)
     for k, (level, rows) in enumerate(zip(s.levels, s.rows, strict=True)):
         J = scale[rows, None] * known["jacobian"][rows]
-        missing = known["wanted"][rows] - known["bias"][rows]
-        given |= {f"J{k}": J, f"wanted{k}": scale[rows] * missing}
+        missing = known["requested"][rows] - known["bias"][rows]
+        given |= {f"J{k}": J, f"requested{k}": scale[rows] * missing}
         kp, kv, _ = zip(*(next(level_gains) for _ in level), strict=True)
         given |= {f"kv{k}": _side_by_side(kv), f"kp{k}": _side_by_side(kp)}
         given |= {f"pull{k}": scale[rows] * pull[rows]}
@@ -197,14 +197,14 @@ def _posed(at: Writing, s: Structure) -> tuple[dict[str, Any], dict[str, Any]]:
 def _known(at: Writing, s: Structure) -> dict[str, Any]:
     """J, γ, C, places of nodes and, of small mechanisms, 𝓜 in a state."""
     setting = Setting(bool(at.mech.loops), bool(at.mech.couplings))
-    wanted = {"jacobian": TASK["task_jacobian"](setting), "bias": TASK["task_bias"](setting)}
-    wanted |= {"resisting": bias} | ({"places": X_B} if setting.loops else {})
-    wanted |= {"inertia": mass} if at.mech.nv < LARGE else {}
-    found = dict(zip(wanted, at.value(*wanted.values()), strict=True))
+    expressions = {"jacobian": TASK["task_jacobian"](setting), "bias": TASK["task_bias"](setting)}
+    expressions |= {"resisting": bias} | ({"places": X_B} if setting.loops else {})
+    expressions |= {"inertia": mass} if at.mech.nv < LARGE else {}
+    values = dict(zip(expressions, at.value(*expressions.values()), strict=True))
     which = slice(None) if s.order is None else list(s.order)
-    found |= {name: found[name][which] for name in ("jacobian", "bias")}
-    found["places"] = found["places"].reshape(-1, 2, 3, 4) if setting.loops else []
-    return {"inertia": None} | found
+    values |= {name: values[name][which] for name in ("jacobian", "bias")}
+    values["places"] = values["places"].reshape(-1, 2, 3, 4) if setting.loops else []
+    return {"inertia": None} | values
 
 
 def _goals(at: Writing, s: Structure) -> list[Any]:
@@ -214,7 +214,7 @@ def _goals(at: Writing, s: Structure) -> list[Any]:
 
 
 def _errors(at: Writing, s: Structure, goals: list[Any], places: Any) -> Iterator[Any]:
-    """What is missing to each of the goals; places are those of a and b of each loop."""
+    """The error of each servo; places are those of a and b of each loop."""
     pairs = iter(places)
     for servo, goal in zip(s.servos, goals, strict=True):
         task = servo.task
@@ -236,7 +236,7 @@ def _errors(at: Writing, s: Structure, goals: list[Any], places: Any) -> Iterato
 
 
 def _joints(at: Writing, task: Task, goal: Any) -> Any:
-    """What is missing of coordinates of hinges."""
+    """The error of coordinates of hinges."""
     parts, start, q = list[Any](), 0, at.q
     for name in task.hinges:
         where = at.mech.q_slice(name)
@@ -290,7 +290,7 @@ def _distances(at: Writing, kept: Kept) -> tuple[Any, Any, Any]:
 
 
 def _near(at: Writing, s: Structure) -> dict[str, Any]:
-    """Joints near their limits: how much they come before all levels, and what they shall do."""
+    """Joints near their limits: their shares before all levels, and their accelerations."""
     assert s.limits is not None
     below, above, numbers = _distances(at, s.limits)
     lower, upper = (smooth(2.0 * closeness(rho, numbers[0])) for rho in (below, above))
@@ -298,7 +298,7 @@ def _near(at: Writing, s: Structure) -> dict[str, Any]:
     return {"lower": lower, "upper": upper, "push": push, "near": maximum(lower, upper)}
 
 
-# --------------------------------------------------------------------------------- what is given
+# --------------------------------------------------------------------------------------- results
 
 
 def _solved(
@@ -306,9 +306,9 @@ def _solved(
 ) -> dict[str, Any]:
     """Results of the levels.
 
-    With joint limits before them there are two rounds. Each joint near a limit is asked to do what
-    it would do anyway, v̇ of the first round, or the push if that is away from the limit, with a
-    share that grows from 0 at the margin: nothing jumps where a joint comes near.
+    With joint limits before them there are two rounds. Each joint near a limit is given v̇ of the
+    first round, or the push if that points away from the limit, with a share that grows from 0 at
+    the margin: nothing jumps where a joint comes near.
     """
     if s.limits is None or not s.limits.first:
         return _levels(at, s, given, None)
@@ -318,14 +318,14 @@ def _solved(
 
     def once(at: Any, x: Any, flat: Any) -> tuple[Any, Any]:
         inner = _unpacked(flat, shapes)
-        second, wanted = x[0], x[1 : 1 + len(which)]
-        found = _levels(at, s, inner, (which, wanted, second * inner["near"]))
-        vdot, push = found["acceleration"][which], inner["push"]
-        wanted = where(inner["lower"], maximum(vdot, push), vdot)
-        wanted = where(inner["upper"], minimum(wanted, push), wanted)
-        made.update({name: np.shape(found[name]) for name in names})
+        second, acceleration = x[0], x[1 : 1 + len(which)]
+        result = _levels(at, s, inner, (which, acceleration, second * inner["near"]))
+        vdot, push = result["acceleration"][which], inner["push"]
+        acceleration = where(inner["lower"], maximum(vdot, push), vdot)
+        acceleration = where(inner["upper"], minimum(acceleration, push), acceleration)
+        made.update({name: np.shape(result[name]) for name in names})
         again = gate(1.0 - second, inner["near"].sum())
-        return np.concatenate([[1.0], wanted, *(np.ravel(found[n]) for n in names)]), again
+        return np.concatenate([[1.0], acceleration, *(np.ravel(result[n]) for n in names)]), again
 
     count = sum(_result_size(s, at.mech.nv, name) for name in names)
     x, _ = at.loop(once, [0.0] * (1 + len(which) + count), _packed(given), most=2)
@@ -333,7 +333,7 @@ def _solved(
 
 
 def _result_size(s: Structure, n: int, name: str) -> int:
-    """Numbers of a result."""
+    """The number of entries of a result."""
     if "." not in name:
         return 1 if name == "free" else n
     k, _, what = name.partition(".")
@@ -346,63 +346,65 @@ def _packed(arrays: Mapping[str, Any]) -> Any:
 
 
 def _unpacked(flat: Any, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
-    found, start = dict[str, Any](), 0
+    inputs, start = dict[str, Any](), 0
     for name, shape in shapes.items():
         stop = start + int(np.prod(shape, dtype=int))
-        found[name] = flat[start:stop].reshape(shape) if shape else flat[start]
+        inputs[name] = flat[start:stop].reshape(shape) if shape else flat[start]
         start = stop
-    return found
+    return inputs
 
 
 def _levels(at: Any, s: Structure, given: Mapping[str, Any], top: Any) -> dict[str, Any]:
-    """All levels, below freedoms (which, v̇, share) that come before them."""
+    """All levels, after joints (which, v̇, share) that come before them."""
     root = MassRoot(at, given["q"], given["root"])
     done = Hierarchy(root, given["drive"], given["tolerance"][0])
     if top is not None:
         done.add_joints(*top)
-    told = dict[str, Any]()
+    results = dict[str, Any]()
     for k in range(len(s.levels)):
         size = Size(*given[f"size{k}"]) if f"size{k}" in given else None
         options: dict[str, Any] = {"reach": given["reach"][k], "inertial": s.near == "damped"}
-        add = partial(done.add, given[f"J{k}"], given[f"wanted{k}"], size, **options)
+        add = partial(done.add, given[f"J{k}"], given[f"requested{k}"], size, **options)
         if s.near == "plain":
-            found, slowed = add(everything)
+            directions, slowed = add(everything)
         elif s.near == "damped":
-            found, slowed = add(partial(damped_share, damping=given["threshold"][0]))
+            directions, slowed = add(partial(damped_share, damping=given["threshold"][0]))
         else:
             aside = partial(_aside, at, s, given, k) if s.near != "free" else None
             brake = partial(_brake, given, k) if s.braked else None
-            found, slowed = add(partial(share, threshold=given["threshold"][0]), aside, brake)
-        values = (found.exists.sum(), found.values, found.rows, found.share)
-        parts = (*values, gate(found.hold, 1.0), slowed)
-        told |= {f"{k}.{name}": x for name, x in zip(OF_LEVEL[2:], parts, strict=True)}
-    whole = {"force": done.force, "acceleration": done.acceleration, "free": done.free}
-    return whole | told
+            directions, slowed = add(partial(share, threshold=given["threshold"][0]), aside, brake)
+        values = (directions.exists.sum(), directions.values, directions.rows, directions.share)
+        parts = (*values, gate(directions.hold, 1.0), slowed)
+        results |= {f"{k}.{name}": x for name, x in zip(OF_LEVEL[2:], parts, strict=True)}
+    totals = {"force": done.force, "acceleration": done.acceleration, "free": done.free}
+    return totals | results
 
 
 def _aside(
-    at: Any, s: Structure, given: Mapping[str, Any], k: int, found: Directions, white: Any
+    at: Any, s: Structure, given: Mapping[str, Any], k: int, directions: Directions, white: Any
 ) -> Any:
-    """Accelerations v_i* v̇ (m,) of joints in directions that go away."""
-    damp = along(given[f"kv{k}"], found.rows)
-    out = white @ given["white"] - damp * (found.joints @ given["v"])
+    """Accelerations v_i* v̇ (m,) of joints in fading directions."""
+    damp = along(given[f"kv{k}"], directions.rows)
+    out = white @ given["white"] - damp * (directions.joints @ given["v"])
     if s.near == "rest":
         return out
-    stiff, (threshold,) = along(given[f"kp{k}"], found.rows), given["threshold"]
-    error = (found.rows.T @ given[f"pull{k}"]) / stiff
+    stiff, (threshold,) = along(given[f"kp{k}"], directions.rows), given["threshold"]
+    error = (directions.rows.T @ given[f"pull{k}"]) / stiff
     rows, setting = s.rows[k], Setting(bool(at.mech.loops), bool(at.mech.couplings))
     which = list(range(rows.stop)) if s.order is None else list(s.order)
     steps = list[Any]()
-    for i, joint in enumerate(found.joints):
+    for i, joint in enumerate(directions.joints):
         # κ = u* J̇(v) v
         gamma = at.value(TASK["task_bias"](setting), q=given["q"], v=joint)[which[rows]]
-        kappa = (found.rows[:, i] * given["scale"][rows] * gamma).sum()
-        steps.append(step(error[i], found.values[i], kappa, found.largest, threshold))
+        kappa = (directions.rows[:, i] * given["scale"][rows] * gamma).sum()
+        steps.append(step(error[i], directions.values[i], kappa, directions.largest, threshold))
     return out + stiff * np.array(steps, dtype=object)
 
 
-def _brake(given: Mapping[str, Any], k: int, found: Directions) -> tuple[Any, Any, Any]:
-    """Between which v_i* v̇ (m,) joints keep to their speeds: k (± fastest - v_i* v)."""
-    stiff, moving = BRAKE * along(given[f"kv{k}"], found.rows), found.joints @ given["v"]
-    most, on = fastest(found.relative, found.joints, given["speeds"], given["threshold"][0])
+def _brake(given: Mapping[str, Any], k: int, directions: Directions) -> tuple[Any, Any, Any]:
+    """Bounds of v_i* v̇ (m,) that limit joint speeds: k (± fastest - v_i* v)."""
+    stiff, moving = BRAKE * along(given[f"kv{k}"], directions.rows), directions.joints @ given["v"]
+    most, on = fastest(
+        directions.relative, directions.joints, given["speeds"], given["threshold"][0]
+    )
     return stiff * (-most - moving), stiff * (most - moving), on

@@ -1,27 +1,28 @@
-"""The servo of a force, and how it gets along with a surface of a given stiffness.
+"""The servo of a force, and its closed loop on a surface of given stiffness.
 
-Along the directions of force control, what is asked for is an acceleration
+Along the directions of force control, the servo requests the acceleration
 
     F* = k_f (f_d - f) + k_i ∫ (f_d - f) dt - k_v ẋ
 
-with f the force the mechanism exerts. Where the dynamics and the sensed force are made up for, the
-node answers as a unit mass, ẍ = F*; against a surface f = k x + d ẋ the closed loop is
+with f the force that the mechanism exerts. With the dynamics and the sensed force compensated, the
+node responds like a unit mass, ẍ = F*; on a surface f = k x + d ẋ the closed loop is
 
     s³ + (k_v + k_f d) s² + (k_f k + k_i d) s + k_i k = 0
 
-Without k_i it is s² + (k_v + k_f d) s + k_f k: stable for every stiffness, and f goes to f_d
-exactly, as the node moves until the force is right. An integral takes away what a wrong model
-leaves. It is stable, by Routh, where (k_v + k_f d)(k_f k + k_i d) > k_i k, and
+Without k_i it is s² + (k_v + k_f d) s + k_f k: stable for every stiffness, and f converges to
+f_d exactly, as the node moves until the force is correct. An integral removes the error of a wrong
+model. It is stable, by Routh, if (k_v + k_f d)(k_f k + k_i d) > k_i k, and
 
     k_i < k_v k_f
 
-is enough for every stiffness and every damping.
+is sufficient for every stiffness and damping.
 
-A controller in steps of h holds its force meanwhile, the surface does not. Within a step it is
+A controller with steps of h keeps its force constant during a step, the surface does not. Within a
+step
 
     ẍ = F* + (f_held - f)/m
 
-with m the mass along the normal, so that too long a step on too stiff a surface is unstable.
+with m the mass along the normal, so a long step on a stiff surface is unstable.
 """
 
 from __future__ import annotations
@@ -57,12 +58,12 @@ class ForceLoop:
 
     @property
     def settling_time(self) -> float:
-        """Until a hundredth is left of the slowest part [s]; inf where it is not stable."""
+        """Time until the slowest part has decayed to 1 % [s]; inf if unstable."""
         return float(np.log(100.0) / -self.poles.real.max()) if self.stable else np.inf
 
     @property
     def damping_ratio(self) -> float:
-        """The smallest of all poles: 1 where nothing swings, 0 or less where it is not stable."""
+        """The smallest over all poles: 1 without oscillation, 0 or less if unstable."""
         size = np.abs(self.poles)
         return float((-self.poles.real / np.where(size > 0.0, size, 1.0)).min())
 
@@ -98,7 +99,7 @@ class ForceServo:
         if self.ki >= self.kv * self.kf:
             raise ModelError(
                 f"ki of a force servo is {self.ki:.4g}, kv kf is {self.kv * self.kf:.4g}; the loop "
-                "is stable on every surface only where ki is below kv kf. Lower ki or raise kv."
+                "is stable on every surface only if ki is below kv kf. Lower ki or raise kv."
             )
 
     @staticmethod
@@ -120,9 +121,9 @@ class ForceServo:
         kv = 2.0 * positive("damping_ratio", damping_ratio, "no unit") * w - kf * d
         if kv <= 0.0:
             raise ModelError(
-                f"a force loop of {w:.4g} rad/s with damping ratio {damping_ratio:.3g} was asked "
-                f"for; the damping of the surface alone, {d:.4g} N s/m, is more than that. Ask for "
-                "a lower frequency or a higher damping ratio."
+                f"the damping of the surface alone, {d:.4g} N s/m, exceeds that of a force loop of "
+                f"{w:.4g} rad/s with damping ratio {damping_ratio:.3g}. Use a lower frequency or a "
+                "higher damping ratio."
             )
         return ForceServo(kf, kv)
 
@@ -138,7 +139,7 @@ class ForceServo:
         Args:
             surface: The surface, or its stiffness [N/m].
             mass: The mass along the normal [kg], for a loop in steps; `impact_estimate` has it.
-            step: The step of the controller [s]; by default it is taken to be continuous.
+            step: The step of the controller [s]; default: continuous time.
         """
         k, d = stiffness_of(surface)
         if step is None:
@@ -149,23 +150,23 @@ class ForceServo:
         if mass is None:
             raise ModelError("a force loop in steps needs mass=, the mass along the normal [kg].")
         m = positive("mass", mass, "kg")
-        # ẏ = A y + b u with y = (x, ẋ) and u held, which is a constant third part of the state.
+        # ẏ = A y + b u with y = (x, ẋ) and u held, a constant third component of the state.
         generator = np.zeros((3, 3))
         generator[0, 1], generator[1] = 1.0, (-k / m, -d / m, 1.0)
         held = _exponential(h * generator)
         law = np.array([k / m - self.kf * k, d / m - self.kf * d - self.kv, self.ki])
-        whole = np.zeros((3, 3))
-        whole[:2, :2] = held[:2, :2]
-        whole[:2] += np.outer(held[:2, 2], law)
-        whole[2] = -h * k, -h * d, 1.0
-        used = whole if self.ki > 0.0 else whole[:2, :2]
+        matrix = np.zeros((3, 3))
+        matrix[:2, :2] = held[:2, :2]
+        matrix[:2] += np.outer(held[:2, 2], law)
+        matrix[2] = -h * k, -h * d, 1.0
+        used = matrix if self.ki > 0.0 else matrix[:2, :2]
         z = np.array(np.linalg.eigvals(used), dtype=np.complex128)
         z[z == 0.0] = 1e-300  # gone within a step
         return ForceLoop(np.array(np.log(z) / h, dtype=np.complex128), h)
 
 
 def stiffness_of(surface: object) -> tuple[float, float]:
-    """Stiffness and damping of a surface, or a stiffness by itself."""
+    """Stiffness and damping of a surface, or a stiffness alone."""
     if isinstance(surface, CompliantSurface):
         return surface.stiffness, surface.damping
     return positive("stiffness of a surface", surface, "N/m"), 0.0

@@ -1,15 +1,15 @@
-"""What an impact will be like: a mass that meets a spring and a damper.
+"""Impacts: a mass that meets a spring and a damper.
 
-For as long as an impact lasts, a mechanism that is left to itself hardly moves, so that what meets
-the surface is the mass that its node has along the normal (003, equation (30)),
+During an impact a mechanism hardly moves, so the surface meets the effective mass of the node along
+the normal (003, equation (30)),
 
     1/m = n* Λ_v⁻¹ n,      ω = √(k/m),      ζ = d / (2 √(k m))
 
-and δ̈ + 2 ζ ω δ̇ + ω² δ = 0 from δ = 0, δ̇ = v_n. The force k δ + d δ̇ is largest where
-(1 - 4 ζ²) δ̇ = 2 ζ ω δ, or at the very beginning for ζ ≥ ½, and zero again where δ̇ = - ω δ / (2 ζ).
-Without damping the largest force is √(k m) v_n, after a quarter of a period, and the impact lasts
-half of one. All of it is the better the shorter the impact: what is left out is the motion of the
-mechanism meanwhile, which is of the order of v_n √(m/k).
+and δ̈ + 2 ζ ω δ̇ + ω² δ = 0 from δ = 0, δ̇ = v_n. The force k δ + d δ̇ is largest where (1 - 4 ζ²)
+δ̇ = 2 ζ ω δ, or at the very beginning for ζ ≥ ½, and zero again where δ̇ = - ω δ / (2 ζ). Without
+damping the largest force is √(k m) v_n, after a quarter of a period, and the impact lasts half of
+one. The model neglects the motion of the mechanism, which is of the order of v_n √(m/k): the
+shorter the impact, the better.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Impact:
         damping_ratio: ζ.
         peak_force: Largest force [N].
         duration: Until the surface stops pushing [s].
-        restitution: Speed afterwards as a part of the speed before.
+        restitution: Speed afterwards over the speed before.
     """
 
     mass: float
@@ -66,23 +66,21 @@ def impact_estimate(
     *,
     loops: Loops = "closed",
 ) -> Impact:
-    """The impact of a node that is about to touch a surface, nothing else acting meanwhile.
+    """The impact of a node that is about to touch a surface, without other forces.
 
     Expression:
         1/m = n* J_v 𝓜⁻¹ J_v* n,   with the armature of the mechanism in 𝓜
     Source: 003, equations (28) and (30); friction is left out.
 
     Args:
-        mech: The mechanism.
         q: Joint positions (nq,) [m or rad].
         v: Joint velocities (nv,) [m/s or rad/s].
         node: Name of the node or body whose origin touches.
         surface: The surface.
-        loops: "closed" holds loops and couplings; "open" leaves them open.
 
     Raises:
         ModelError: The node does not move towards the surface, or cannot move along the normal.
-        UnknownNameError: A node that the mechanism does not have; lists those it has.
+        UnknownNameError: The mechanism has no such node.
     """
     check_node(mech, node)
     if not isinstance(cast(object, surface), CompliantSurface):
@@ -93,7 +91,7 @@ def impact_estimate(
     speed = float(surface.touch(mech, q, v, node).rate)
     if speed <= 0.0:
         raise ModelError(
-            f"{node!r} moves at {-speed:.4g} m/s away from the surface; there is no impact. Ask at "
+            f"{node!r} moves at {-speed:.4g} m/s away from the surface; there is no impact. Use "
             "a state that moves towards it."
         )
     normal = surface.normal_at(forward_kinematics(mech, q, node).p)
@@ -112,7 +110,7 @@ def spring_impact(mass: float, speed: float, stiffness: float, damping: float) -
     """A free mass [kg] that meets a spring [N/m] and a damper [N s/m] at some speed [m/s]."""
     w = math.sqrt(stiffness / mass)
     ratio = damping / (2.0 * math.sqrt(stiffness * mass))
-    # Roots of s² + 2 ζ ω s + ω² are taken apart a little where they are one.
+    # Equal roots of s² + 2 ζ ω s + ω² are separated slightly.
     z = ratio if abs(ratio - 1.0) > 1e-6 else 1.0 + 1e-6
     bend = w * math.sqrt(abs(1.0 - z**2))
 
@@ -134,6 +132,6 @@ def spring_impact(mass: float, speed: float, stiffness: float, damping: float) -
     slope = -w / (2.0 * z)
     if z < 1.0:
         end = instant(slope)
-    else:  # coth for cot, with (slope + ζ ω)² - bend² = (ω / 2 ζ)², whose digits would go
+    else:  # coth instead of cot; (slope + ζ ω)² - bend² = (ω / 2 ζ)² avoids cancellation
         end = math.log(2.0 * z / w * (slope + z * w + bend)) / bend
     return Impact(mass, speed, w, ratio, peak, end, -slope * depth(end) / speed)

@@ -11,19 +11,19 @@ and the control structure is
     F_active = Λ Ω̄ F*_active + F_sensor                             (13)
     τ = J* F₀ + N* Γ₀                                               (14), and (27) for redundancy
 
-so that with a right model and right sensing two systems are left that know nothing of each other:
+so that with an exact model and exact sensing two independent systems remain:
 
     Ω ẍ = Ω F*_motion,          Ω̄ ẍ = Ω̄ F*_active                   (15), (16)
 
-each a unit mass. The servos put on them are
+each a unit mass. Their servos are
 
     F*_motion = ẍ_d + K_v (ẋ_d - ẋ) + K_p e
     F*_active = k_f (f_d - f) + k_i ∫ (f_d - f) dt - k_v ẋ          `ForceServo`
 
-F_sensor = J̄* J₆* f takes all six components f that were sensed to the task, so that a moment at the
-node disturbs no task of position either; for the pose it is f itself.
+F_sensor = J̄* J₆* f projects all six sensed components f to the task, so that a moment at the node
+does not disturb a position task either; for the pose it is f itself.
 
-Near a singular configuration Λ fades out along what goes: `fading_inertia`.
+Near a singular configuration Λ fades out along the lost directions: `fading_inertia`.
 
 On a curved surface that the selection follows, the normal turns while the node slides. The
 acceleration that keeps the distance, - n (ṅ · ẋ), is added to F*_active.
@@ -61,31 +61,29 @@ from linkwise.tasks.force.transition import (
     check_phase,
 )
 from linkwise.tasks.task import Task
-from linkwise.tasks.twin import HOLDS, twin
+from linkwise.tasks.task_stack import HOLDS, task_stack
 
 INTEGRAL = 6
-"""Where the integral stands among the inputs of the kernel."""
+"""Index of the integral among the inputs of the kernel."""
 
 Target: TypeAlias = Pose | ArrayLike | Goal | Mapping[str, Any]
-"""Where the node should be, as `task_position` tells it: a pose, or a point (3,).
-
-Or a `Goal`, which has velocity and acceleration too; or either by the name of the task.
-"""
+"""The desired `task_position`: a pose or a point (3,); or a `Goal`, with velocity and acceleration;
+or either in a dictionary by the name of the task."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MotionForceCommand:
-    """What a controller asks for in one state, or in each of a batch.
+    """The command of a controller in one state, or in each of a batch.
 
     Attributes:
         tau: Joint forces (..., nv) [N or N m].
         motion: F_motion (..., m), in the rows of the task [N m, N].
         active: F_active (..., m).
-        acceleration: Ω F*_motion + Ω̄ F*_active (..., m): what ẍ will be if the model is right and
-            no direction is on its way out.
-        motion_error: Ω e (..., m): what is missing of the path [rad, m].
-        force_error: Ω̄ (f_d - f) (..., m): what is missing of the force [N m, N].
-        integral: ∫ of the force error so far (..., m), as it was given.
+        acceleration: Ω F*_motion + Ω̄ F*_active (..., m): ẍ if the model is exact and no
+            direction fades out.
+        motion_error: Ω e (..., m): error of the path [rad, m].
+        force_error: Ω̄ (f_d - f) (..., m): error of the force [N m, N].
+        integral: ∫ of the force error so far (..., m), as given.
         Omega: Ω (..., m, m).
     """
 
@@ -121,8 +119,8 @@ class MotionForceCommand:
 class MotionForceController:
     """Motion along some directions of a node, force along the others: state in, torque out.
 
-    It has no memory. The integral of the force error goes in and comes out with each call, and so
-    does the phase of a contact (`ContactTransition.after`).
+    It has no state. The integral of the force error is an argument and a result of each call, and
+    so is the phase of a contact (`ContactTransition.after`).
 
         controller = lw.tasks.MotionForceController(
             mech, lw.Task.pose("flange"), lw.tasks.Selection.along_normal(wall),
@@ -135,19 +133,18 @@ class MotionForceController:
     Source: 003, equations (10) to (16) and (27).
 
     Attributes:
-        mech: The mechanism as the controller knows it.
+        mech: The model of the mechanism.
         task: The pose or position of a node, in basic coordinates.
         selection: Which directions are motion and which are force.
         kp: Stiffness of the motion [1/s²]: a number, one for each row, or a symmetric matrix.
         kv: Damping of the motion [1/s]; 2 √kp is critical.
         servo: Gains of the force.
-        posture: What a redundant mechanism does besides.
+        posture: The posture of a redundant mechanism.
         transition: How a contact begins; needed for the phases "approach" and "impact".
-        threshold: Directions in which a singular value of J is below this part of the largest one
-            are on their way out: they are given less and less of what is asked for, and nothing
-            where they are lost; all others are as always. None for the plain inverse, which grows
-            without bounds there.
-        loops: "open" leaves loops and couplings open; "closed" refuses mechanisms with any.
+        threshold: Directions whose singular value of J is below this fraction of the largest fade
+            out: they get a decreasing share of the request, and nothing where they are lost; all
+            others are exact. None for the plain inverse, which grows without bounds there.
+        loops: "open" leaves loops and couplings open; "closed" raises if there are any.
     """
 
     mech: Mechanism
@@ -169,7 +166,7 @@ class MotionForceController:
     def __post_init__(self) -> None:
         put: Any = object.__setattr__
         check_task(self.mech, self.task)
-        check_tasks(self.mech, (twin(self.mech, self.task),))
+        check_tasks(self.mech, (task_stack(self.mech, self.task),))
         require_open(self.mech, self.loops, "lw.tasks.MotionForceController", HOLDS)
         for name, kind in (
             ("selection", Selection),
@@ -180,7 +177,8 @@ class MotionForceController:
             given, optional = getattr(self, name), name in ("posture", "transition")
             if not isinstance(given, kind) and not (optional and given is None):
                 raise ModelError(
-                    f"{name} is {given!r}; it must be a lw.{kind.__name__}{' or None' * optional}."
+                    f"{name} is {given!r}; it must be a "
+                    f"lw.tasks.{kind.__name__}{' or None' * optional}."
                 )
         if self.threshold is not None and not 0.0 < self.threshold < 1.0:
             raise ModelError(
@@ -192,16 +190,16 @@ class MotionForceController:
         put(self, "kv", checked_gain(self.kv, f"kv {who}", m))
         surface = self.selection.frame
         if not isinstance(surface, CompliantSurface) or surface.normal is not None:
-            # Rows that do not fit, and frames of nodes that are not there, are told now.
+            # Raises now for rows that do not fit and for unknown nodes.
             self.selection.matrices(self.mech, self.mech.neutral(), self.task)
         put(self, "structure", self._structure())
         put(self, "numbers", self._numbers())
         put(self, "_goals", GoalNumbers(self.mech, [self.task]))
         put(self, "_made", {})
-        put(self, "_last", [])  # inputs of kernels that are the same in all states, in their order
+        put(self, "_last", [])  # constant inputs of kernels, in their order
 
     def _structure(self) -> Commanded:
-        """What the kernel depends on."""
+        """The structure that the kernel depends on."""
         motion, surface, shape = self.selection.motion, self.selection.frame, ""
         pushed = [k for k, moves in enumerate(motion) if not moves]
         normal = pushed[0] - 3 if len(pushed) == 1 and pushed[0] >= 3 else None
@@ -217,9 +215,9 @@ class MotionForceController:
 
     def _numbers(self) -> dict[str, Array]:
         """Inputs of the kernel that are the same in all states."""
-        found = twin(self.mech, self.task)
+        stack = task_stack(self.mech, self.task)
         numbers = {"kp": spread_out(self.kp, self.size), "kv": spread_out(self.kv, self.size)}
-        numbers |= {"scale": found.scale(found.length()), "reach": np.array([found.length()])}
+        numbers |= {"scale": stack.scale(stack.length()), "reach": np.array([stack.length()])}
         if self.threshold is not None:
             numbers["threshold"] = np.array([self.threshold])
         if self.posture is not None:
@@ -258,27 +256,27 @@ class MotionForceController:
         integral: ArrayLike | None = None,
         phase: PhaseName | ContactPhase = "contact",
     ) -> MotionForceCommand:
-        """Joint forces for one state or a batch, and what they are made of.
+        """Joint forces for one state or a batch, and their terms.
 
         Args:
             q: Joint positions (nq,) or (batch, nq) [m or rad].
             v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-            target: Where the node should be, as `task_position` tells it; or a `lw.Goal`, which
-                has velocity and acceleration in it; or a dictionary of one, by the task's name.
-            velocity: ẋ_d (m,), in the rows of the task; zero by default.
-            acceleration: ẍ_d (m,); zero by default.
+            target: The desired `task_position`; or a `lw.Goal`, which includes velocity and
+                acceleration; or a dictionary of one, by the task's name.
+            velocity: ẋ_d (m,), in the rows of the task; default: zero.
+            acceleration: ẍ_d (m,); default: zero.
             force: f_d (m,): (moment, force) that the mechanism should exert, in the rows of the
                 task [N m, N]. A number presses against the one axis of force control, that is along
                 minus the normal [N].
-            contact: What was sensed: (moment, force) (6,) that acts on the node, at its origin and
-                in the task's axes; or (3,), the force alone. None where nothing touches. For a task
-                relative to a moving node it is what acts between the two.
-            integral: ∫ (f_d - f) dt so far (m,) [N m s, N s]; zero by default.
+            contact: The sensed (moment, force) (6,) on the node, at its origin and in the task's
+                axes; or (3,), the force alone. None without contact. For a task relative to a
+                moving node it acts between the two.
+            integral: ∫ (f_d - f) dt so far (m,) [N m s, N s]; default: zero.
             phase: The phase of the contact.
         """
         given = self._given(q, v, target, velocity, acceleration, force, contact, integral, phase)
-        found = self._run(self._kernel(whole=True), given)
-        return MotionForceCommand(**found, integral=given[INTEGRAL])
+        result = self._run(self._kernel(full=True), given)
+        return MotionForceCommand(**result, integral=given[INTEGRAL])
 
     def torque(
         self,
@@ -300,28 +298,28 @@ class MotionForceController:
     @property
     def kernel(self) -> Any:
         """The kernel of `torque`: of q, v, goal, rate, ahead ..., see its `arguments`."""
-        return self._kernel(whole=False)
+        return self._kernel(full=False)
 
-    def _kernel(self, *, whole: bool) -> Any:
+    def _kernel(self, *, full: bool) -> Any:
         """The kernel, made once."""
-        if whole not in self._made:
+        if full not in self._made:
             task = self.task
             pose = Task.pose(task.node, relative_to=task.relative_to, axes=task.axes)
-            mech = twin(self.mech, pose).mech
-            kernel = written(mech, formula(self.structure, whole), closure_nodes(mech))
-            self._made[whole] = kernel
-        return self._made[whole]
+            mech = task_stack(self.mech, pose).mech
+            kernel = written(mech, formula(self.structure, full), closure_nodes(mech))
+            self._made[full] = kernel
+        return self._made[full]
 
     def _run(self, kernel: Any, given: list[Any]) -> Any:
-        """A kernel on its inputs, whose q and v are looked at where it has no result."""
-        found = None if kernel.quick is None else kernel.quick(*given)
-        if found is None:
+        """A kernel on its inputs, checking q and v if it has no result."""
+        result = None if kernel.quick is None else kernel.quick(*given)
+        if result is None:
             given[0], given[1] = self.mech.check_q(given[0]), self.mech.check_v(given[1])
-            found = kernel(*given)
-        return found
+            result = kernel(*given)
+        return result
 
     def sense(self, q: ArrayLike, v: ArrayLike, surface: CompliantSurface) -> Array:
-        """What a perfect sensor at the node tells of a surface: (..., 6), in the task's axes."""
+        """The reading of a perfect sensor at the node on a surface (..., 6), in the task's axes."""
         force = surface.force(self.mech, q, v, self.task.node, frame="world")
         back = np.swapaxes(task_axes(self.mech, q, self.task), -1, -2)
         return six(_apply(back, force[..., :3]), _apply(back, force[..., 3:]))
@@ -342,18 +340,18 @@ class MotionForceController:
     ) -> list[Any]:
         """Inputs of the kernel, in its order."""
         if self.size < 3 and not self.selection.constant(self.task):
-            self.selection.matrices(self.mech, q, self.task)  # rows have to fit in this state too
+            self.selection.matrices(self.mech, q, self.task)  # rows must fit in this state too
         target, velocity, acceleration = self._goal(target, velocity, acceleration)
-        found = self._goals.quickly(target)
-        if found is None:
+        goal = self._goals.quickly(target)
+        if goal is None:
             q, v = self.mech.check_q(q), self.mech.check_v(v)
             single = q.ndim == 1 and v.ndim == 1
             batch = 1 if single else len(q if q.ndim > 1 else v)
-            found = self._goals.carefully(target, batch, single)
+            goal = self._goals.carefully(target, batch, single)
         rate, ahead = self._rows(velocity, "velocity"), self._rows(acceleration, "acceleration")
-        wanted, press = self._rows(None, "force"), floats(force, "force")
+        along, press = self._rows(None, "force"), floats(force, "force")
         if press.ndim:
-            wanted, press = self._rows(force, "force"), np.zeros(())
+            along, press = self._rows(force, "force"), np.zeros(())
         _finite(press, "force")
         servo = np.array([press, *self._gains(phase)])
         if (servo[0] or servo[3]) and self.structure.normal is None:
@@ -361,10 +359,10 @@ class MotionForceController:
         arrays = (
             q,
             v,
-            found[0],
+            goal[0],
             rate,
             ahead,
-            wanted,
+            along,
             self._rows(integral, "integral"),
             self._six(contact),
         )
@@ -391,47 +389,45 @@ class MotionForceController:
     def _goal(
         self, target: Target, velocity: ArrayLike | None, acceleration: ArrayLike | None
     ) -> tuple[Any, ArrayLike | None, ArrayLike | None]:
-        """Target, velocity and acceleration, of a goal or by themselves."""
+        """Target, velocity and acceleration, of a goal or separate."""
         if not isinstance(target, Goal | Mapping):
             return target, velocity, acceleration
         (goal,) = as_goals(target, [self.task.name])
         for name, given in (("velocity", velocity), ("acceleration", acceleration)):
             if given is not None and getattr(goal, name) is not None:
-                raise ModelError(
-                    f"{name} was given twice, with the goal and by itself; leave one of them out."
-                )
+                raise ModelError(f"{name} was given twice, in the goal and separately; remove one.")
         ahead = goal.acceleration if acceleration is None else acceleration
         return goal.target, goal.velocity if velocity is None else velocity, ahead
 
     def _rows(self, given: ArrayLike | None, what: str) -> Array:
-        """Something over the rows of the task, zero by default."""
+        """A vector over the rows of the task; zero for None."""
         if given is None:
             return np.zeros(self.size)
-        found = floats(given, what)
-        if found.shape[-1:] != (self.size,):
+        array = floats(given, what)
+        if array.shape[-1:] != (self.size,):
             raise ShapeError(
-                f"{what} has shape {found.shape}; task {self.task.name!r} has {self.size} rows."
+                f"{what} has shape {array.shape}; task {self.task.name!r} has {self.size} rows."
             )
-        return _finite(found, what)
+        return _finite(array, what)
 
     def _six(self, contact: ArrayLike | None) -> Array:
         """(moment, force) that acts on the node (..., 6)."""
         if contact is None:
             return np.zeros(6)
-        found = floats(contact, "contact")
-        if found.shape[-1:] == (3,):
-            found = np.concatenate([np.zeros_like(found), found], axis=-1)
-        if found.shape[-1:] != (6,):
+        wrench = floats(contact, "contact")
+        if wrench.shape[-1:] == (3,):
+            wrench = np.concatenate([np.zeros_like(wrench), wrench], axis=-1)
+        if wrench.shape[-1:] != (6,):
             raise ShapeError(
-                f"contact has shape {found.shape}; it is (moment, force) (6,) or a force (3,)."
+                f"contact has shape {wrench.shape}; it is (moment, force) (6,) or a force (3,)."
             )
-        return _finite(found, "contact")
+        return _finite(wrench, "contact")
 
 
-def _finite(found: Array, what: str) -> Array:
-    if not np.isfinite(found).all():
-        raise ModelError(f"{what} is not finite: {found.tolist()}; give numbers.")
-    return found
+def _finite(array: Array, what: str) -> Array:
+    if not np.isfinite(array).all():
+        raise ModelError(f"{what} is not finite: {array.tolist()}; give numbers.")
+    return array
 
 
 def _apply(matrix: Array, x: Array) -> Array:

@@ -1,15 +1,15 @@
 """Which motions and which forces are controlled: the selection matrices Ω and Ω̄.
 
-Forces are described in a frame F whose axes suit the task, moments in one of their own, T. Along
-each axis either the motion is controlled or the force (σ = 1 or 0). In the axes of the task
+Forces are described in a frame F whose axes suit the task, moments in a separate frame T. Along
+each axis either the motion or the force is controlled (σ = 1 or 0). In the axes of the task
 
     Ω = [ S_T* Σ_T S_T       0       ]        Ω̄ = I - Ω
         [      0       S_F* Σ_F S_F  ]
 
 with S the rotation from the task's axes into the frame, and Σ the diagonal of the σ: two orthogonal
-projections that add up to one, Ω Ω = Ω, Ω Ω̄ = 0. Moments stand first, the source has
-forces first. For a task of fewer rows S_t, orthonormal ones, it is S_t Ω S_t*: a projection as
-long as the rows span whole axes of the frame.
+projections with Ω + Ω̄ = I, Ω Ω = Ω, Ω Ω̄ = 0. Moments come first; the source has forces first. For
+a task of fewer, orthonormal rows S_t it is S_t Ω S_t*, a projection if the rows span axes of the
+frame.
 
 Source: 003 section 2.2, after Khatib (1987), where the name is generalised selection matrix.
 """
@@ -40,19 +40,19 @@ AXES = ("rx", "ry", "rz", "x", "y", "z")
 """Turning about the axes of a frame, and moving along them, in the order of spatial vectors."""
 
 TOLERANCE = 1e-9
-"""How far from complementary projections two matrices may be that were given."""
+"""Largest deviation of given matrices from complementary projections."""
 
 KINDS = ("pose", "position")
 """Tasks whose motions and forces can be selected."""
 
 Given: TypeAlias = "ArrayLike | str | CompliantSurface | None"
 """Axes: a rotation matrix (3, 3) from the frame to the task's axes, the name of a node whose axes
-they are, a surface whose normal is the third axis, or None for the task's own."""
+they are, a surface whose normal is the third axis, or None for the task's axes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Selection:
-    """Along which axes the motion is controlled, and along which the force.
+    """The axes of motion control and of force control.
 
     Made by `along_normal`, `from_axes`, `from_matrices` or `all_motion`.
 
@@ -82,11 +82,11 @@ class Selection:
 
     @staticmethod
     def along_normal(normal: ArrayLike | CompliantSurface) -> Selection:
-        """Force along a normal, motion across it and in all turning.
+        """Force along a normal; motion in the tangent plane and in all rotations.
 
         Args:
-            normal: A vector (3,) in the task's axes, of any length but zero, or a surface, whose
-                normal at the node is taken.
+            normal: A vector (3,) in the task's axes, of any nonzero length, or a surface, with
+                its normal at the node.
         """
         if isinstance(normal, CompliantSurface):
             return Selection((True, True, True, True, True, False), normal)
@@ -108,17 +108,17 @@ class Selection:
 
         Args:
             frame: Axes of moving: a rotation matrix from the frame to the task's axes, the name of
-                a node, a surface (its third axis is the normal), or None for the task's own.
-            motion: Axes along which the motion is controlled; by default all that are not `force`.
-            force: Axes along which the force is controlled; by default all that are not `motion`.
-            turn_frame: Axes of turning; by default those of moving.
+                a node, a surface (its third axis is the normal), or None for the task's axes.
+            motion: Axes of motion control; default: those that are not in `force`.
+            force: Axes of force control; default: those that are not in `motion`.
+            turn_frame: Axes of turning; default: those of moving.
 
         Raises:
-            ModelError: An axis is in both or in neither, or is none; says which.
+            ModelError: The named axis is in both, in neither, or unknown.
         """
         moved, pushed = _axes(motion, "motion"), _axes(force, "force")
         if moved is None and pushed is None:
-            raise ModelError("a selection of no axes; give motion= or force=, like force='z'.")
+            raise ModelError("the selection has no axes; give motion= or force=, like force='z'.")
         if moved is None or pushed is None:
             given = moved if pushed is None else pushed
             rest = frozenset(AXES) - (given or frozenset())
@@ -127,11 +127,11 @@ class Selection:
         both = [x for x in AXES if x in moved and x in pushed]
         neither = [x for x in AXES if x not in moved and x not in pushed]
         if both or neither:
-            told = [f"{', '.join(both)} in both"] if both else []
-            told += [f"{', '.join(neither)} in neither"] if neither else []
+            problems = [f"{', '.join(both)} in both"] if both else []
+            problems += [f"{', '.join(neither)} in neither"] if neither else []
             raise ModelError(
-                f"motion and force are not complementary: {' and '.join(told)}. Each of "
-                f"{', '.join(AXES)} is in one of them; leave one out, and it is the rest."
+                f"motion and force are not complementary: {' and '.join(problems)}. Each of "
+                f"{', '.join(AXES)} must be in one of them; if one is omitted, it is the rest."
             )
         sigma: Any = tuple(x in moved for x in AXES)
         return Selection(sigma, frame, frame if turn_frame is None else turn_frame)
@@ -141,12 +141,12 @@ class Selection:
         """By Ω and Ω̄ themselves, in the task's axes.
 
         Args:
-            motion: Ω (6, 6), angular rows first; or (3, 3) of moving alone, all turning is motion
-                then.
-            force: Ω̄ of the same shape; by default I - Ω.
+            motion: Ω (6, 6), angular rows first; or (3, 3) of moving, with motion control of all
+                turning.
+            force: Ω̄ of the same shape; default: I - Ω.
 
         Raises:
-            ModelError: They are no orthogonal projections, mix turning with moving, or are not
+            ModelError: They are not orthogonal projections, mix turning with moving, or are not
                 complementary.
         """
         Omega = _six(motion, "motion")
@@ -157,8 +157,8 @@ class Selection:
         if off > TOLERANCE:
             raise ModelError(
                 "the selection matrices of motion and force are not complementary: their sum is "
-                f"not the identity, off by {off:.3g} ({_overlap(Omega, Omega_bar)}). Leave out "
-                "force=, and it is I - motion."
+                f"not the identity, off by {off:.3g} ({_overlap(Omega, Omega_bar)}). Omit force= "
+                "for I - motion."
             )
         frames, sigma = list[Array | None](), list[bool]()
         for part in (slice(0, 3), slice(3, 6)):
@@ -169,7 +169,7 @@ class Selection:
         return Selection(six, frames[1], frames[0])
 
     def matrices(self, mech: Mechanism, q: ArrayLike, task: Task) -> tuple[Array, Array]:
-        """Ω and Ω̄ (m, m), or (batch, m, m) where the axes move with the mechanism.
+        """Ω and Ω̄ (m, m), or (batch, m, m) if the axes move with the mechanism.
 
         Args:
             mech: The mechanism.
@@ -177,20 +177,20 @@ class Selection:
             task: A pose or position.
 
         Raises:
-            ModelError: The task is of another kind, or has rows across the axes of the frame.
-            UnknownNameError: A node that the mechanism does not have; lists those it has.
+            ModelError: The task is of another kind, or has rows oblique to the axes of the frame.
+            UnknownNameError: The mechanism has no such node.
         """
         check_task(mech, task)
         q = mech.check_q(q)
         turn, move = (self._projection(mech, q, task, i) for i in (0, 1))
-        whole = np.zeros((*np.broadcast_shapes(turn.shape[:-2], move.shape[:-2]), 6, 6))
-        whole[..., :3, :3], whole[..., 3:, 3:] = turn, move
+        both = np.zeros((*np.broadcast_shapes(turn.shape[:-2], move.shape[:-2]), 6, 6))
+        both[..., :3, :3], both[..., 3:, 3:] = turn, move
         rows = task.matrix
-        Omega = rows @ whole @ rows.T
-        if np.abs(Omega @ rows - rows @ whole).max(initial=0.0) > TOLERANCE:
+        Omega = rows @ both @ rows.T
+        if np.abs(Omega @ rows - rows @ both).max(initial=0.0) > TOLERANCE:
             raise ModelError(
                 f"task {task.name!r} has {len(rows)} rows, not all along axes of the selection: "
-                "what it controls is partly motion and partly force. Take all three directions, "
+                "it would control partly motion and partly force. Use all three directions, "
                 f"lw.Task.position({task.node!r}), or rows along the axes of the frame."
             )
         Omega_bar = np.eye(len(rows)) - Omega
@@ -198,15 +198,15 @@ class Selection:
         left_out = len(pushed) - Omega_bar.trace(axis1=-2, axis2=-1)
         if np.abs(left_out).max(initial=0.0) > 0.5:
             raise ModelError(
-                f"the selection has force along {', '.join(pushed)}, of which task {task.name!r} "
-                f"with its {len(rows)} rows does not have all: what it does not have would be left "
-                f"to itself. Take lw.Task.pose({task.node!r}), or name only axes of the task: "
+                f"the selection has force along {', '.join(pushed)}, but task {task.name!r} with "
+                f"its {len(rows)} rows does not include all of them, so some would not be "
+                f"controlled. Use lw.Task.pose({task.node!r}), or name only axes of the task: "
                 "force='z'."
             )
         return Omega, Omega_bar
 
     def constant(self, task: Task) -> bool:
-        """Whether Ω is the same in all states: its frames do not move against the task's axes."""
+        """Whether Ω is constant: its frames do not move relative to the task's axes."""
         still = task.axes == "reference" and task.relative_to == WORLD
         return all(
             frame is None
@@ -216,17 +216,17 @@ class Selection:
         )
 
     def normal(self, mech: Mechanism, q: ArrayLike, task: Task) -> Array:
-        """The one axis along which a force is controlled, in the rows of the task (..., m).
+        """The one axis of force control, in the rows of the task (..., m).
 
         Raises:
-            ModelError: There are several, or none, or it is a moment that is controlled.
+            ModelError: There are several or none, or a moment is controlled.
         """
         pushed = [name for name, moves in zip(AXES, self.motion, strict=True) if not moves]
         if len(pushed) != 1 or pushed[0] not in AXES[3:]:
             raise ModelError(
                 f"the selection has {len(pushed)} axes of force control ({', '.join(pushed)}), so "
-                "there is no one normal. Give the force as a vector over the rows of the task; to "
-                "approach a surface, use lw.tasks.Selection.along_normal."
+                "there is no single normal. Give the force as a vector over the rows of the task; "
+                "to approach a surface, use lw.tasks.Selection.along_normal."
             )
         check_task(mech, task)
         return self.axis(mech, mech.check_q(q), task, AXES.index(pushed[0]) - 3)
@@ -252,8 +252,8 @@ class Selection:
         if isinstance(frame, CompliantSurface):
             if task.relative_to != WORLD:
                 raise ModelError(
-                    f"task {task.name!r} is seen from {task.relative_to!r}, but the surface of the "
-                    "selection is fixed in the world; take a task relative to the world."
+                    f"task {task.name!r} is relative to {task.relative_to!r}, but the surface of "
+                    "the selection is fixed in the world; use a task relative to the world."
                 )
             if frame.normal is not None:
                 rot_WF = upright(frame.normal)
@@ -267,20 +267,20 @@ class Selection:
         return np.swapaxes(task_axes(mech, q, task), -1, -2) @ rot_WF
 
     def __str__(self) -> str:
-        told = [
+        lines = [
             f"{what} {', '.join(x for x, m in zip(AXES, self.motion, strict=True) if m is kind)}"
             for what, kind in (("motion", True), ("force", False))
             if kind in self.motion
         ]
-        whose = f"{'; '.join(told)}; of {_named(self.frame)}"
+        whose = f"{'; '.join(lines)}; of {_named(self.frame)}"
         turns = self.motion[:3]
         if all(turns) or not any(turns) or _same(self.frame, self.turn_frame):
-            return whose  # no axes of turning matter, or they are the same
+            return whose  # axes of turning do not matter, or are the same
         return f"{whose}, turning of {_named(self.turn_frame)}"
 
 
 def axes_of(frame: Given) -> Axes:
-    """What kernels depend on of the axes of a selection."""
+    """The structure of the axes of a selection, for kernels."""
     if frame is None:
         return Axes("own")
     if isinstance(frame, CompliantSurface):
@@ -289,22 +289,17 @@ def axes_of(frame: Given) -> Axes:
 
 
 def task_axes(mech: Mechanism, q: ArrayLike, task: Task) -> Array:
-    """The axes in which a task is written, as columns in the world (..., 3, 3)."""
+    """The axes of a task, as columns in the world (..., 3, 3)."""
     name = task.relative_to if task.axes == "reference" else task.node
     return np.eye(3) if name == WORLD else forward_kinematics(mech, q, name).rot
 
 
 def check_task(mech: object, task: object) -> None:
-    """Refuse what is not the pose or position of a node, in basic coordinates.
-
-    Raises:
-        ModelError: It is something else; says what.
-        UnknownNameError: A node that the mechanism does not have; lists those it has.
-    """
+    """Raise unless a task is the pose or position of a node, in basic coordinates."""
     check_mechanism(mech)
     if not isinstance(task, Task):
-        found = "several tasks" if isinstance(task, tuple | list) else f"a {type(task).__name__}"
-        raise ModelError(f"task is {found}; motion and force are controlled for one lw.Task.")
+        kind = "several tasks" if isinstance(task, tuple | list) else f"a {type(task).__name__}"
+        raise ModelError(f"task is {kind}; motion and force are controlled for one lw.Task.")
     if task.kind not in KINDS:
         raise ModelError(
             f"task {task.name!r} is of kind {task.kind!r}; motion and force are controlled for the "
@@ -313,13 +308,14 @@ def check_task(mech: object, task: object) -> None:
     if task.coordinates is not None:
         raise ModelError(
             f"task {task.name!r} has coordinates {task.coordinates!r}; forces along them are not "
-            "moments. Leave coordinates out: motion and force are controlled in angular velocities."
+            "moments. Remove the coordinates: motion and force are controlled in angular "
+            "velocities."
         )
     off = np.abs(task.matrix @ task.matrix.T - np.eye(len(task.rows))).max()
     if off > TOLERANCE:
         raise ModelError(
-            f"task {task.name!r} has rows that are not orthonormal, by {off:.3g}; where forces are "
-            "controlled, give directions of unit length at right angles."
+            f"task {task.name!r} has rows that are not orthonormal, by {off:.3g}; force control "
+            "needs perpendicular directions of unit length."
         )
     for name in (task.node, task.relative_to):
         if name != WORLD:
@@ -350,35 +346,35 @@ def _axes(given: object, what: str) -> frozenset[str] | None:
     for word in words:
         if word not in AXES:
             raise ModelError(
-                f"{what} has an axis {word!r}; axes are {', '.join(AXES)}, apart from each other "
-                "by spaces: force='z', force='z rx ry'."
+                f"{what} has an axis {word!r}; axes are {', '.join(AXES)}, separated by "
+                "spaces: force='z', force='z rx ry'."
             )
     return frozenset(str(word) for word in words)
 
 
 def _six(matrix: ArrayLike, what: str, rest: float = 1.0) -> Array:
-    """A selection matrix of all six axes; `rest` on the diagonal of turning if it was left out."""
-    found = floats(matrix, what)
-    if found.shape == (3, 3):
-        whole = rest * np.eye(6)
-        whole[3:, 3:] = found
-        found = whole
-    return constant(found, (6, 6), f"selection matrix of {what}")
+    """A selection matrix of all six axes; `rest` is the diagonal of turning for (3, 3)."""
+    array = floats(matrix, what)
+    if array.shape == (3, 3):
+        six = rest * np.eye(6)
+        six[3:, 3:] = array
+        array = six
+    return constant(array, (6, 6), f"selection matrix of {what}")
 
 
 def _check_projection(what: str, matrix: Array) -> None:
-    """Refuse what is no orthogonal projection of turning and moving by themselves."""
+    """Raise unless a matrix is an orthogonal projection, of turning and moving separately."""
     mixed = max(np.abs(matrix[:3, 3:]).max(), np.abs(matrix[3:, :3]).max())
     if mixed > TOLERANCE:
         raise ModelError(
-            f"the selection matrix of {what} mixes turning with moving, by {mixed:.3g}; what is "
-            "selected would depend on the unit of length. Give blocks (3, 3) on its diagonal."
+            f"the selection matrix of {what} mixes turning with moving, by {mixed:.3g}, so the "
+            "selection would depend on the unit of length. Give blocks (3, 3) on its diagonal."
         )
     off = max(np.abs(matrix @ matrix - matrix).max(), np.abs(matrix - matrix.T).max())
     if off > TOLERANCE:
         raise ModelError(
-            f"the selection matrix of {what} is no orthogonal projection: Ω Ω = Ω = Ω* fails by "
-            f"{off:.3g}. S* Σ S with a rotation S and a diagonal Σ of ones and zeros is one."
+            f"the selection matrix of {what} is not an orthogonal projection: Ω Ω = Ω = Ω* fails "
+            f"by {off:.3g}. Use S* Σ S with a rotation S and a diagonal Σ of ones and zeros."
         )
 
 
@@ -394,7 +390,7 @@ def _frame_of(projection: Array) -> tuple[Array | None, list[bool]]:
     diagonal = np.diag(projection)
     if np.abs(projection - np.diag(diagonal)).max() <= TOLERANCE:
         return None, [bool(x > 0.5) for x in diagonal]
-    alone = np.trace(projection) > 1.5  # the one axis that is not like the others is z
+    alone = np.trace(projection) > 1.5  # the axis that differs from the others is z
     vectors = np.linalg.eigh(projection)[1]
     z = vectors[:, 0 if alone else 2]
     z = z * np.sign(z[np.argmax(np.abs(z))])

@@ -1,18 +1,18 @@
-"""Surfaces that give way: a spring and a damper behind a plane, a sphere or a cylinder.
+"""Compliant surfaces: a spring and a damper behind a plane, a sphere or a cylinder.
 
-A node of a mechanism is the point that touches. With its distance c from the surface, counted along
+A node of a mechanism is the contact point. With its distance c from the surface, measured along
 the outward normal n, the penetration is δ = -c and
 
     f_n = max(0, k δ + d δ̇)   where δ ≥ 0,   else 0           it pushes and never pulls
     f   = f_n n - μ f_n v_t / √(|v_t|² + v_s²)                friction against the sliding v_t
 
-Friction is that of Coulomb for sliding much faster than the slip speed v_s, and viscous below it.
+Friction is Coulomb friction for sliding much faster than the slip speed v_s, and viscous below it.
 The force acts on the node, the opposite one on the surface, which does not move.
 
-With damping the force begins with a jump d δ̇, and ends before the surface is back where it was. A
-step of time that the jump falls into is of first order only. A run that is to be exact goes without
-the force until the node touches, stops there, and goes on with it: `touching` and `leaving` are
-margins for `simulate(..., watch=...)`.
+With damping the force begins with a jump d δ̇, and ends before the surface has returned. A time
+step that contains the jump is of first order only. For an exact run, simulate without the force
+until the node touches, stop there, and continue with it: `touching` and `leaving` are margins for
+`simulate(..., watch=...)`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from linkwise.tasks.force.positive import not_negative, positive
 Vector: TypeAlias = tuple[float, float, float]
 
 SMOOTH = 1e-3
-"""Slip speed v_s [m/s] unless told otherwise."""
+"""Default slip speed v_s [m/s]."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,8 +46,8 @@ class Touch:
     """A node and a surface in one state, or in each of a batch.
 
     Attributes:
-        point: Where the node is (..., 3), in the world [m].
-        normal: Out of the surface (..., 3), nearest to the node.
+        point: Position of the node (..., 3), in the world [m].
+        normal: Outward normal of the surface (..., 3), at the nearest point.
         penetration: δ (...) [m], negative away from the surface.
         rate: δ̇ (...) [m/s].
         pressure: f_n (...) [N], never negative.
@@ -80,13 +80,13 @@ class Touch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompliantSurface:
-    """A fixed surface that gives way where a node presses on it.
+    """A fixed surface that yields where a node presses on it.
 
     A plane, unless a radius is given; `sphere` and `cylinder` make the others.
 
     Attributes:
         point: A point of the plane, the centre of the sphere, a point of the cylinder's axis [m].
-        normal: Out of the plane, to the side the node may be on; None for the others.
+        normal: Out of the plane, towards the node; None for the others.
         stiffness: k [N/m], positive.
         damping: d [N s/m].
         friction: Coefficient μ.
@@ -114,8 +114,8 @@ class CompliantSurface:
             )
         for name in ("normal", "axis"):
             if getattr(self, name) is not None:
-                found = unit(getattr(self, name), f"{name} of a surface")
-                put(self, name, tuple(found.tolist()))
+                direction = unit(getattr(self, name), f"{name} of a surface")
+                put(self, name, tuple(direction.tolist()))
         if self.radius is not None:
             put(self, "radius", positive("radius of a surface", self.radius, "m"))
         put(self, "stiffness", positive("stiffness of a surface", self.stiffness, "N/m"))
@@ -133,7 +133,7 @@ class CompliantSurface:
         friction: float = 0.0,
         slip_speed: float = SMOOTH,
     ) -> CompliantSurface:
-        """A ball, touched from outside."""
+        """A sphere, touched from outside."""
         at: Any = center
         return CompliantSurface(at, None, stiffness, damping, friction, slip_speed, radius)
 
@@ -205,7 +205,7 @@ class CompliantSurface:
     # -------------------------------------------------------------------------------------- contact
 
     def touch(self, mech: Mechanism, q: ArrayLike, v: ArrayLike, node: str) -> Touch:
-        """How a node touches, and the force on it.
+        """The contact of a node, and the force on it.
 
         Args:
             mech: The mechanism.
@@ -214,18 +214,18 @@ class CompliantSurface:
             node: Name of the node or body whose origin touches.
 
         Raises:
-            UnknownNameError: A node that the mechanism does not have; lists those it has.
+            UnknownNameError: The mechanism has no such node.
         """
         check_node(mech, node)
         point = forward_kinematics(mech, q, node).p
         return self._touch(point, node_velocity(mech, q, v, node, frame="world")[..., 3:])
 
     def touch_at(self, point: Array, velocity: Array) -> Touch:
-        """How a point touches, and the force on it.
+        """The contact of a point, and the force on it.
 
         Args:
-            point: Where it is (..., 3), in the world [m].
-            velocity: How it moves (..., 3), in world axes [m/s].
+            point: Its position (..., 3), in the world [m].
+            velocity: Its velocity (..., 3), in world axes [m/s].
         """
         return self._touch(rows(point, 3, "point"), rows(velocity, 3, "velocity"))
 
@@ -250,7 +250,7 @@ class CompliantSurface:
     ) -> Array:
         """(moment, force) (6,) or (batch, 6) on a node, at its origin [N m, N].
 
-        The moment is zero: a point touches.
+        The moment is zero: the contact is a point.
 
         Args:
             mech: The mechanism.
@@ -269,7 +269,7 @@ class CompliantSurface:
     def forces(
         self, mech: Mechanism, node: str, *, frame: Frame = "node"
     ) -> Callable[[float, Array, Array], dict[str, Array]]:
-        """The force on a node as a function of (t, q, v), as `simulate` wants `forces`.
+        """The force on a node as a function of (t, q, v), for `forces` of `simulate`.
 
         Args:
             mech: The mechanism.
@@ -285,7 +285,7 @@ class CompliantSurface:
         return acting
 
     def energy(self, mech: Mechanism, q: ArrayLike, node: str) -> float | Array:
-        """½ k δ² where δ > 0: what the surface stores [J], a number or (batch,).
+        """½ k δ² where δ > 0: the energy stored in the surface [J], a number or (batch,).
 
         `potential=lambda q: surface.energy(mech, q, node)` counts it in the energy of a motion.
         """
@@ -297,7 +297,7 @@ class CompliantSurface:
     # -------------------------------------------------------------------------------------- margins
 
     def touching(self, mech: Mechanism, node: str) -> Callable[[float, Array, Array, Array], float]:
-        """A margin that is lost when the node touches: its distance from the surface [m]."""
+        """A margin that vanishes when the node touches: its distance from the surface [m]."""
         check_node(mech, node)
 
         def margin(t: float, q: Array, v: Array, tau: Array) -> float:
@@ -306,12 +306,12 @@ class CompliantSurface:
         return margin
 
     def leaving(self, mech: Mechanism, node: str) -> Callable[[float, Array, Array, Array], float]:
-        """A margin that is lost when the surface stops pushing: k δ + d δ̇ [N]."""
+        """A margin that vanishes when the surface stops pushing: k δ + d δ̇ [N]."""
         check_node(mech, node)
 
         def margin(t: float, q: Array, v: Array, tau: Array) -> float:
-            found = self.touch(mech, q, v, node)
-            return float(self.stiffness * found.penetration + self.damping * found.rate)
+            touch = self.touch(mech, q, v, node)
+            return float(self.stiffness * touch.penetration + self.damping * touch.rate)
 
         return margin
 
@@ -324,17 +324,12 @@ class CompliantSurface:
 
 
 def check_node(mech: object, node: object) -> None:
-    """Refuse what is no node of the mechanism.
-
-    Raises:
-        ModelError: No mechanism, or no name.
-        UnknownNameError: A node that the mechanism does not have; lists those it has.
-    """
+    """Raise unless it is the name of a node of the mechanism."""
     check_mechanism(mech)
     if not isinstance(node, str):
         raise ModelError(f"node is {node!r}; it must be the name of one node or body.")
     if not isinstance(mech, Mechanism):
-        raise ModelError("a surface is touched by a mechanism, not by one with its loops built in.")
+        raise ModelError("a surface needs an open mechanism, not one with its loops built in.")
     mech.node(node)
 
 
@@ -353,7 +348,7 @@ def nearest(shape: str, points: Any, numbers: Any) -> tuple[Any, Any, Any]:
 
 
 def following(shape: str, normal: Any, distance: Any, v: Any, along: Any) -> Any:
-    """Acceleration along the normal of points that stay at their distance (...) [m/s²]."""
+    """Acceleration along the normal of points at constant distance (...) [m/s²]."""
     if shape == "plane":
         return 0.0 * v[..., 0]
     across = _across(v, normal)
@@ -362,5 +357,5 @@ def following(shape: str, normal: Any, distance: Any, v: Any, along: Any) -> Any
 
 
 def _across(vectors: Any, axis: Any) -> Any:
-    """The part of vectors (..., 3) at right angles to unit vectors."""
+    """The part of vectors (..., 3) perpendicular to unit vectors."""
     return vectors - (vectors * axis).sum(axis=-1, keepdims=True) * axis

@@ -1,17 +1,19 @@
 """From free motion to contact: approach, impact, contact, and back when the surface is lost.
 
-Along the directions of force control, an acceleration is asked for that depends on the phase:
+Along the directions of force control, the requested acceleration depends on the phase:
 
     approach    F* = k_v (- v_a n - ẋ)                  towards the surface at a given speed v_a
-    impact      F* = - k_d ẋ                            nothing but damping
+    impact      F* = - k_d ẋ                            damping only
     contact     F* = k_f (f_d - f) + k_i ∫ - k_v ẋ      the force servo
 
-While the sensed force is made up for, the node that meets the surface at v_a is a unit mass in
-honey: it stops after v_a/k_d, where the surface pushes with k v_a/k_d, and does not come back. The
-servo takes over when it is calm. Without this phase the servo would begin with an error as large as
-the force that is wanted and an approach it knows nothing of, and the node may leave again.
+With the sensed force compensated, the node that meets the surface at v_a is a unit mass in a
+viscous
+fluid: it stops after v_a/k_d, where the surface pushes with k v_a/k_d, and does not rebound. The
+servo takes over when the node is calm. Without this phase the servo would begin with an error as
+large as the desired force, at the speed of the approach, and the node might leave the surface
+again.
 
-Nothing is hidden: a phase goes in, the next one comes out.
+There is no hidden state: the phase is an argument, the next one a result.
 
 Source: 003 section 2.2 has the two subsystems; the damping during impact is that of Khatib and
 Burdick (1986), Khatib (1987).
@@ -35,13 +37,13 @@ PhaseName: TypeAlias = Literal["approach", "impact", "contact"]
 
 @dataclass(frozen=True, slots=True)
 class ContactPhase:
-    """Where a contact stands: the state of a `ContactTransition`.
+    """The phase of a contact: the state of a `ContactTransition`.
 
     Attributes:
         name: "approach", "impact" or "contact".
         since: When this phase began [s].
-        calm_since: Since when the node presses and is slow [s]; None while it is not.
-        away_since: Since when nothing presses [s]; None while something does.
+        calm_since: Time since which the node presses and is slow [s]; None if it does not.
+        away_since: Time since which nothing presses [s]; None while something does.
     """
 
     name: PhaseName = "approach"
@@ -62,17 +64,17 @@ class ContactPhase:
 
 @dataclass(frozen=True, slots=True)
 class ContactTransition:
-    """When one phase follows the other, and how the first two are controlled.
+    """The conditions for the next phase, and the control of the first two phases.
 
     Attributes:
         approach_speed: v_a [m/s], positive.
         impact_damping: k_d [1/s], positive.
-        settle_speed: Below this speed along the normal [m/s] the node is calm.
-        settle_time: For how long it must be calm before force control begins [s].
-        touch_force: Above this force [N] it touches: above the noise of the sensor.
-        patience: For how long nothing may press [s] before it is an approach again.
-        longest: After this long [s] an impact is over even if it is not calm: damping alone holds
-            nothing against the weight of what the model does not know of.
+        settle_speed: The node is calm below this speed along the normal [m/s].
+        settle_time: How long it must be calm before force control begins [s].
+        touch_force: Contact is detected above this force [N], above the noise of the sensor.
+        patience: How long nothing may press [s] before the phase is an approach again.
+        longest: An impact ends after this time [s] even if it is not calm: damping alone does not
+            support weight that the model does not include.
     """
 
     approach_speed: float
@@ -93,7 +95,7 @@ class ContactTransition:
             put(self, name, not_negative(f"{name} of a transition", getattr(self, name), unit))
 
     def after(self, phase: ContactPhase, t: float, pressure: float, speed: float) -> ContactPhase:
-        """The phase from what is sensed now; ask it once in every step of a controller.
+        """The phase after a measurement; call it once in every step of a controller.
 
             approach → impact       it touches
             impact → contact        it has been calm for the settle time, or has lasted too long
@@ -128,27 +130,23 @@ class ContactTransition:
     ) -> dict[str, Callable[[float, Array, Array, Array], float]]:
         """Margins whose loss ends a phase, for `simulate(..., watch=...)`.
 
-        By these the instants are found to 1e-9 s and not to a step; they know no settle time, no
-        patience and no longest impact. The name of a margin is the name of the phase that follows.
+        They locate the instants to 1e-9 s instead of to a step, without settle time, patience and
+        longest impact. The name of a margin is the name of the next phase.
         """
         check_phase(phase)
         if phase == "approach":
             return {"impact": surface.touching(mech, node)}
-        found = {"approach": surface.leaving(mech, node)}
+        margins = {"approach": surface.leaving(mech, node)}
         if phase == "impact":
 
             def calm(t: float, q: Array, v: Array, tau: Array) -> float:
                 return abs(float(surface.touch(mech, q, v, node).rate)) - self.settle_speed
 
-            found["contact"] = calm
-        return found
+            margins["contact"] = calm
+        return margins
 
 
 def check_phase(name: object) -> None:
-    """Refuse what is no phase.
-
-    Raises:
-        ModelError: It is none; lists them.
-    """
+    """Raise for an unknown phase."""
     if name not in get_args(PhaseName):
         raise ModelError(f"phase is {name!r}; it must be one of {', '.join(get_args(PhaseName))}.")

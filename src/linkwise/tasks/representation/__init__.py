@@ -1,18 +1,25 @@
-"""Ways to write down where a node is: orientations and positions, by name.
+"""Coordinates of orientations and positions, by name.
 
 | name | numbers | singular |
 | --- | --- | --- |
-| "euler_zyx" and eleven more | 3 | where the first and third axis are one line |
+| "euler_zyx" and eleven more | 3 | where the first and third axis coincide |
 | "quaternion" | 4 | nowhere |
 | "direction_cosines" | 9 | nowhere |
 | "cartesian" | 3 | nowhere |
 | "cylindrical", "spherical" | 3 | on the z axis of the reference |
 """
 
-from linkwise.tasks.representation.direction_cosines import DirectionCosines
-from linkwise.tasks.representation.euler_angles import SEQUENCES, EulerAngles
-from linkwise.tasks.representation.place import Cartesian, CylindricalPosition, SphericalPosition
-from linkwise.tasks.representation.quaternion_parameters import QuaternionParameters
+from linkwise.tasks.representation.orientation import (
+    SEQUENCES,
+    DirectionCosines,
+    EulerAngles,
+    QuaternionParameters,
+)
+from linkwise.tasks.representation.position import (
+    Cartesian,
+    CylindricalPosition,
+    SphericalPosition,
+)
 from linkwise.tasks.representation.representation import LIMIT, Representation
 
 ORIENTATIONS: dict[str, Representation] = {

@@ -1,4 +1,4 @@
-"""Ellipsoids of inertia as curves and surfaces: inertia, gyration, and the belted ellipsoid.
+"""Ellipsoids of inertia as curves and surfaces: belted, gyration and inertia ellipsoids.
 
 With the principal values m_i of Λ (masses or rotational inertias) and its axes,
 
@@ -6,35 +6,36 @@ With the principal values m_i of Λ (masses or rotational inertias) and its axes
     gyration ellipsoid   v* Λ⁻¹ v = 1     semi-axes √m_i         long where it is heavy   (Hogan)
     belted ellipsoid     v* Λ⁻¹ v = |v|   distance m_u along u   the effective mass itself
 
-The belted one is made of the ellipsoid of gyration by w = |v| v, which squares distances: the point
-in direction u, at √m_u, goes to m_u. Backwards v = w / √|w|, and v* Λ⁻¹ v = 1 becomes
-w* Λ⁻¹ w / |w| = 1, which is (34). The text of 003 above (34) puts v / √(v* v) for v; that would be
-v* Λ⁻¹ v / (v* v) = 1, a cone and no surface: the root of the length is meant, v / (v* v)^¼.
+The belted ellipsoid follows from the gyration ellipsoid by w = |v| v, which squares distances: the
+point in direction u, at √m_u, moves to m_u. In the other direction v = w / √|w|, and v* Λ⁻¹ v = 1
+becomes w* Λ⁻¹ w / |w| = 1, which is (34). The text of 003 above (34) substitutes v / √(v* v) for v,
+which would give v* Λ⁻¹ v / (v* v) = 1, a cone; the root of the length is meant, v / (v* v)^¼.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.arguments import count, number
+from linkwise.arguments import count, number, option
 from linkwise.errors import ModelError, ShapeError
-from linkwise.inertial.effective_mass import ROUNDING, response_matrix
+from linkwise.inertial.effective_mass import ROUNDING, What, response_matrix
 from linkwise.inertial.properties import InertialProperties
-from linkwise.inertial.sphere import circle, sphere
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.spatial.pose import Pose
 
 Kind: TypeAlias = Literal["belted", "gyration", "inertia"]
-What: TypeAlias = Literal["mass", "rotation"]
 Plane: TypeAlias = str | Sequence[Sequence[float]] | Array
 
 BEYOND = 3.0
-"""Surfaces that go to infinity are cut at so many times the largest principal value there is."""
+"""Infinite surfaces are cut at this multiple of the largest finite principal value."""
+
+LEAST = 8
+"""Fewest points around a circle."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,15 +46,15 @@ class InertialShape:
         kind: "belted", "gyration" or "inertia".
         what: "mass" or "rotation".
         points: Vertices (k, 2) around a curve, or (k, 3) of a surface, from the node's origin, in
-            the axes that the response is in.
+            the axes of the response.
         normals: Unit normals outward at the vertices (k, 2) or (k, 3).
         faces: Triangles (f, 3) of a surface, counterclockwise from outside; of a curve (0, 3).
-        cut: Vertices (k,) that would be farther away, and were put at `limit`.
-        limit: Farthest distance of a vertex; infinite if nothing was cut.
+        cut: Vertices (k,) that were moved to `limit`.
+        limit: Largest distance of a vertex; infinite if nothing was cut.
         principal: Principal values of Λ (2,) or (3,), rising; infinite where blocked.
         axes: Their directions, as columns, in the plane of a curve: (2, 2) or (3, 3).
-        plane: Orthonormal columns (3, 2) that a curve lies in; the identity of a surface, (3, 3),
-            or of a matrix of two rows, (2, 2).
+        plane: Orthonormal columns (3, 2) of the plane of a curve; the identity for a surface, (3,
+            3), or for a matrix of two rows, (2, 2).
     """
 
     kind: Kind
@@ -81,15 +82,15 @@ class InertialShape:
         """Vertices in the world (k, 3) [m].
 
         Args:
-            at: Where the centre is (3,), for properties in world axes; or the pose of the node, for
-                properties in its own axes.
+            at: The centre (3,), for properties in world axes; or the pose of the node, for
+                properties in node axes.
             scale: Metres for each unit of the shape.
         """
         pose = at if isinstance(at, Pose) else Pose(np.eye(3), floats(at, "the centre"))
         if self.plane.shape[0] != 3 or np.shape(pose.p) != (3,):
             raise ShapeError(
-                f"the centre has shape {np.shape(pose.p)} and the shape is of "
-                f"{self.plane.shape[0]} rows; both must be of three to be placed in space."
+                f"the centre has shape {np.shape(pose.p)} and the shape has "
+                f"{self.plane.shape[0]} rows; both must have three to be placed in space."
             )
         return pose.p + number(scale, "scale") * self.points @ self.plane.T @ pose.rot.T
 
@@ -97,116 +98,54 @@ class InertialShape:
         form = "curve" if self.points.shape[1] == 2 else f"surface of {len(self.faces)} triangles"
         unit = "kg" if self.what == "mass" else "kg m²"
         values = ", ".join(f"{x:.4g}" if np.isfinite(x) else "blocked" for x in self.principal)
-        told = f"{self.kind} ellipsoid, {form}, principal values {values} {unit}"
-        return f"{told}, cut at {self.limit:.4g}" if self.cut.any() else told
+        text = f"{self.kind} ellipsoid, {form}, principal values {values} {unit}"
+        return f"{text}, cut at {self.limit:.4g}" if self.cut.any() else text
 
 
-def belted_ellipsoid(
+def ellipsoid(
     of: InertialProperties | ArrayLike,
+    kind: Kind = "belted",
     *,
     what: What = "mass",
     plane: Plane | None = None,
     resolution: int = 96,
     limit: float | None = None,
 ) -> InertialShape:
-    """The belted ellipsoid: points at the distance m_u along each direction u.
+    """An ellipsoid of inertia as a curve or surface.
 
     Expression:
-        v* Λ⁻¹ v / √(v* v) = 1,   that is v = m_u u with 1 / m_u = u* Λ⁻¹ u
-    Source: 003 section 4.4 and (34). The vertices are made as in its figure 5, w = |v| v of points
-    v of the ellipsoid of gyration, which puts them close together where the surface bends.
-
-    A plane cuts the surface: the curve has the effective masses of the directions in the plane.
+        "belted"     v* Λ⁻¹ v / √(v* v) = 1, that is v = m_u u with 1 / m_u = u* Λ⁻¹ u
+        "gyration"   v* Λ⁻¹ v = 1: points at the distance √m_u along each direction u
+        "inertia"    v* Λ v = 1: velocities of the same kinetic energy; flat where blocked
+    Source: 003 sections 4 and 4.4, (34); Asada 1983, Hogan 1984. The vertices of the belted
+    ellipsoid are w = |v| v of points v of the gyration ellipsoid, as in its figure 5; they are
+    dense where the surface bends.
 
     Args:
-        of: Properties of one state, or a response Λ⁻¹ (2, 2) or (3, 3) itself.
+        of: Properties of one state, or a response Λ⁻¹ (2, 2) or (3, 3).
+        kind: "belted", "gyration" or "inertia".
         what: Of properties, "mass" (Λ_v) or "rotation" (Λ_ω).
-        plane: Two letters, "xy", or two directions (2, 3), for a curve in that plane.
+        plane: Two letters, "xy", or two directions (2, 3), for a curve in that plane: the section
+            of a belted or gyration ellipsoid. Of the inertia ellipsoid it is the projection, the
+            ellipse of the task of moving in that plane, (P* Λ⁻¹ P)⁻¹.
         resolution: Points around; even.
-        limit: Distances beyond it are cut. By default nothing is, unless a direction is blocked,
-            where the surface goes to infinity: then at three times the largest finite principal
-            value.
+        limit: Cuts greater distances. Default: no cut, unless a direction is blocked, where the
+            surface is infinite: then three times the largest finite principal value, or its root
+            for "gyration".
 
     Raises:
         ModelError: All directions are blocked.
-        ShapeError: A batch, or a matrix that is no response.
+        ShapeError: A batch, or a matrix that is not a response.
     """
-    return _shape("belted", of, what, plane, resolution, limit)
-
-
-def gyration_ellipsoid(
-    of: InertialProperties | ArrayLike,
-    *,
-    what: What = "mass",
-    plane: Plane | None = None,
-    resolution: int = 96,
-    limit: float | None = None,
-) -> InertialShape:
-    """The ellipsoid of gyration: points at the distance √m_u along each direction u.
-
-    Expression:
-        v* Λ⁻¹ v = 1
-    Source: 003 section 4.4 (Hogan 1984).
-
-    Args:
-        of: Properties of one state, or a response Λ⁻¹ (2, 2) or (3, 3) itself.
-        what: Of properties, "mass" (Λ_v) or "rotation" (Λ_ω).
-        plane: Two letters, "xy", or two directions (2, 3): the cut with that plane.
-        resolution: Points around; even.
-        limit: Distances beyond it are cut; by default as in `belted_ellipsoid`, of the root.
-
-    Raises:
-        ModelError: All directions are blocked.
-        ShapeError: A batch, or a matrix that is no response.
-    """
-    return _shape("gyration", of, what, plane, resolution, limit)
-
-
-def inertia_ellipsoid(
-    of: InertialProperties | ArrayLike,
-    *,
-    what: What = "mass",
-    plane: Plane | None = None,
-    resolution: int = 96,
-    limit: float | None = None,
-) -> InertialShape:
-    """The ellipsoid of inertia: velocities v of the same kinetic energy, ½ v* Λ v = ½.
-
-    Expression:
-        v* Λ v = 1
-    Source: 003 section 4 (Asada 1983). It is flat, not open, along what is blocked.
-
-    Args:
-        of: Properties of one state, or a response Λ⁻¹ (2, 2) or (3, 3) itself.
-        what: Of properties, "mass" (Λ_v) or "rotation" (Λ_ω).
-        plane: Two letters, "xy", or two directions (2, 3): the ellipse of the task of moving in
-            that plane, (P* Λ⁻¹ P)⁻¹. It is the shadow of the ellipsoid on the plane, not its cut.
-        resolution: Points around; even.
-        limit: Distances beyond it are cut.
-
-    Raises:
-        ModelError: All directions are blocked.
-        ShapeError: A batch, or a matrix that is no response.
-    """
-    return _shape("inertia", of, what, plane, resolution, limit)
-
-
-def _shape(
-    kind: Kind,
-    of: InertialProperties | ArrayLike,
-    what: What,
-    plane: Plane | None,
-    resolution: int,
-    limit: float | None,
-) -> InertialShape:
+    option(kind, get_args(Kind), "kind of ellipsoid")
     resolution = count(resolution, "resolution", least=4, most=5000)
     basis, principal, axes = _axes(of, what, plane)
     exists = np.isfinite(principal)
     if not exists.any():
         name = f"{of.node!r}" if isinstance(of, InertialProperties) else "the space"
         raise ModelError(
-            f"the {kind} ellipsoid of {name} was asked for, which cannot "
-            f"{'move' if what == 'mass' else 'turn'} in any of these directions: all are blocked."
+            f"{name} has no {kind} ellipsoid: it cannot {'move' if what == 'mass' else 'turn'} in "
+            "any of these directions; all are blocked."
         )
     open_ended = kind != "inertia" and not exists.all()
     if limit is None:
@@ -214,8 +153,8 @@ def _shape(
         limit = float(np.sqrt(far)) if kind == "gyration" else far
     if not limit > 0.0 or (open_ended and limit == np.inf):
         raise ModelError(
-            f"limit is {limit!r}; it must be above zero, and finite where a direction is blocked: "
-            "the surface goes to infinity there."
+            f"limit is {limit!r}; it must be above zero, and finite where a direction is blocked, "
+            "because the surface is infinite there."
         )
     ball, faces = (
         sphere(resolution) if len(principal) == 3 else (circle(resolution), np.zeros((0, 3), int))
@@ -224,9 +163,9 @@ def _shape(
     size = np.linalg.norm(points, axis=-1)
     cut = size > limit * (1.0 + 1e-12)
     points[cut] *= limit / size[cut, None]
-    normals[cut] = ball_of(points[cut])  # of the ball it is cut by
+    normals[cut] = ball_of(points[cut])  # of the ball that cuts it
     if np.linalg.det(axes) < 0.0:
-        faces = faces[:, ::-1]  # the axes are left-handed: seen from outside, the other way round
+        faces = faces[:, ::-1]  # the axes are left-handed: keep faces counterclockwise from outside
     return InertialShape(
         kind,
         what,
@@ -248,7 +187,7 @@ def ball_of(points: Array) -> Array:
 
 
 def _vertices(kind: Kind, ball: Array, principal: Array, limit: float) -> tuple[Array, Array]:
-    """Vertices and normals in the principal axes, those beyond the limit anywhere beyond it."""
+    """Vertices and normals in the principal axes; inaccurate beyond the limit."""
     response = np.where(np.isfinite(principal), 1.0 / principal, 0.0)
     if kind == "inertia":  # v_i = s_i / √m_i
         points = ball * np.sqrt(response)
@@ -257,7 +196,7 @@ def _vertices(kind: Kind, ball: Array, principal: Array, limit: float) -> tuple[
     near = limit if kind == "belted" else limit**2
     u = ball_of(ball * np.sqrt(np.minimum(principal, near)))
     yielding = np.sum(u**2 * response, axis=1)  # u* Λ⁻¹ u
-    distance = 1.0 / np.maximum(yielding, 0.01 / near)  # beyond the limit anything will do
+    distance = 1.0 / np.maximum(yielding, 0.01 / near)  # beyond the limit any value will do
     if kind == "gyration":
         return np.sqrt(distance)[:, None] * u, ball_of(response * u)
     # The gradient of v* Λ⁻¹ v / |v| at v = m_u u is 2 Λ⁻¹ u - (u* Λ⁻¹ u) u.
@@ -271,7 +210,7 @@ def _axes(
     if what not in ("mass", "rotation"):
         raise ModelError(f"what is {what!r}; it must be 'mass' or 'rotation'.")
     if isinstance(of, InertialProperties):
-        if of.coupling.ndim != 2:
+        if of.is_batch:
             raise ShapeError(
                 f"these are properties of {len(of)} states; choose one of them, properties[i]."
             )
@@ -285,7 +224,7 @@ def _axes(
         if matrix.shape not in ((2, 2), (3, 3)):
             raise ShapeError(
                 f"the response Λ⁻¹ has shape {matrix.shape}; a curve needs (2, 2), a surface "
-                "(3, 3). Of six rows take a block: lw.inertial.inertial_properties does."
+                "(3, 3). Use a block of six rows, as lw.inertial.inertial_properties does."
             )
     basis = np.eye(len(matrix)) if plane is None else plane_basis(plane, len(matrix))
     values, axes = np.linalg.eigh(basis.T @ matrix @ basis)
@@ -303,7 +242,7 @@ def _axes(
 def plane_basis(plane: Plane, size: int = 3) -> Array:
     """Orthonormal columns (3, 2) of a plane: two letters of "xyz", or two directions (2, 3)."""
     if size != 3:
-        raise ShapeError("a plane was given for a response of two rows; it is one already.")
+        raise ShapeError("a plane was given for a response of two rows, which already is one.")
     if isinstance(plane, str):
         if len(plane) != 2 or not set(plane) < set("xyz") or plane[0] == plane[1]:
             raise ModelError(f"plane is {plane!r}; it must be two of x, y, z, like 'xz'.")
@@ -318,3 +257,49 @@ def plane_basis(plane: Plane, size: int = 3) -> Array:
             "the two directions of the plane are along one line; give two that differ."
         )
     return np.stack([first, across / np.linalg.norm(across)], axis=1)
+
+
+def circle(resolution: int) -> Array:
+    """Unit vectors (resolution, 2) around a circle, once."""
+    angle = np.linspace(0.0, 2.0 * np.pi, _checked_resolution(resolution), endpoint=False)
+    return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+
+
+def sphere(resolution: int) -> tuple[Array, NDArray[np.int64]]:
+    """Unit vectors (k, 3) over a sphere and triangles (f, 3) between them, seen from outside.
+
+    Half of `resolution` circles of latitude about the third axis, of `resolution` points each, and
+    the two poles. Triangles are counterclockwise; the surface is closed.
+    """
+    around = _checked_resolution(resolution)
+    rings = around // 2 - 1
+    ring = circle(around)
+    height = np.cos(np.pi * np.arange(1, rings + 1) / (rings + 1))
+    wide = np.sqrt(1.0 - height**2)
+    middle = np.concatenate(
+        [
+            wide[:, None, None] * ring,
+            np.broadcast_to(height[:, None, None], (rings, around, 1)),
+        ],
+        axis=-1,
+    )
+    points = np.concatenate([[[0.0, 0.0, 1.0]], middle.reshape(-1, 3), [[0.0, 0.0, -1.0]]])
+    here = np.arange(around)
+    after = (here + 1) % around
+    faces = [np.stack([np.zeros_like(here), 1 + here, 1 + after], axis=-1)]
+    for k in range(rings - 1):
+        upper, lower = 1 + k * around, 1 + (k + 1) * around
+        faces.append(np.stack([upper + here, lower + here, lower + after], axis=-1))
+        faces.append(np.stack([upper + here, lower + after, upper + after], axis=-1))
+    last, bottom = 1 + (rings - 1) * around, len(points) - 1
+    faces.append(np.stack([np.full_like(here, bottom), last + after, last + here], axis=-1))
+    return points, np.concatenate(faces).astype(np.int64)
+
+
+def _checked_resolution(resolution: object) -> int:
+    if isinstance(resolution, int) and resolution >= LEAST and resolution % 2 == 0:
+        return resolution
+    raise ModelError(
+        f"resolution is {resolution!r}; the number of points around a circle must be an even whole "
+        f"number, {LEAST} at least."
+    )

@@ -3,7 +3,7 @@
     cylindrical   p = (ρ cos φ, ρ sin φ, z),                          x = (ρ, φ, z)
     spherical     p = r (sin θ cos φ, sin θ sin φ, cos θ),            x = (r, θ, φ)
 
-The columns of W = ∂p/∂x are at right angles, of lengths h = (1, ρ, 1) and (1, r, r sin θ), so with
+The columns of W = ∂p/∂x are perpendicular, of lengths h = (1, ρ, 1) and (1, r, r sin θ), so with
 unit vectors u along them
 
     ṗ = W ẋ,      E = W⁻¹ has the rows u* / h,      Ė v = −E Ẇ ẋ                              (1)
@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.spatial.array import Array
-from linkwise.tasks.representation.euler_angles import wrapped
+from linkwise.tasks.representation.orientation import wrapped
 from linkwise.tasks.representation.representation import LIMIT, Representation
 
 
@@ -62,7 +62,7 @@ class Cartesian(Representation):
 
 
 class _Orthogonal(Representation):
-    """Coordinates whose lines meet at right angles."""
+    """Coordinates with perpendicular lines."""
 
     @abstractmethod
     def _frame(self, x: Array) -> tuple[Array, Array]:
@@ -88,18 +88,18 @@ class _Orthogonal(Representation):
         return -self._drift(x, (u @ w[..., None])[..., 0] / h) / h
 
     def singular(self, x: Array) -> NDArray[Any]:
-        """Whether it is on the z axis: seen from the origin, within `LIMIT` of it."""
+        """Whether it is on the z axis, within `LIMIT` as seen from the origin."""
         p = self.place(x)
         across = np.hypot(p[..., 0], p[..., 1])
         return across <= LIMIT * np.abs(p[..., 2])
 
     def trouble(self, x: Array) -> str:
-        """On the axis, and what to do."""
+        """The position on the axis, and alternatives."""
         p = self.place(x)
         return (
             f"it is at ({p[0]:.6g}, {p[1]:.6g}, {p[2]:.6g}) m, on the z axis of the reference, "
-            "about which the angle φ is counted: no φ follows a motion across it. Take "
-            "'cartesian', or a reference (relative_to=) whose z axis is elsewhere."
+            "where the angle φ has no rate. Use 'cartesian', or a reference (relative_to=) whose "
+            "z axis is elsewhere."
         )
 
 
@@ -135,7 +135,7 @@ class CylindricalPosition(_Orthogonal):
         return np.stack(out, axis=-1)
 
     def difference(self, x: Array, target: Array) -> Array:
-        """The angle the short way round."""
+        """The angle wrapped."""
         way = target - x
         return np.stack([way[..., 0], wrapped(way[..., 1]), way[..., 2]], axis=-1)
 
@@ -180,6 +180,6 @@ class SphericalPosition(_Orthogonal):
         return np.stack(out, axis=-1)
 
     def difference(self, x: Array, target: Array) -> Array:
-        """The angles the short way round."""
+        """The angles wrapped."""
         way = target - x
         return np.concatenate([way[..., :1], wrapped(way[..., 1:])], axis=-1)

@@ -1,8 +1,8 @@
 """Which trees of a mechanism are arms, and which is the object that they hold?
 
-A multi-arm system is a mechanism whose loops all have one end on the object and the other on an
-arm. The object is a tree of its own, mostly one body on a free hinge; it may have freedoms inside.
-An arm is a tree too, and may branch: two hands of one torso are one arm here, with two contacts.
+A multi-arm system is a mechanism whose loops all join the object to an arm. The object is a
+separate tree, usually one body on a free hinge; it may have inner degrees of freedom. An arm is a
+tree too, and may branch: two hands of one torso are one arm with two contacts.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike, constant
 
-_INSTEAD = "lw.forward_dynamics takes any mechanism with loops and couplings."
+_INSTEAD = "lw.forward_dynamics accepts any mechanism with loops and couplings."
 
 
 Point: TypeAlias = str | ArrayLike | None
-"""The operational point: a node or body of the object, or (3,) in its frame; its origin."""
+"""The operational point: a node or body of the object, or (3,) in its frame; None: its origin."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,8 +36,8 @@ class Arm:
     Attributes:
         name: The first body of its tree.
         contacts: Numbers of its contacts.
-        columns: Where its velocities stand in v (n,).
-        rows: Where its contacts stand among the rows of constraints (k,).
+        columns: Indices of its velocities in v (n,).
+        rows: Indices of its contacts among the constraint rows (k,).
     """
 
     name: str
@@ -51,15 +51,15 @@ class MultiArm:
     """The parts of a multi-arm system.
 
     Attributes:
-        object: Name of the object's first body, the one on the ground's hinge; C is its frame.
+        object: Name of the object's first body, the one joined to the ground; C is its frame.
         tips: Node on the arm's side of each contact, in the order of the loops.
         grasps: Node on the object's side.
         sign: +1 where the loop's node b is on the object, -1 where it is on the arm (contacts,).
         arms: The arms that touch the object.
-        arm_bodies: Bodies with freedoms that are not the object's.
-        object_bodies: Bodies of the object with freedoms.
-        arm_rows: Where the velocities of `arm_bodies` stand in v.
-        object_rows: Where those of `object_bodies` do.
+        arm_bodies: Moving bodies that are not the object's.
+        object_bodies: Moving bodies of the object.
+        arm_rows: Indices of the velocities of `arm_bodies` in v.
+        object_rows: The same for `object_bodies`.
     """
 
     object: str
@@ -73,39 +73,39 @@ class MultiArm:
     object_rows: NDArray[np.int64]
 
 
-def multi_arm_parts(mech: Mechanism, held: str | None = None) -> MultiArm:
+def multi_arm_parts(mech: Mechanism, body: str | None = None) -> MultiArm:
     """The arms, the object and the contacts of a mechanism.
 
     Args:
         mech: The mechanism; each of its loops is a contact.
-        held: Any body of the object; by default the tree that every loop ends on, and if two trees
-            are joined by all loops, the one on a free hinge.
+        body: Any body of the object. Default: the tree that every loop ends on; if all loops join
+            the same two trees, the one on a free hinge.
 
     Raises:
-        ModelError: The mechanism is not of this kind; says which loop or coupling does not fit.
-        UnknownNameError: `held` is not a body.
+        ModelError: The mechanism is not of this kind; names the loop or coupling that does not fit.
+        UnknownNameError: `body` is not a body.
     """
     check_mechanism(mech)
     if isinstance(mech, Embedded):
         raise ModelError(
-            f"{mech.name!r} has its loops built in, so that no contact is left to look at; "
-            f"give the mechanism that was embedded."
+            f"{mech.name!r} has its loops built in, so it has no contacts; pass the mechanism that "
+            "was embedded."
         )
-    if not isinstance(cast(object, held), str | None):
-        raise unknown_name("body", held, mech.body_index, owner=f"mechanism {mech.name!r}")
-    return _found(mech, held)
+    if not isinstance(cast(object, body), str | None):
+        raise unknown_name("body", body, mech.body_index, owner=f"mechanism {mech.name!r}")
+    return _parts(mech, body)
 
 
-def rigid_parts(mech: Mechanism, held: str | None = None) -> MultiArm:
+def rigid_parts(mech: Mechanism, body: str | None = None) -> MultiArm:
     """`multi_arm_parts` of a mechanism whose object is one rigid body; raises for others."""
-    parts = multi_arm_parts(mech, held)
+    parts = multi_arm_parts(mech, body)
     if len(parts.object_bodies) > 1:
         inside = ", ".join(repr(name) for name in parts.object_bodies)
         raise ModelError(
-            f"the object {parts.object!r} of {mech.name!r} has freedoms inside ({inside}), so that "
-            "arms that hold different parts of it do not add up at one point. The augmented object "
-            "is one rigid body; lw.operational_inertia and lw.papers.multi_arm_dynamics take "
-            "any."
+            f"the object {parts.object!r} of {mech.name!r} has several moving bodies ({inside}), "
+            "so arms that hold different parts of it do not add up at one point. The augmented "
+            "object is one rigid body; lw.operational_inertia and "
+            "lw.papers.multi_arm_dynamics accept any object."
         )
     return parts
 
@@ -119,16 +119,16 @@ def point_of(mech: Mechanism, parts: MultiArm, point: Point) -> Array:
         return np.array(constant(point, (3,), f"point of the object {body!r}"))
     node = mech.node(point)
     way, name = node.pose, node.body
-    while name != body:  # bodies that are fixed to the object count as it
-        found = mech.body_index.get(name)
-        if found is None or mech.bodies[found].hinge.nv or mech.parent[found] < 0:
+    while name != body:  # bodies that are welded to the object count as part of it
+        k = mech.body_index.get(name)
+        if k is None or mech.bodies[k].hinge.nv or mech.parent[k] < 0:
             raise ModelError(
                 f"the operational point {point!r} is on {node.body!r}; it must be on the object "
-                f"{body!r} that is held, or be (3,) coordinates in its frame."
+                f"{body!r}, or be (3,) coordinates in its frame."
             )
-        whole = mech.bodies[found]
-        step = whole.pose(whole.hinge.neutral())
-        way, name = step @ way, mech.bodies[int(mech.parent[found])].name
+        welded = mech.bodies[k]
+        step = welded.pose(welded.hinge.neutral())
+        way, name = step @ way, mech.bodies[int(mech.parent[k])].name
     return np.array(way.p)
 
 
@@ -156,23 +156,18 @@ def arm_of(mech: Mechanism, parts: MultiArm, name: str) -> str:
     )
 
 
-@once_per_mechanism
-def _found(mech: Mechanism, held: str | None) -> MultiArm:
-    return _parts(mech, _object(mech, held))
-
-
 def _roots(mech: Mechanism) -> list[int]:
     """The first body of each body's tree."""
-    found = list[int]()
+    roots = list[int]()
     for k in range(mech.n_bodies):
         p = int(mech.parent[k])
-        found.append(k if p < 0 else found[p])
-    return found
+        roots.append(k if p < 0 else roots[p])
+    return roots
 
 
 def _ends(mech: Mechanism, loop: Loop) -> tuple[int, int]:
     """Trees that a loop joins, by their first bodies."""
-    roots, found = _roots(mech), list[int]()
+    roots, ends = _roots(mech), list[int]()
     for name in (loop.node_a, loop.node_b):
         body = mech.node(name).body
         if body == WORLD:
@@ -180,26 +175,26 @@ def _ends(mech: Mechanism, loop: Loop) -> tuple[int, int]:
                 f"loop {loop.name!r} of {mech.name!r} ends on the world; in a multi-arm system "
                 f"every loop joins an arm to the object. {_INSTEAD}"
             )
-        found.append(roots[mech.body_index[body]])
-    return found[0], found[1]
+        ends.append(roots[mech.body_index[body]])
+    return ends[0], ends[1]
 
 
-def _object(mech: Mechanism, held: str | None) -> int:
-    """Number of the object's first body."""
+def _object(mech: Mechanism, body: str | None) -> int:
+    """Index of the object's first body."""
     if not mech.loops:
         raise ModelError(
-            f"{mech.name!r} has no loops: no arm holds anything. Builder.loop joins the tip of an "
-            "arm to a node of the object."
+            f"{mech.name!r} has no loops, so no arm holds anything. Builder.loop joins the tip of "
+            "an arm to a node of the object."
         )
     if mech.couplings:
         raise ModelError(
-            f"{mech.name!r} has the coupling {mech.couplings[0].name!r}; arms that hold an object "
-            f"are free but for their contacts here. {_INSTEAD}"
+            f"{mech.name!r} has the coupling {mech.couplings[0].name!r}; only contacts may "
+            f"constrain arms that hold an object. {_INSTEAD}"
         )
-    if held is not None:
-        if held not in mech.body_index:
-            raise unknown_name("body", held, mech.body_index, owner=f"mechanism {mech.name!r}")
-        return _roots(mech)[mech.body_index[held]]
+    if body is not None:
+        if body not in mech.body_index:
+            raise unknown_name("body", body, mech.body_index, owner=f"mechanism {mech.name!r}")
+        return _roots(mech)[mech.body_index[body]]
     pairs = [_ends(mech, loop) for loop in mech.loops]
     common = [k for k in sorted(set(pairs[0])) if all(k in pair for pair in pairs)]
     if len(common) > 1:  # two trees, joined by every loop
@@ -207,13 +202,15 @@ def _object(mech: Mechanism, held: str | None) -> int:
     if len(common) != 1:
         names = ", ".join(repr(mech.bodies[k].name) for k in common) or "no tree"
         raise ModelError(
-            f"which part of {mech.name!r} is held cannot be told: every loop ends on {names}. "
-            f"Name a body of the object: held=. {_INSTEAD}"
+            f"the object of {mech.name!r} is ambiguous: every loop ends on {names}. Name a "
+            f"body of the object: body=. {_INSTEAD}"
         )
     return common[0]
 
 
-def _parts(mech: Mechanism, held: int) -> MultiArm:
+@once_per_mechanism
+def _parts(mech: Mechanism, body: str | None) -> MultiArm:
+    held = _object(mech, body)
     tips, grasps, sign = list[str](), list[str](), list[float]()
     arms = dict[int, list[int]]()
     for i, loop in enumerate(mech.loops):
@@ -229,17 +226,15 @@ def _parts(mech: Mechanism, held: int) -> MultiArm:
         grasps.append(ends[1])
         sign.append(1.0 if b == held else -1.0)
         arms.setdefault(a if b == held else b, []).append(i)
-    roots, of_rows = (
-        _roots(mech),
-        np.repeat(np.arange(len(mech.loops)), [x.rows for x in mech.loops]),
-    )
+    roots = _roots(mech)
+    loop_of_row = np.repeat(np.arange(len(mech.loops)), [x.rows for x in mech.loops])
     moving = [k for k, body in enumerate(mech.bodies) if body.hinge.nv]
-    own = [k for k in moving if roots[k] == held]
+    of_object = [k for k in moving if roots[k] == held]
     others = [k for k in moving if roots[k] != held]
-    if not own:
+    if not of_object:
         raise ModelError(
-            f"the object {mech.bodies[held].name!r} of {mech.name!r} has no freedom; put it on a "
-            f"hinge, a free one for an object that is carried. {_INSTEAD}"
+            f"the object {mech.bodies[held].name!r} of {mech.name!r} cannot move; put it on "
+            f"a hinge, a free one for an object that is carried. {_INSTEAD}"
         )
     return MultiArm(
         mech.bodies[held].name,
@@ -251,14 +246,14 @@ def _parts(mech: Mechanism, held: int) -> MultiArm:
                 mech.bodies[k].name,
                 tuple(numbers),
                 _rows(mech, [j for j, root in enumerate(roots) if root == k]),
-                np.flatnonzero(np.isin(of_rows, numbers)),
+                np.flatnonzero(np.isin(loop_of_row, numbers)),
             )
             for k, numbers in arms.items()
         ),
         tuple(mech.bodies[k].name for k in others),
-        tuple(mech.bodies[k].name for k in own),
+        tuple(mech.bodies[k].name for k in of_object),
         _rows(mech, others),
-        _rows(mech, own),
+        _rows(mech, of_object),
     )
 
 

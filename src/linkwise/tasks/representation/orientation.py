@@ -1,20 +1,39 @@
-"""Euler angles: three turns one after the other, each about an axis that the turns before moved.
+"""Coordinates of orientations: Euler angles, unit quaternions and direction cosines.
 
-With axes i, j, k of the sequence and angles α = (α1, α2, α3)
+Angular velocities ω are in the axes of the reference. Euler angles are three turns in sequence,
+each about an axis that the previous turns have moved. With axes i, j, k and angles α = (α1, α2, α3)
 
     rot = R_i(α1) R_j(α2) R_k(α3)                                                            (1)
     ω = W α̇,      W = (e_i,  R_i e_j,  R_i R_j e_k)                                           (2)
 
-in the axes of the reference. The second column is at right angles to the others, so with
-d = w1 · (w2 × w3) the inverse has the rows
+The second column is perpendicular to the others, so with d = w1 · (w2 × w3) the inverse has the
+rows
 
     E = W⁻¹ = (w2 × w3 / d,   w2,   w1 × w2 / d)                                             (3)
 
-d is ±cos α2 for three different axes, ±sin α2 where the first axis comes again. While α̇ is
-constant the columns turn with the turns before them, ẇ2 = α̇1 w1 × w2 and
-ẇ3 = (α̇1 w1 + α̇2 w2) × w3, and from E W = I
+d is ±cos α2 for three different axes, ±sin α2 if the first axis returns. At constant α̇ the columns
+turn with the previous turns, ẇ2 = α̇1 w1 × w2 and ẇ3 = (α̇1 w1 + α̇2 w2) × w3, and from E W = I
 
     Ė ω = −E Ẇ α̇                                                                            (4)
+
+A unit quaternion x = (w, u) has four numbers:
+
+    ẋ = ½ (0, ω) x = E ω,      E = ½ (−u*,  w 1 − ũ)                                         (5)
+
+E* E = ¼ (u u* + w² 1 − ũ ũ) = ¼ |x|² 1, so that E⁺ = 4 E*. And
+
+    Ė ω = ½ (0, ω) ẋ = −¼ |ω|² x                                                            (6)
+
+is along x, perpendicular to all rates: E⁺ Ė ω = 0. No orientation is singular; x and −x are the
+same.
+
+The nine direction cosines are the three columns s of the rotation matrix, fixed in the node:
+
+    ṡ = ω × s,      E = (−s̃1, −s̃2, −s̃3) one below the other                                  (7)
+
+E* E = Σ (1 − s s*) = 2 · 1, so that E⁺ = ½ E*. And
+
+    Ė ω = ω × (ω × s) for each of them,      E⁺ Ė ω = ½ Σ (ω · s) s × ω = 0.                   (8)
 """
 
 from __future__ import annotations
@@ -26,8 +45,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.spatial import rotation
+from linkwise.spatial import quaternion, rotation
 from linkwise.spatial.array import Array
+from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import cross
 from linkwise.tasks.representation.representation import LIMIT, Representation
 
@@ -36,7 +56,7 @@ SEQUENCES = tuple(
     for axes in product("xyz", repeat=3)
     if axes[0] != axes[1] and axes[1] != axes[2]  # two turns about one axis are one turn
 )
-"""All twelve: six with three different axes, six that come back to the first."""
+"""All twelve: six with three different axes, six that return to the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +78,14 @@ class EulerAngles(Representation):
 
     @property
     def _returns(self) -> bool:
-        """Whether the first axis comes again."""
+        """Whether the first axis returns."""
         return self.sequence[0] == self.sequence[2]
 
     def of(self, place: Array) -> Array:
         """α of orientations: α2 from -π/2 to π/2, or from 0 to π where the first axis returns.
 
-        The last axis of the turned frame gives α1 and α2; the turn that is left is α3. At a
-        singularity, where only α1 ± α3 is told, α1 is zero up to rounding.
+        The last axis of the turned frame gives α1 and α2; the remaining turn is α3. At a
+        singularity, which determines only α1 ± α3, α1 is zero up to rounding.
         """
         i, j, m, sign = self._axes
         last = place[..., :, "xyz".index(self.sequence[2])]  # R_i R_j e_k
@@ -116,20 +136,20 @@ class EulerAngles(Representation):
         return -(E @ turned[..., None])[..., 0]
 
     def difference(self, x: Array, target: Array) -> Array:
-        """Each angle the short way round."""
+        """Each angle wrapped."""
         return wrapped(target - x)
 
     def lock(self, x: Array) -> Array:
-        """|d| (...): one where the three axes are at right angles, zero at gimbal lock."""
+        """|d| (...): one for perpendicular axes, zero at gimbal lock."""
         second = x[..., 1]
         return np.abs(np.sin(second) if self._returns else np.cos(second))
 
     def singular(self, x: Array) -> NDArray[Any]:
-        """Whether the first and the third axis are one line, up to `LIMIT`."""
+        """Whether the first and the third axis coincide, up to `LIMIT`."""
         return self.lock(x) < LIMIT
 
     def trouble(self, x: Array) -> str:
-        """Gimbal lock, at which angle, and the sequence that is farthest from it."""
+        """Gimbal lock, its angle, and the sequence that is farthest from it."""
         where = "0° or 180°" if self._returns else "±90°"
         locks = {name: EulerAngles(name) for name in SEQUENCES}
         rot = self.place(x)
@@ -137,9 +157,77 @@ class EulerAngles(Representation):
         return (
             f"the second angle is {np.degrees(x[1]):.6g}° ({x[1]:.6g} rad): at {where} the first "
             f"and the third axis of {self.sequence!r} are one line (gimbal lock) and no angles "
-            f"follow a turn across it. Take 'quaternion' or 'direction_cosines', which have no "
-            f"such place, or 'euler_{best}', which is far from its own here."
+            f"follow a turn across it. Use 'quaternion' or 'direction_cosines', which have "
+            f"no singularity, or 'euler_{best}', which is far from its own here."
         )
+
+
+@dataclass(frozen=True, slots=True)
+class QuaternionParameters(Representation):
+    """Unit quaternions (w, x, y, z), w ≥ 0: Euler parameters."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The four entries."""
+        return ("w", "i", "j", "k")
+
+    def of(self, place: Array) -> Array:
+        """The quaternion with w ≥ 0."""
+        return quaternion.from_matrix(place)
+
+    def place(self, x: Array) -> Array:
+        """The orientation; lengths other than one are made one."""
+        return quaternion.to_matrix(quaternion.normalise(x))
+
+    def matrix(self, x: Array) -> Array:
+        """(5)."""
+        w, u = x[..., :1, None], x[..., 1:]
+        return 0.5 * np.concatenate([-u[..., None, :], w * np.eye(3) - skew(u)], axis=-2)
+
+    def inverse(self, x: Array) -> Array:
+        """4 E*."""
+        return 4.0 * np.swapaxes(self.matrix(x), -1, -2)
+
+    def rate(self, x: Array, w: Array) -> Array:
+        """(6)."""
+        return -0.25 * (w * w).sum(axis=-1, keepdims=True) * x
+
+    def difference(self, x: Array, target: Array) -> Array:
+        """To the target or to its opposite, which is the same orientation: to the nearer one."""
+        across = (x * target).sum(axis=-1, keepdims=True)
+        return np.where(across < 0.0, -target, target) - x
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionCosines(Representation):
+    """The axes x, y and z of the node, in the axes of the reference, stacked."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Axis and component."""
+        return tuple(f"{axis} along {onto}" for axis in "xyz" for onto in "xyz")
+
+    def of(self, place: Array) -> Array:
+        """Column by column."""
+        return np.swapaxes(place, -1, -2).reshape(*place.shape[:-2], 9)
+
+    def place(self, x: Array) -> Array:
+        """The matrix that the columns make."""
+        return np.swapaxes(x.reshape(*x.shape[:-1], 3, 3), -1, -2)
+
+    def matrix(self, x: Array) -> Array:
+        """(7)."""
+        return -skew(x.reshape(*x.shape[:-1], 3, 3)).reshape(*x.shape[:-1], 9, 3)
+
+    def inverse(self, x: Array) -> Array:
+        """½ E*."""
+        return 0.5 * np.swapaxes(self.matrix(x), -1, -2)
+
+    def rate(self, x: Array, w: Array) -> Array:
+        """(8)."""
+        w, columns = w[..., None, :], x.reshape(*x.shape[:-1], 3, 3)
+        result = cross(w, cross(w, columns))
+        return result.reshape(*result.shape[:-2], 9)
 
 
 def wrapped(angle: Array) -> Array:

@@ -1,6 +1,6 @@
 """A mechanism as two: a macro on the ground and the mini that it carries.
 
-The hinge where they part is the `split`. All bodies outboard of it are the mini, all others the
+The hinge between them is the `split`. All bodies outboard of it form the mini, all others the
 macro; the frame R_M of the mini's base is the body frame of the link that carries it.
 
     V_0 = V V_M + diag(S_M, S_M) V_m        velocities at the operational point, (36)
@@ -41,12 +41,12 @@ class MacroMini:
         node: The operational point, a node or body of the mini.
         carrier: The link of the macro that the mini is on; its body frame is R_M.
         macro: The macro alone: the bodies that are not outboard of the split.
-        mini: The mini alone, with R_M for its world. Its gravity has not been turned with it: for
-            what gravity does, take `mini_at`.
-        macro_v: Where in v of the whole the macro's velocities stand (n_M,).
-        mini_v: Where in v the mini's stand (n_m,).
-        macro_q: Where in q the macro's coordinates stand.
-        mini_q: Where in q the mini's stand.
+        mini: The mini alone, with R_M as its world. Its gravity is not rotated; use `mini_at` for
+            effects of gravity.
+        macro_v: Indices of the macro's velocities in v of the whole (n_M,).
+        mini_v: Indices of the mini's velocities in v (n_m,).
+        macro_q: Indices of the macro's coordinates in q.
+        mini_q: Indices of the mini's coordinates in q.
     """
 
     mech: Mechanism
@@ -61,7 +61,7 @@ class MacroMini:
     mini_q: Places
 
     def mini_at(self, q: ArrayLike) -> Mechanism:
-        """The mini alone as it stands in the world: on a base where the macro holds it.
+        """The mini alone, on a fixed base at its pose on the macro.
 
         Args:
             q: Joint positions of the whole (nq,) [m or rad].
@@ -72,7 +72,7 @@ class MacroMini:
         return derived.replaced(self.mini, bodies=(first, *self.mini.bodies[1:]))
 
     def at(self, q: ArrayLike) -> MacroMiniState:
-        """Kinematics and inertia of the two in a state (nq,), or in several (batch, nq)."""
+        """Kinematics and inertia of both in a state (nq,), or in several (batch, nq)."""
         q = self.mech.check_q(q)
         inner, outer = q[..., self.macro_q], q[..., self.mini_q]
         base = self.macro.pose(inner, self.carrier)
@@ -99,9 +99,9 @@ class MacroMini:
 
     def __str__(self) -> str:
         return (
-            f"{self.mech.name}: a mini of {_freedoms(len(self.mini_v))} from hinge {self.split!r} "
-            f"to {self.node!r}, carried by {self.carrier!r} of a macro of "
-            f"{_freedoms(len(self.macro_v))}"
+            f"{self.mech.name}: a mini with {degrees_of_freedom(len(self.mini_v))} from hinge "
+            f"{self.split!r} to {self.node!r}, carried by {self.carrier!r} of a macro with "
+            f"{degrees_of_freedom(len(self.macro_v))}"
         )
 
 
@@ -116,7 +116,7 @@ class MacroMiniState:
             the operational point is.
         macro_jacobian: J_M (6, n_M), of R_M, from the model of the macro alone.
         mini_jacobian: J_m (6, n_m), of the operational point, from the model of the mini alone.
-        inertia_11: A_11 (n_M, n_M): the macro, that carries the mini with its joints held.
+        inertia_11: A_11 (n_M, n_M): the macro carrying the mini with its joints locked.
         inertia_21: A_21 (n_m, n_M).
         inertia_22: A_22 (n_m, n_m).
         mini_inertia: A_m (n_m, n_m), from the model of the mini alone.
@@ -137,7 +137,7 @@ class MacroMiniState:
 
     @property
     def freed_inertia(self) -> Array:
-        """A_11 - A_21* A_22⁻¹ A_21 (n_M, n_M): the macro, with the mini's joints left free.
+        """A_11 - A_21* A_22⁻¹ A_21 (n_M, n_M): the macro, with the mini's joints free.
 
         Its inverse is Ā_11 of (44), a block of A⁻¹.
         """
@@ -146,19 +146,19 @@ class MacroMiniState:
 
 
 def macro_mini(mech: Mechanism, split: str, node: str) -> MacroMini:
-    """Take a mechanism for a macro with a mini at its end.
+    """Split a mechanism into a macro and the mini at its end.
 
-    A mini that has a model of its own is put on a macro by `macro.mount(mini, at="flange")`.
+    `macro.mount(mini, at="flange")` puts a mini with its own model on a macro.
 
     Args:
-        mech: The mechanism; loops and couplings are left open, those between the two are refused.
-        split: The hinge that carries the mini, by its name or its body's.
+        mech: The mechanism; loops and couplings are left open, those between the two raise.
+        split: The hinge that carries the mini, by its name or that of its body.
         node: The operational point: a node or body of the mini.
 
     Raises:
-        UnknownNameError: A hinge or node that the mechanism does not have.
-        ModelError: The node is not outboard of the split; nothing moves inboard of it; or a loop
-            or coupling ties the two.
+        UnknownNameError: The mechanism has no such hinge or node.
+        ModelError: The node is not outboard of the split; nothing moves inboard of it; or a loop or
+            coupling connects the two.
     """
     check_mechanism(mech)
     k = _body_of(mech, split)
@@ -167,19 +167,21 @@ def macro_mini(mech: Mechanism, split: str, node: str) -> MacroMini:
     if k not in way:
         hinges = [mech.bodies[i].hinge_name for i in way if mech.bodies[i].hinge.nv]
         raise ModelError(
-            f"{split!r} is to part macro and mini, but {node!r} is not outboard of it: the way to "
-            f"it passes {_listed(hinges)}. Name one of these as the split."
+            f"{split!r} cannot separate macro and mini, because {node!r} is not outboard of it: "
+            f"the path to it passes {', '.join(map(repr, hinges)) or 'no moving hinge'}. Use one "
+            "of these as the split."
         )
     if not any(mech.bodies[i].hinge.nv for i in way[: way.index(k)]):
         raise ModelError(
-            f"{split!r} is to part macro and mini, but nothing moves between the ground and it: a "
-            "macro has at least one degree of freedom (003, (35)). Name a hinge farther out."
+            f"{split!r} cannot separate macro and mini, because nothing moves between the ground "
+            "and it: a macro has at least one degree of freedom (003, (35)). Use a hinge farther "
+            "out."
         )
-    return _parted(mech, k, name, node)
+    return _split(mech, k, name, node)
 
 
 @once_per_mechanism
-def _parted(mech: Mechanism, k: int, name: str, node: str) -> MacroMini:
+def _split(mech: Mechanism, k: int, name: str, node: str) -> MacroMini:
     mini = derived.extract(mech, mech.bodies[k].name, None)
     outer = {body.name for body in mini.bodies}
     inner = [body for body in mech.bodies if body.name not in outer]
@@ -200,7 +202,7 @@ def _parted(mech: Mechanism, k: int, name: str, node: str) -> MacroMini:
 
 
 def path_to(mech: Mechanism, node: str) -> list[int]:
-    """The bodies from the ground to a node, by number."""
+    """Indices of the bodies from the ground to a node."""
     way, k = list[int](), mech.body_index[mech.node(node).body]
     while k >= 0:
         way.append(k)
@@ -218,9 +220,6 @@ def _body_of(mech: Mechanism, name: object) -> int:
     return k
 
 
-def _freedoms(n: int) -> str:
-    return f"{n} freedom{'s' * (n != 1)}"
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(repr(name) for name in names) or "no hinge that moves"
+def degrees_of_freedom(n: int) -> str:
+    """The words "1 degree of freedom", "6 degrees of freedom"."""
+    return "1 degree of freedom" if n == 1 else f"{n} degrees of freedom"

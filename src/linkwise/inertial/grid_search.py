@@ -1,8 +1,7 @@
-"""Inverse kinematics over a grid of points, from where a mechanism stands outwards.
+"""Inverse kinematics over a grid of points, outwards from the current state.
 
-A point is searched from the joints of a neighbour, a whole front at a time. So postures change
-little from point to point, which those of a redundant arm would not do by themselves, and points
-that are proved out of reach are not searched.
+Each search starts from the joints of a neighbouring point, one front at a time. Postures of
+redundant arms therefore change little from point to point. Points proved out of reach are skipped.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from linkwise.spatial.array import Array, ArrayLike, floats
 Progress: TypeAlias = Callable[[int, int], None]
 
 PATIENCE = 10.0
-"""Seconds after which a long search says how far it is."""
+"""Seconds after which a long search reports its progress."""
 
 NEAR = 1e-6
-"""Accuracy of inverse kinematics [m]: what is out of reach by less may be reached."""
+"""Accuracy of inverse kinematics [m]: points out of reach by less may be reached."""
 
 
 class Front:
@@ -37,8 +36,8 @@ class Front:
 
     Args:
         mech: The mechanism.
-        node: What is placed.
-        points: Where (..., 3) [m].
+        node: The node that is placed.
+        points: Its positions (..., 3) [m].
         orientation: Of the node at all points, or None.
         progress: Called with the number of points done and of all.
     """
@@ -74,29 +73,29 @@ class Front:
             self._search(left, np.tile(start, (len(left), 1)), restarts, seed)
             self.tried[left] = self.reached[left]
             self._grow(*self._next(left[self.reached[left]]))
-        self._tell(len(self.points))
+        self._report(len(self.points))
         return self.q.reshape(*self.shape, -1), self.reached.reshape(self.shape)
 
     def _possible(self) -> NDArray[np.bool_]:
         """Points that are not proved out of reach."""
         span = from_ground(self.mech, self.node, limits=True)
         if span is None:
-            return np.ones(len(self.points), dtype=np.bool_)  # inverse kinematics will tell
+            return np.ones(len(self.points), dtype=np.bool_)  # inverse kinematics decides
         away = np.linalg.norm(self.points - span.start, axis=-1)
         return (away > span.least - NEAR) & (away < span.most + NEAR)
 
     def _grow(self, rows: NDArray[np.int64], begin: Array) -> None:
-        """Search points, then their neighbours from where these were reached, and so on."""
+        """Search points, then the neighbours of those that were reached, and so on."""
         while len(rows):
             self.tried[rows] = True
             self._search(rows, begin, 0, 0)
             rows, begin = self._next(rows[self.reached[rows]])
-            self._tell(int(self.tried.sum()))
+            self._report(int(self.tried.sum()))
 
     def _next(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Array]:
-        """Neighbours of points that were not tried, each once, and the joints to begin with."""
+        """Untried neighbours of points, each once, and the joints to begin with."""
         index = np.stack(np.unravel_index(rows, self.shape), axis=-1)
-        found, source = list[NDArray[np.int64]](), list[NDArray[np.int64]]()
+        near, source = list[NDArray[np.int64]](), list[NDArray[np.int64]]()
         for axis, size in enumerate(self.shape):
             for step in (-1, 1):
                 moved = index.copy()
@@ -104,36 +103,36 @@ class Front:
                 inside = (moved[:, axis] >= 0) & (moved[:, axis] < size)
                 number = np.atleast_1d(np.ravel_multi_index(tuple(moved[inside].T), self.shape))
                 fresh = ~self.tried[number]
-                found.append(number[fresh])
+                near.append(number[fresh])
                 source.append(rows[inside][fresh])
-        if not found:
+        if not near:
             return np.zeros(0, dtype=np.int64), np.zeros((0, self.mech.nq))
-        every, first = np.unique(np.concatenate(found), return_index=True)
+        every, first = np.unique(np.concatenate(near), return_index=True)
         return every, self.q[np.concatenate(source)[first]]
 
     def _search(self, rows: NDArray[np.int64], begin: Array, restarts: int, seed: int) -> None:
         target = Target(position=self.points[rows], orientation=self._turned(len(rows)))
-        found = inverse_kinematics(
+        solution = inverse_kinematics(
             self.mech, {self.node: target}, begin, restarts=restarts, seed=seed
         )
-        miss = found.position_error[self.node]
-        better = found.reached | (~self.reached[rows] & (miss < self.miss[rows]))
-        self.q[rows[better]], self.miss[rows[better]] = found.q[better], miss[better]
-        self.reached[rows[found.reached]] = True
+        miss = solution.position_error[self.node]
+        better = solution.reached | (~self.reached[rows] & (miss < self.miss[rows]))
+        self.q[rows[better]], self.miss[rows[better]] = solution.q[better], miss[better]
+        self.reached[rows[solution.reached]] = True
 
     def _turned(self, count: int) -> Array | None:
         if self.orientation is None:
             return None
-        given = floats(self.orientation, "orientation")
-        if given.shape not in ((3, 3), (4,)):
+        rot = floats(self.orientation, "orientation")
+        if rot.shape not in ((3, 3), (4,)):
             raise ShapeError(
-                f"orientation has shape {given.shape}; it must be one rotation matrix (3, 3) or "
+                f"orientation has shape {rot.shape}; it must be one rotation matrix (3, 3) or "
                 "quaternion (4,)."
             )
-        return np.tile(given, (count, *([1] * given.ndim)))
+        return np.tile(rot, (count, *([1] * rot.ndim)))
 
-    def _tell(self, done: int) -> None:
-        self.done = max(self.done, done)  # points that are tried again were done once
+    def _report(self, done: int) -> None:
+        self.done = max(self.done, done)  # points that are tried again were counted before
         if self.progress is not None:
             self.progress(self.done, len(self.points))
         elif time.monotonic() > self.due:

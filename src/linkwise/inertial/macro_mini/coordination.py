@@ -4,13 +4,13 @@
     Γ_d = -∇V - k_v v                      (54), with damping
     Γ_nd = (I - J_t* J̄*) Γ_d               (55)
 
-Task control alone moves the tip with the least kinetic energy, so with the light mini, which soon
-is at the end of its range. Γ_nd pulls the mini back to the middle, and since it acts in the
-dynamically consistent null space, what pulls it back is the macro: the tip feels nothing of it.
+Task control alone moves the tip with the least kinetic energy, that is, with the light mini, which
+soon reaches the end of its range. Γ_nd pulls the mini back to the middle. Since it acts in the
+dynamically consistent null space, it does so by moving the macro, without effect on the tip.
 
-Source: 003, section 5.3, equations (53) to (55). The damper is our own: without it the internal
-motion is an undamped oscillation. It acts on the joints of the mini, whose speed is that of the tip
-relative to the macro; the macro then follows a tip that moves steadily without falling behind.
+Source: 003, section 5.3, equations (53) to (55). The damping is ours: without it the internal
+motion oscillates. It acts on the joints of the mini, whose speed is that of the tip relative to the
+macro; the macro therefore follows a steadily moving tip without lag.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from linkwise.arguments import number
 from linkwise.dynamics.mass_matrix import mass_matrix_inverse
 from linkwise.errors import ModelError
-from linkwise.inertial.macro_mini.parts import macro_mini
+from linkwise.inertial.macro_mini.macro_mini import macro_mini
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.tasks.control.gain import checked_gain
@@ -44,14 +44,14 @@ class DextrousCoordination:
 
     Attributes:
         mech: The mechanism.
-        split: The hinge that carries the mini, by its name or its body's.
-        kd: k_d of (53) [N m/rad or N/m]: a number, or one for each freedom of `hinges`.
+        split: The hinge that carries the mini, by its name or that of its body.
+        kd: k_d of (53) [N m/rad or N/m]: a number, or one for each velocity of `hinges`.
         kv: Damping of the same joints [N m s/rad or N s/m]; None for none, as in the paper.
-        hinges: Names of the joints that are drawn; by default all of the mini.
-        freedoms: Where in v they stand.
+        hinges: Names of the attracted joints; default: all of the mini.
+        columns: Indices of their velocities in v.
 
     Raises:
-        UnknownNameError: A hinge that the mechanism does not have.
+        UnknownNameError: The mechanism has no such hinge.
         ModelError: A joint without limits on both sides; gains that are not positive; nothing that
             moves inboard of the split.
     """
@@ -61,25 +61,21 @@ class DextrousCoordination:
     kd: ArrayLike
     kv: ArrayLike | None = None
     hinges: Sequence[str] | None = None
-    freedoms: NDArray[np.int64] = field(init=False, repr=False)
+    columns: NDArray[np.int64] = field(init=False, repr=False)
     _spring: Posture = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         names = mini_hinges(self.mech, self.split, self.hinges)
         kd = checked_gain(floats(self.kd, "kd"), "kd of the coordination")
         if kd.ndim > 1:
-            raise ModelError(f"kd has shape {kd.shape}; it is a number, or one for each freedom.")
+            raise ModelError(f"kd has shape {kd.shape}; give a number, or one for each velocity.")
         kv = 1.0 if self.kv is None else checked_gain(self.kv, "kv of the coordination")
         spring = Posture.mid_range(self.mech, 2.0 * kd, kv, hinges=names)
-        freedoms = spring.freedoms(self.mech)
-        checked_gain(kd, "kd of the coordination", len(freedoms))
-        checked_gain(kv, "kv of the coordination", len(freedoms))
-        for name, value in (
-            ("kd", kd),
-            ("hinges", names),
-            ("freedoms", freedoms),
-            ("_spring", spring),
-        ):
+        columns = spring.columns(self.mech)
+        checked_gain(kd, "kd of the coordination", len(columns))
+        checked_gain(kv, "kv of the coordination", len(columns))
+        values = {"kd": kd, "hinges": names, "columns": columns, "_spring": spring}
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     @classmethod
@@ -94,19 +90,19 @@ class DextrousCoordination:
         ratio: float = 1.0,
         hinges: Sequence[str] | None = None,
     ) -> DextrousCoordination:
-        """Gains for which the fastest internal motion in a state has a frequency.
+        """Gains for which the fastest internal motion in a state has a given frequency.
 
-        Each joint is weighed by its range, k_d ~ 1 / (upper - lower)², and k_v = (4 ratio /
-        frequency) k_d, so that the fastest motion has that damping ratio, slower ones less.
+        Each joint is weighted by its range, k_d ~ 1 / (upper - lower)², and k_v = (4 ratio /
+        frequency) k_d: the fastest motion has that damping ratio, slower ones less.
 
         Args:
             mech: The mechanism.
-            q: Joint positions (nq,), where the mini is to be worked with [m or rad].
-            tasks: What the tip does.
-            split: The hinge that carries the mini, by its name or its body's.
-            frequency: Of the fastest internal motion [rad/s]: how quickly the macro follows.
+            q: Joint positions (nq,) of a typical state [m or rad].
+            tasks: The tasks of the tip.
+            split: The hinge that carries the mini, by its name or that of its body.
+            frequency: Of the fastest internal motion [rad/s]: how fast the macro follows.
             ratio: Its damping ratio; 1 is critical.
-            hinges: The joints that are drawn; by default all of the mini.
+            hinges: The attracted joints; default: all of the mini.
 
         Raises:
             ModelError: The tasks leave no internal motion that moves the mini.
@@ -126,8 +122,8 @@ class DextrousCoordination:
         """The same as a posture, for `lw.TaskController`."""
         if self.kv is None:
             raise ModelError(
-                "the coordination has no damping, so its internal motion would swing for ever; "
-                "give kv, or take lw.papers.DextrousCoordination.tuned."
+                "the coordination has no damping, so its internal motion would never settle; set "
+                "kv, or use lw.papers.DextrousCoordination.tuned."
             )
         return self._spring
 
@@ -135,70 +131,60 @@ class DextrousCoordination:
         """V (53) [J] of joint positions (nq,) or (batch, nq)."""
         q = self.mech.check_q(q)
         target = np.broadcast_to(self.mech.check_q(np.asarray(self._spring.target)), q.shape)
-        away = self.mech.difference(q, target)[..., self.freedoms]
-        found = (np.asarray(self.kd) * away**2).sum(axis=-1)
-        return float(found) if found.ndim == 0 else found
+        away = self.mech.difference(q, target)[..., self.columns]
+        energy = (np.asarray(self.kd) * away**2).sum(axis=-1)
+        return float(energy) if energy.ndim == 0 else energy
 
     def torque(self, q: ArrayLike, v: ArrayLike | None = None) -> Array:
         """-∇V - k_v v (nv,) or (batch, nv) [N or N m], before any null space: (54).
 
         Args:
             q: Joint positions (nq,) or (batch, nq) [m or rad].
-            v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s]; by default at rest.
+            v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s]; default: at rest.
         """
         q = self.mech.check_q(q)
-        still = np.zeros((*q.shape[:-1], self.mech.nv))
-        moving = still if v is None or self.kv is None else self.mech.check_v(v)
-        return self._spring.torque(self.mech, q, moving)
+        rest = np.zeros((*q.shape[:-1], self.mech.nv))
+        v = rest if v is None or self.kv is None else self.mech.check_v(v)
+        return self._spring.torque(self.mech, q, v)
 
     def null_torque(self, q: ArrayLike, v: ArrayLike | None, tasks: Tasks) -> Array:
-        """(I - J_t* J̄*) of it: (55), what the tasks do not feel.
-
-        Args:
-            q: Joint positions (nq,) or (batch, nq) [m or rad].
-            v: Joint velocities, None at rest.
-            tasks: What the tip does.
-        """
+        """(I - J_t* J̄*) Γ_d, without effect on the tasks: (55)."""
         return task_space(self.mech, q, tasks).null_torque(self.torque(q, v))
 
     def frequencies(self, q: ArrayLike, tasks: Tasks) -> Array:
-        """How fast the mini is pulled back while the tip stays [rad/s], the slowest first.
+        """Frequencies of the internal motion while the tip is at rest [rad/s], the slowest first.
 
         Expression:
-            ω² = eigenvalues of 2 K^½ (N 𝓜⁻¹) K^½ over the joints that are drawn, K = diag k_d
-        of the undamped motion in this state; zeros for combinations that no internal motion moves
-        are left out.
-
-        Args:
-            q: Joint positions (nq,) [m or rad].
-            tasks: What the tip does.
+            ω² = eigenvalues of 2 K^½ (N 𝓜⁻¹) K^½ over the attracted joints, K = diag k_d
+        of the undamped motion in a state (nq,), without the zeros of combinations that no internal
+        motion moves.
         """
         q = self.mech.check_q(q)
         if q.ndim != 1:
             raise ModelError(f"q has shape {q.shape}; the frequencies are those of one state.")
         response = task_space(self.mech, q, tasks).null_space @ mass_matrix_inverse(self.mech, q)
-        chosen = self.freedoms
+        chosen = self.columns
         root = np.sqrt(2.0 * np.broadcast_to(np.asarray(self.kd), (len(chosen),)))
         inside = response[np.ix_(chosen, chosen)] * root[:, None] * root
-        found = np.linalg.eigvalsh(0.5 * (inside + inside.T))
-        # What is left of a motion that does not exist is the rounding of terms the mini alone has.
+        values = np.linalg.eigvalsh(0.5 * (inside + inside.T))
+        # Impossible motions leave only the rounding of terms of the mini alone.
         alone = np.abs(mass_matrix_inverse(self.mech, q)[np.ix_(chosen, chosen)]).max()
-        found = found[found > 1e-12 * alone * root.max() ** 2]
-        if len(found) == 0:
+        values = values[values > 1e-12 * alone * root.max() ** 2]
+        if len(values) == 0:
             raise ModelError(
-                "the tasks leave no internal motion that moves the mini: nothing can bring its "
-                f"joints ({', '.join(self.hinges or ())}) back. Give tasks of fewer rows."
+                "the tasks leave no internal motion that moves the mini, so nothing can return its "
+                f"joints ({', '.join(self.hinges or ())}). Use tasks of fewer rows."
             )
-        return np.asarray(np.sqrt(found), dtype=np.float64)
+        return np.asarray(np.sqrt(values), dtype=np.float64)
 
     def share(self, q: ArrayLike) -> Array:
-        """How far each joint is from its middle, as a part of the way to its limit (..., n)."""
+        """Distance of each joint from its middle, as a fraction of that to its limit (..., n)."""
         lower, upper = self._range()
         q = self.mech.check_q(q)[..., self._coordinates()]
         return np.abs(q - 0.5 * (lower + upper)) / (0.5 * (upper - lower))
 
     def watch(self) -> dict[str, Callable[[float, Array, Array, Array], float]]:
-        """Margins for `lw.simulate(watch=...)`: lost where a joint reaches its limit."""
+        """Margins for `lw.simulate(watch=...)` that vanish where a joint reaches its limit."""
 
         def margin(i: int) -> Callable[[float, Array, Array, Array], float]:
             return lambda t, q, v, tau: 1.0 - float(self.share(q)[i])
@@ -207,7 +193,6 @@ class DextrousCoordination:
         return {f"range of {name}": margin(i) for i, name in enumerate(names)}
 
     def _coordinates(self) -> NDArray[np.int64]:
-        """Where in q the joints stand."""
         parts = [np.arange(self.mech.nq)[self.mech.q_slice(x)] for x in self.hinges or ()]
         return np.concatenate(parts)
 
@@ -217,7 +202,7 @@ class DextrousCoordination:
 
 
 def mini_hinges(mech: Mechanism, split: str, hinges: Sequence[str] | None) -> tuple[str, ...]:
-    """The hinges outboard of a split that move, or those of them that are named."""
+    """The moving hinges outboard of a split, or the named ones of them."""
     body = mech.hinge(split).name if split in mech.hinge_index else mech.body(split).name
     parts = macro_mini(mech, split, body)
     inside = tuple(b.hinge_name for b in parts.mini.bodies if b.hinge.nv)
@@ -227,7 +212,7 @@ def mini_hinges(mech: Mechanism, split: str, hinges: Sequence[str] | None) -> tu
     for name in names:
         if name not in inside:
             raise ModelError(
-                f"hinge {name!r} is not one of the mini from {split!r}, which has "
+                f"hinge {name!r} is not part of the mini from {split!r}, which has "
                 f"{', '.join(inside)}."
             )
     return names

@@ -1,14 +1,15 @@
-"""Arms and the object they hold in one state: what each arm adds to the object, and what it blocks.
+"""Arms and the object they hold in one state: what each arm adds to the object and what it blocks.
 
-With v_o the velocities of the object's hinge and v_i those of arm i, the contacts of the arm ask
+With v_o the velocities of the object's hinge and v_i those of arm i, the contacts of the arm
+require
 
     A v_o = B v_i,    A v̇_o + γ = B v̇_i          A, -B: columns of J_c,  γ = J̇_c v
 
 With D the measure of the rows (turning counts at a length) and the decomposition D B = U s V*,
-the motions that the arm can have at its contacts are D⁻¹ U_r, and U_0* D are rows that no motion of
-the arm has:
+the possible motions of the arm at its contacts are D⁻¹ U_r; no motion of the arm has components in
+the rows U_0* D:
 
-    U_0* D (A v̇_o + γ) = 0                        what the arm blocks of the object
+    U_0* D (A v̇_o + γ) = 0                        blocked by the arm
 
 Let l⁻¹ = D^(-½) (I - H ψ K) whiten joint forces, 𝓜⁻¹ = l⁻* l⁻¹ (`innovations`), and
 (U_r* D B l⁻*)* = Q T. Then the inertia that the arm has at its contacts, and the force there of
@@ -16,9 +17,9 @@ joint forces Γ, are
 
     Λ = G* G,   G = T⁻* U_r* D,       J̄* Γ = Λ B 𝓜⁻¹ Γ = G* Q* l⁻¹ Γ
 
-so that nothing is squared before it is inverted. The arm with joint forces Γ puts on the object
+so nothing is squared before it is inverted. The arm with joint forces Γ applies to the object
 
-    A* λ,   λ = G* (Q* l⁻¹ (Γ - C) - G (A v̇_o + γ)) + what it blocks.
+    A* λ,   λ = G* (Q* l⁻¹ (Γ - C) - G (A v̇_o + γ)) + the blocked part.
 
 Source: 003, sections 6 and 7; the contacts are those of 001-II, of any kind.
 """
@@ -30,24 +31,30 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.dynamics.closure import constraint_bias, constraint_jacobian
+from linkwise.dynamics.closure import constraint_bias, constraint_jacobian, loop_errors
 from linkwise.dynamics.innovations import innovations
 from linkwise.dynamics.joint_force import coriolis_force, gravity_force
 from linkwise.dynamics.kinematics import jacobian, jacobian_bias
 from linkwise.dynamics.velocity_space import Scale, scale
-from linkwise.errors import SingularHingeError
-from linkwise.grasp.multi_arm.evaluation import multi_arm_kernel
-from linkwise.grasp.multi_arm.held_object import Arm, MultiArm
-from linkwise.grasp.multi_effector.held_closed import check_closed
+from linkwise.errors import ClosureError, SingularHingeError
+from linkwise.grasp.arms import Arm, MultiArm
+from linkwise.grasp.multi_arm.equation import multi_arm_kernel
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 
 TOLERANCE = 1e-10
-"""Motions of an arm at its contacts below this part of its easiest are called lost."""
+"""Motions of an arm at its contacts below this fraction of its largest count as lost."""
 
 CLOSED = 1e-9
-"""Rows that block the object below this part of the largest follow from others: loops are closed to
-1e-12 or so."""
+"""Blocking rows below this fraction of the largest are redundant: loops close to about 1e-12."""
+
+OPEN = 1e-3
+"""Largest gap [m, rad] of a closed loop. `simulate` begins within 1e-6; between its steps, where it
+also evaluates controllers, loops drift by about 1e-5, by 1e-4 in long steps."""
+
+APART = 2e-2
+"""Largest speed [m/s, rad/s] at which a loop may open: 1e-3 and 1e-2 in the same situations. It
+scales with joint velocities above one rad/s or m/s."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,15 +63,15 @@ class ArmState:
 
     Attributes:
         name: First body of the arm.
-        columns: Where its velocities stand in v (n,).
-        rows: Where its contacts stand among the rows of constraints (k,).
-        A: What motions of the object do at its contacts (k, n_o).
-        B: What motions of the arm do there (k, n).
+        columns: Indices of its velocities in v (n,).
+        rows: Indices of its contacts among the constraint rows (k,).
+        A: From the object's velocities to its contacts (k, n_o).
+        B: From the arm's velocities to its contacts (k, n).
         bias: γ (k,).
         G: Root of the inertia at the contacts, Λ = G* G (r, k).
         Q: (n, r): B 𝓜⁻¹ = T* Q* l⁻¹ in the rows that exist.
         blocked: U_0* D (k - r, k).
-        freedoms: m_i, how many motions of the object the arm by itself would allow.
+        mobility: m_i, the number of motions of the object that the arm alone allows.
         forces: C_v and g (2, n).
         whitened: l⁻¹ C_v and l⁻¹ g (2, n).
     """
@@ -78,18 +85,18 @@ class ArmState:
     G: Array
     Q: Array
     blocked: Array
-    freedoms: int
+    mobility: int
     forces: Array
     whitened: Array
 
     @property
     def inertia(self) -> Array:
-        """A* Λ A (n_o, n_o): what the arm adds to the object, in the motions that it allows."""
+        """A* Λ A (n_o, n_o): the inertia that the arm adds to the object."""
         root = self.G @ self.A
         return root.T @ root
 
     def carried(self, vdot_o: Array) -> Array:
-        """Λ (A v̇_o + γ) (k,): what moves the arm along with the object."""
+        """Λ (A v̇_o + γ) (k,): moves the arm along with the object."""
         return self.G.T @ (self.G @ (self.A @ vdot_o + self.bias))
 
     def felt(self, eps: Array) -> Array:
@@ -109,9 +116,9 @@ class HeldState:
         jacobian: J_p (6, n_o): ẋ = J_p v_o, in the axes of the world.
         bias: J̇_p v_o (6,).
         velocity: ẋ (6,).
-        directions: U (6, m): an orthonormal basis of the motions that the object has.
-        to_hinge: (n_o, 6): v_o of a motion ẋ that it has, and zero for what is none.
-        enforced: v̇_o (n_o,) that the arms leave no choice about: v̇_o = Z y + this.
+        directions: U (6, m): an orthonormal basis of the object's possible motions.
+        to_hinge: (n_o, 6): v_o of a possible motion ẋ, zero for impossible ones.
+        enforced: The part of v̇_o (n_o,) that the arms determine: v̇_o = Z y + this.
     """
 
     arms: tuple[ArmState, ...]
@@ -133,8 +140,8 @@ class HeldState:
     @property
     def enforced_acceleration(self) -> Array:
         """(1 - U U*) ẍ (6,): the part of ẍ that no force changes."""
-        whole = self.jacobian @ self.enforced + self.bias
-        return whole - self.directions @ (self.directions.T @ whole)
+        total = self.jacobian @ self.enforced + self.bias
+        return total - self.directions @ (self.directions.T @ total)
 
 
 def held_states(
@@ -153,7 +160,7 @@ def held_states(
         q: Joint positions (batch, nq).
         v: Joint velocities (batch, nv).
         point: The operational point in the frame of the object's body (3,) [m].
-        tolerance: Motions of an arm at its contacts below this part of its easiest are lost.
+        tolerance: Motions of an arm at its contacts below this fraction of its largest are lost.
 
     Raises:
         ClosureError: A loop is open, or velocities pull it apart.
@@ -161,14 +168,14 @@ def held_states(
     """
     if not len(q):
         return []
-    measure, own = scale(mech), parts.object_rows
+    measure, of_object = scale(mech), parts.object_rows
     J_c = constraint_jacobian(mech, q)
-    check_closed(mech, q, v, J_c)
+    _check_closed(mech, q, v, J_c)
     gamma = constraint_bias(mech, q, v)
     forces = np.stack([coriolis_force(mech, q, v), gravity_force(mech, q)], axis=1)
     # The arms are trees beside the object: l⁻¹ of all rows with the object's columns left out.
     right = np.concatenate([-J_c, forces], axis=1)
-    right[:, :, own] = 0.0
+    right[:, :, of_object] = 0.0
     count = right.shape[1]
     eps = innovations(mech, np.repeat(q, count, axis=0), right.reshape(-1, mech.nv))
     eps = eps.reshape(right.shape)
@@ -176,23 +183,21 @@ def held_states(
     names = parts.object_bodies
     mass = multi_arm_kernel(mech, "inertia", rows=names, columns=names)(q)
     J_p, bias = _at_point(mech, parts, q, v, point)
-    found = list[HeldState]()
+    states = list[HeldState]()
     for i in range(len(q)):
         arms = tuple(
-            _arm_state(arm, J_c[i], gamma[i], right[i], eps[i], own, measure, tolerance)
+            _arm_state(arm, J_c[i], gamma[i], right[i], eps[i], of_object, measure, tolerance)
             for arm in parts.arms
         )
-        own_forces, unit = forces[i][:, own], measure.columns[own]
-        found.append(
-            _held(arms, mass[i], own_forces, J_p[i], bias[i], v[i, own], unit, measure.length)
-        )
-    return found
+        bias_o, v_o, unit = forces[i][:, of_object], v[i, of_object], measure.columns[of_object]
+        states.append(_held(arms, mass[i], bias_o, J_p[i], bias[i], v_o, unit, measure.length))
+    return states
 
 
 def _check_resisted(mech: Mechanism, q: Array, right: Array, eps: Array) -> None:
-    """Raise for the first state in which nothing resists some hinge, which is named."""
+    """Raise for the first state in which nothing resists some hinge."""
     for i in np.flatnonzero(~np.isfinite(eps).all(axis=(1, 2))):
-        innovations(mech, q[i], right[i, 0])  # of one state: it tells
+        innovations(mech, q[i], right[i, 0])  # raises, naming the body
         raise SingularHingeError(f"nothing resists some hinge of {mech.name!r} in state {i}.")
 
 
@@ -220,24 +225,24 @@ def _arm_state(
     gamma: Array,
     right: Array,
     eps: Array,
-    own: NDArray[np.int64],
+    of_object: NDArray[np.int64],
     measure: Scale,
     tolerance: float,
 ) -> ArmState:
-    """One arm, split into the motions at its contacts that it has and those it has not."""
+    """One arm, split into possible and lost motions at its contacts."""
     rows, columns = arm.rows, arm.columns
-    A, B = J_c[rows][:, own], -J_c[rows][:, columns]
+    A, B = J_c[rows][:, of_object], -J_c[rows][:, columns]
     D = measure.rows[rows]
     span, values, _ = np.linalg.svd(D[:, None] * B * measure.columns[columns])
     rank = int((values > tolerance * values.max(initial=0.0)).sum())
     exist, blocked = span[:, :rank].T * D, span[:, rank:].T * D  # U_r* D, U_0* D
     Q, T = np.linalg.qr((exist @ eps[rows][:, columns]).T)
     G = np.asarray(np.linalg.solve(T.T, exist), dtype=np.float64)
-    lost = np.linalg.svd(blocked @ A * measure.columns[own], compute_uv=False)
-    freedoms = A.shape[1] - int((lost > CLOSED * measure.length).sum())
+    lost = np.linalg.svd(blocked @ A * measure.columns[of_object], compute_uv=False)
+    mobility = A.shape[1] - int((lost > CLOSED * measure.length).sum())
     forces, whitened = right[-2:, columns], eps[-2:, columns]
     return ArmState(
-        arm.name, columns, rows, A, B, gamma[rows], G, Q, blocked, freedoms, forces, whitened
+        arm.name, columns, rows, A, B, gamma[rows], G, Q, blocked, mobility, forces, whitened
     )
 
 
@@ -251,15 +256,45 @@ def _held(
     unit: Array,
     length: float,
 ) -> HeldState:
-    """The motions that all arms leave to the object, and what they enforce."""
+    """The motions that all arms leave to the object, and those they determine."""
     rows = np.concatenate([x.blocked @ x.A for x in arms]) * unit
     span, values, right = np.linalg.svd(rows)
     rank = int((values > CLOSED * length).sum())
-    wanted = -np.concatenate([x.blocked @ x.bias for x in arms])
-    enforced = unit * (right[:rank].T @ ((span[:, :rank].T @ wanted) / values[:rank]))
+    target = -np.concatenate([x.blocked @ x.bias for x in arms])
+    enforced = unit * (right[:rank].T @ ((span[:, :rank].T @ target) / values[:rank]))
     free = unit[:, None] * right[rank:].T  # Z
     basis, R = np.linalg.qr(J_p @ free)
     to_hinge = np.asarray(free @ np.linalg.solve(R, basis.T), dtype=np.float64)
     return HeldState(
         arms, mass, forces[0], forces[1], J_p, bias, J_p @ v_o, basis, to_hinge, enforced
     )
+
+
+def _check_closed(mech: Mechanism, q: Array, v: Array, J_c: Array) -> None:
+    """Raise for states in which the arms do not hold the object: their sums would mean nothing."""
+    e = loop_errors(mech, q).reshape(len(q), -1, 2, 3)
+    size = np.linalg.norm(e, axis=-1)  # (batch, loops, 2): angle, distance
+    if (size > OPEN).any():
+        state, loop, _ = np.unravel_index(int(np.argmax(size)), size.shape)
+        angle, distance = size[state, loop]
+        raise ClosureError(
+            f"the arms of {mech.name!r} do not hold the object{_in(state, q)}: loop "
+            f"{mech.loops[loop].name!r} is open by {distance:.3g} m and {angle:.3g} rad. Up to "
+            f"{OPEN:g} is allowed; close it with lw.loops.assemble(mech, q)."
+        )
+    if not v.any():
+        return
+    speed = np.abs((J_c @ v[..., None])[..., 0])
+    allowed = APART * np.maximum(np.abs(v).max(axis=-1, keepdims=True), 1.0)
+    if (speed > allowed).any():
+        state, row = np.unravel_index(int(np.argmax(speed / allowed)), speed.shape)
+        loops = [loop.name for loop in mech.loops for _ in range(loop.rows)]
+        raise ClosureError(
+            f"the velocities pull loop {loops[int(row)]!r} of {mech.name!r} apart"
+            f"{_in(state, q)}, |J_c v| = {speed[state, row]:.3g} m/s or rad/s; up to "
+            f"{allowed[state, 0]:.2g} is allowed. Use lw.loops.project_velocity(mech, q, v)."
+        )
+
+
+def _in(state: np.intp, q: Array) -> str:
+    return f" in state {state} of {len(q)}" if len(q) > 1 else ""

@@ -1,1 +1,0 @@
-"""Several arms that hold one object: loads, the augmented object, its control."""
