@@ -300,7 +300,7 @@ def test_tasks_that_cannot_be_are_refused():
     with pytest.raises(ModelError, match="does not move with any hinge of 'seven_dof_arm'"):
         lw.TaskController(ARM, servo(lw.Task.position("base")))
     pendulum = lw.models.pendulum(3)
-    with pytest.raises(ModelError, match=r"asks for 6 rows .* 'pendulum_3' has 3 freedoms"):
+    with pytest.raises(ModelError, match=r"has 6 rows .* 'pendulum_3' has 3 degrees"):
         lw.TaskController(pendulum, servo(lw.Task.pose("tip")))
     with pytest.raises(ModelError, match="asks for 3 motions, of which 'pendulum_3' has 2"):
         lw.TaskController(pendulum, servo(lw.Task.position("tip")))
@@ -345,7 +345,7 @@ def test_gains_that_are_not_positive_are_refused():
         servo(POSE, kp=np.nan)
     with pytest.raises(ModelError, match="positive definite"):
         servo(POSE, kp=np.diag([1.0, 1.0, 1.0, 1.0, 1.0, -1.0]))
-    with pytest.raises(ModelError, match="has no one speed"):
+    with pytest.raises(ModelError, match="has no single speed"):
         lw.tasks.Servo(POSE, 1.0, 1.0, speed=0.1)
     with pytest.raises(ModelError, match="margin of the joint limits is 0"):
         lw.tasks.JointLimits(0.0, 1.0)
@@ -370,7 +370,7 @@ def test_goals_that_do_not_fit_are_refused():
     for rows, count in ((q, 5), (np.stack([q, q, q]), 2)):
         with pytest.raises(ShapeError, match=r"another number of states than q|are batches of"):
             run(rows, v, [np.zeros((count, 3)), p])
-    with pytest.raises(ModelError, match="is in coordinates, 'euler_zyx'; a servo drives"):
+    with pytest.raises(ModelError, match="has coordinates, 'euler_zyx'; a servo controls"):
         servo(lw.Task.pose("hand", coordinates="euler_zyx"))
     with pytest.raises(ModelError, match="two servos are called"):
         lw.TaskController(ARM, [servo(POSE), servo(POSE)])
@@ -386,7 +386,7 @@ def test_states_and_options_that_mean_nothing_are_refused():
         run(BENT, np.full(7, np.nan), goal)
     with pytest.raises(ShapeError):
         run(BENT[:5], v, goal)
-    with pytest.raises(ModelError, match=r"posture is a ndarray; it must be a lw\.Posture"):
+    with pytest.raises(ModelError, match=r"posture is a ndarray; it must be a lw\.tasks\.Posture"):
         lw.TaskController(ARM, servo(POSE), BENT)
     with pytest.raises(ModelError, match="damping is -1"):
         lw.TaskController(ARM, servo(POSE), damping=-1.0)
