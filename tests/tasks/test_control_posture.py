@@ -81,7 +81,7 @@ def test_what_means_nothing_is_refused(arm):
         Posture(q, [[1.0, 0.5], [0.0, 1.0]], 1.0)
     with pytest.raises(ModelError, match="eigenvalue -1"):
         Posture(q, [[1.0, 2.0], [2.0, 1.0]], 1.0)
-    with pytest.raises(ModelError, match="together, or neither"):
+    with pytest.raises(ModelError, match="or neither of them"):
         Posture(None, 1.0, 1.0)
     with pytest.raises(ShapeError, match=r"must be a number, \(7,\) or a matrix \(7, 7\)"):
         Posture(q, (1.0, 2.0), 1.0).torque(arm, q, v)

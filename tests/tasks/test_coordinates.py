@@ -329,7 +329,7 @@ def test_a_motion_in_cylindrical_coordinates():
 @pytest.mark.parametrize(
     ("task", "options", "told"),
     [
-        (HAND, {}, "angular velocity is the rate of none"),
+        (HAND, {}, "coordinates of the orientation of task .* are not given"),
         (lw.Task.pose("link_6", axes="node"), {}, "axes='reference'"),
         (lw.Task.position("link_6", axes="node"), {}, "axes='reference'"),
         (

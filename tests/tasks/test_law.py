@@ -323,7 +323,7 @@ def test_bad_input_is_told() -> None:
         law(mech.neutral(), np.zeros(7), np.eye(3))
     with pytest.raises(ModelError, match="has coordinates"):
         lw.control_law(mech, lw.Task.pose("hand", coordinates="quaternion"), kp=1.0, kv=1.0)
-    with pytest.raises(ModelError, match="zeros to hold"):
+    with pytest.raises(ModelError, match="zeros for constant velocity"):
         lw.tasks.task_torque(mech, mech.neutral(), np.zeros(7), HAND, None)  # type: ignore[arg-type]
     with pytest.raises(ModelError, match="export_c"):
         lw.control_law(mech, HAND, target="c")

@@ -173,7 +173,7 @@ def test_matrices_that_are_not_complementary():
         Selection.from_matrices(np.eye(3), n)
     with pytest.raises(ModelError, match=r"not complementary.*in neither: 1"):
         Selection.from_matrices(np.eye(3) - n, np.zeros((3, 3)))
-    with pytest.raises(ModelError, match="motion is no orthogonal projection"):
+    with pytest.raises(ModelError, match="motion is not an orthogonal projection"):
         Selection.from_matrices(0.5 * np.eye(3))
     with pytest.raises(ModelError, match="no orthogonal projection"):  # oblique
         Selection.from_matrices([[1, 1, 0], [0, 0, 0], [0, 0, 0]])
@@ -248,7 +248,7 @@ def test_axes_of_force_that_the_task_does_not_have_are_refused(puma):
         ("x z", Task.position("flange", "xy")),
     ):
         selection = Selection.from_axes(force=axes)
-        told = r"force along (rx, )?(x, )?z, of which task 'position of flange' .* does not have"
+        told = r"force along (rx, )?(x, )?z, but task 'position of flange' .* does not include"
         with pytest.raises(ModelError, match=told):
             selection.matrices(puma, q, task)
         with pytest.raises(ModelError, match=told):

@@ -478,7 +478,9 @@ def test_a_report_near_a_singularity_says_so():
     goal = away(mech, q)
     run = lw.TaskController(mech, SERVO)
     text = str(run.explain(q, v, goal))
-    assert "rank 5 of 6" in text and "nothing along" in text and "joints controlled separately" in text
+    assert (
+        "rank 5 of 6" in text and "nothing along" in text and "joints controlled separately" in text
+    )
     zero = str(run.explain(np.zeros(6), v, goal))  # the words of lw.operational_space
     space = lw.operational_space(mech, np.zeros(6), "flange", frame="world")
     assert space.lost_in_words() == ["'flange' cannot turn about x of the world"]
