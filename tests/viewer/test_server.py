@@ -390,7 +390,7 @@ def test_every_layer_of_several_mechanisms(name):
     make = getattr(lw.models, name)
     mech = make(8, seed=1) if name == "random_tree" else make()
     motion = np.stack([mech.neutral()] * 3)
-    every = tuple(x for x in lw.viewer.layer.LAYERS if x != "belted" or mech.nv < 10)
+    every = tuple(x for x in lw.viewer.look.LAYERS if x != "belted" or mech.nv < 10)
     with lw.view(mech, motion, show=every, open_browser=False, quiet=True) as viewer:
         viewer.pause()
         for layer in every:

@@ -37,7 +37,7 @@ def robot(visit: Visit) -> None:
     if mech.n_bodies:
         q = posture(mech)
         visit.image(
-            lambda theme: picture(mech, q, size=(1400, 1000), theme=theme),
+            lambda theme: picture(mech, q, size=(840, 600), theme=theme, detail=3000),
             f"{mech.name} in a slightly bent posture, with the shapes of its file, or with "
             "generated ones where the file has none.",
         )

@@ -254,7 +254,7 @@ def _image(draw: Callable[[str], Any], caption: str) -> Picture:
         image, file = pil.fromarray(draw(theme)), io.BytesIO()
         image.save(file, format="PNG")
         packed.append(_address(file.getvalue(), "png"))
-        size = image.width // 2, image.height // 2  # two dots for each that the page shows
+        size = image.size
     return Picture(packed[0], packed[1], caption, *size)
 
 
