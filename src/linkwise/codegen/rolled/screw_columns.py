@@ -64,9 +64,11 @@ def hinge_of(structure: Structure, numbers: Sequence[Any]) -> Hinge:
             object.__setattr__(ball, "radius", numbers[0])
             return ball
         case "planar":
-            plane = object.__new__(_Plane)
+            plane, H = object.__new__(Planar), np.zeros((3, 6), dtype=object)
+            H[:2, 3:], H[2, :3] = given[3:].reshape(2, 3), given[:3]
             object.__setattr__(plane, "normal", given[:3])
-            object.__setattr__(plane, "in_plane", given[3:].reshape(2, 3))
+            object.__setattr__(plane, "in_plane", H[:2, 3:])
+            object.__setattr__(plane, "constant_map", H)
             return plane
         case _:
             return ColumnScrews(structure[1], structure[2], given.reshape(-1, PER_SCREW))
@@ -128,16 +130,6 @@ class ColumnScrews(ScrewHinge):
             c, s = np.cos(angle)[..., None], np.sin(angle)[..., None]
             p = p + (1.0 - c) * row[7:10] + (angle[..., None] - s) * row[10:13]
         return trusted_pose(rot, p)
-
-
-class _Plane(Planar):
-    """A planar hinge whose normal and axes are nodes of a graph."""
-
-    def hinge_map(self, q: Array) -> Array:
-        H: Any = np.zeros((3, 6), dtype=object)
-        H[:2, 3:] = self.in_plane
-        H[2, :3] = self.normal
-        return np.broadcast_to(H, (*np.shape(q)[:-1], 3, 6))
 
 
 def _shape(screw: Array) -> tuple[bool, bool, bool]:
