@@ -101,7 +101,7 @@ def test_computed_torque_decouples():
     close(positions - found[:, :6], e, 1e-8, scale=1.0)
 
 
-def test_gravity_compensation_holds_still_and_goes_where_it_should():
+def test_pd_gravity_holds_still_and_goes_where_it_should():
     q_d = np.array([0.4, -0.6, 0.9, 0.3, 0.5, -0.2])
     gains = {"kp": 200.0, "kv": 60.0}
     held = lw.pd_gravity(ARM, q_d, np.zeros(6), q_d, **gains)

@@ -65,7 +65,7 @@ def pd_gravity(
         Joint forces (nv,) or (batch, nv) [N or N m].
     """
     kp, kv = _gain(kp), _gain(kv)
-    kernel = _law(mech, _gravity_compensation, (v_d is None,), kp.shape, kv.shape)
+    kernel = _law(mech, _pd_gravity, (v_d is None,), kp.shape, kv.shape)
     if v_d is None:
         return kernel(q, v, q_d, kp.ravel(), kv.ravel())
     return kernel(q, v, q_d, v_d, kp.ravel(), kv.ravel())
@@ -219,7 +219,7 @@ def _pull(at: Writing, kp: tuple[int, ...], kv: tuple[int, ...], *, rest: bool =
     return _times(at, "kp", kp, e) + _times(at, "kv", kv, e_dot)
 
 
-def _gravity_compensation(at: Writing, rest: bool, *gains: tuple[int, ...]) -> Any:
+def _pd_gravity(at: Writing, rest: bool, *gains: tuple[int, ...]) -> Any:
     return _pull(at, *gains, rest=rest) + at.value(expression("gravity_force"))
 
 
