@@ -348,7 +348,7 @@ def test_what_is_refused():
         lw.operational_space(arm, q, hand, length=-1.0)
     with pytest.raises(ModelError, match="tolerance is nan"):
         lw.operational_space(arm, q, hand, tolerance=float("nan"))
-    with pytest.raises(ShapeError, match=r"choose one of them first: space\[0\]"):
+    with pytest.raises(ShapeError, match=r"select one of them first: space\[0\]"):
         _ = lw.operational_space(arm, q, hand).directions
     for call in (lw.operational_space, lw.operational_inertia):
         with pytest.raises(ModelError, match="needs a node, and none was given; name at least one"):

@@ -104,7 +104,7 @@ def test_a_stretched_guess_is_no_dead_end():
     guess = np.array([0.5 * np.pi, 0.5 * np.pi])
     found = lw.loops.assemble(mech, guess)
     assert found.converged
-    told = re.fullmatch(r"closed in \d+ steps from start (\d+), at random, .*", found.message)
+    told = re.fullmatch(r"closed in \d+ steps from start (\d+), at random; .*", found.message)
     assert told is not None and 2 <= int(told[1]) <= found.starts
     # With no more starts than that, the same is found, at the same one.
     again = lw.loops.assemble(mech, guess, restarts=int(told[1]) - 1)

@@ -224,7 +224,7 @@ def test_bad_arguments():
         lw.loops.holding_forces(mech, q, actuated=["crank"], weights=[-1.0])
     with pytest.raises(ModelError, match="'rocker', which is not driven"):
         lw.loops.holding_forces(mech, q, actuated=["crank"], weights={"rocker": 1.0})
-    with pytest.raises(ModelError, match="independent is 'crank'; it is what"):
+    with pytest.raises(ModelError, match="independent is 'crank'; it must be"):
         lw.loops.drive_forces(mech, q, np.zeros(3), np.zeros(3), independent="crank")
     with pytest.raises(ModelError, match="tolerance is 'x'"):
         lw.loops.holding_forces(mech, q, tolerance="x")
