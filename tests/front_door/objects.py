@@ -201,6 +201,12 @@ for _name, _function in {
     "TaskSpace": "task_space",
 }.items():
     _made(f"{_name}(batch)", lambda name=_function: twice(name))
+_made("MultiArmMotion(batch)", lambda: lw.papers.multi_arm_dynamics(
+    held(), np.stack([q(held())] * 2), v(held()) * 0, v(held())))  # fmt: skip
+_made("ObjectTorque(batch)", lambda: OBJECTS["ObjectController"]().torque(
+    np.stack([q(held())] * 2), np.zeros((2, held().nv)), X6))  # fmt: skip
+_made("AugmentedPart(batch)", lambda: OBJECTS["AugmentedObject(batch)"]().object)
+_made("AugmentedArm(batch)", lambda: next(iter(OBJECTS["AugmentedObject(batch)"]().arms.values())))
 _made("ControlReport(batch)", lambda: OBJECTS["TaskController"]().explain(
     np.stack([q(), q()]), np.stack([v(), v()]), goals=[0.1]))  # fmt: skip
 _made("LevelReport(batch)", lambda: OBJECTS["ControlReport(batch)"]().levels[0])

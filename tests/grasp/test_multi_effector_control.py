@@ -192,7 +192,7 @@ def test_what_is_refused() -> None:
         make(mech, 1.0, 1.0, posture=1.0)  # type: ignore[arg-type]
     with pytest.raises(lw.ModelError, match="no member called 'grasp_1-grasp_3'"):
         make(mech, 1.0, 1.0, internal={"grasp_1-grasp_3": 1.0})
-    with pytest.raises(lw.ModelError, match="must be a number"):
+    with pytest.raises(lw.ModelError, match="must be a single number"):
         make(mech, 1.0, 1.0, internal={"grasp_1-grasp_2": "much"})  # type: ignore[dict-item]
     with pytest.raises(lw.ModelError, match="do not cancel: a resultant of 3 N"):
         make(mech, 1.0, 1.0, internal=np.stack([3.0 * np.eye(6)[5], np.zeros(6)]))

@@ -304,7 +304,7 @@ def test_tasks_that_cannot_be_are_refused():
         lw.TaskController(pendulum, servo(lw.Task.pose("tip")))
     with pytest.raises(ModelError, match="has 3 rows, but 'pendulum_3' has only 2"):
         lw.TaskController(pendulum, servo(lw.Task.position("tip")))
-    with pytest.raises(ModelError, match="asks for 9 rows"):
+    with pytest.raises(ModelError, match="has 9 rows"):
         many = [servo(lw.Task.pose("hand")), servo(lw.Task.position("wrist_pitch_link"))]
         lw.TaskController(ARM, [many])
 

@@ -175,7 +175,7 @@ def test_matrices_that_are_not_complementary():
         Selection.from_matrices(np.eye(3) - n, np.zeros((3, 3)))
     with pytest.raises(ModelError, match="motion is not an orthogonal projection"):
         Selection.from_matrices(0.5 * np.eye(3))
-    with pytest.raises(ModelError, match="no orthogonal projection"):  # oblique
+    with pytest.raises(ModelError, match="an orthogonal projection"):  # oblique
         Selection.from_matrices([[1, 1, 0], [0, 0, 0], [0, 0, 0]])
     screw = np.zeros((6, 6))
     screw[np.ix_([2, 5], [2, 5])] = 0.5

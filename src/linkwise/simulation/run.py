@@ -117,7 +117,7 @@ def simulate(
         limits: Joint limits: "ignore" (the report says which were passed), "stop" at the first that
             is reached, "spring" or a `lw.simulation.LimitSpring`.
         watch: Margins by name: functions of (t, q, v, tau) that become negative on failure;
-            `lw.grasp.grasp_watch(grasp)` makes them for slip. Here tau is the sum of all joint
+            `grasp.watch()` makes them for slip. Here tau is the sum of all joint
             forces.
         stop: Whether to end at the first lost margin, or to note it and continue.
         passive: Whether dampers and springs of the drives act, including those in loops.

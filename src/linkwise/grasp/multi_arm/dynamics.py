@@ -128,6 +128,7 @@ def multi_arm_dynamics(
         method: The algorithm. All agree up to rounding.
         contact: "rows" blocks directions, f(0) = S* λ; "projection" is (b.9), which requires Ω to
             be invertible. Both agree up to rounding; "linear" supports "rows" only.
+        body: Any body of the object, if the loops do not identify it.
         target: "cpu", or "numpy" for the interpreter: slower, but nothing is compiled.
 
     Raises:
