@@ -296,6 +296,9 @@ REFUSING = {
     "TaskController",
     "control_law",
     "diagonal_dynamics",
+    "forward_dynamics_derivatives",
+    "inverse_dynamics_derivatives",
+    "linearize",
     "reduced_inertia",
     "smallest_mini",
 }
@@ -320,6 +323,7 @@ TERMS = {
     "equivalent_force",
     "gravity_force",
     "passive_force",
+    "regressor",  # of τ in 𝓜 v̇ + C = τ of the tree
     # changes of coordinates of the tree
     "diagonal_coriolis",
     "mass_matrix_inverse_product",  # the inverse of the matrix above
@@ -385,6 +389,13 @@ def test_those_that_cannot_hold_them_raise(name: str) -> None:
         "TaskController": lambda **k: lw.TaskController(mech, lw.tasks.Servo(task, 1.0, 1.0), **k),
         "control_law": lambda **k: lw.control_law(mech, task, **k),
         "diagonal_dynamics": lambda **k: lw.papers.diagonal_dynamics(mech, q, v, tau, **k),
+        "forward_dynamics_derivatives": lambda **k: lw.forward_dynamics_derivatives(
+            mech, q, v, tau, **k
+        ),
+        "inverse_dynamics_derivatives": lambda **k: lw.inverse_dynamics_derivatives(
+            mech, q, v, tau, **k
+        ),
+        "linearize": lambda **k: lw.linearize(mech, q, v, tau, **k),
         "reduced_inertia": lambda **k: lw.papers.reduced_inertia(mech, q, hand, split="left", **k),
         "smallest_mini": lambda **k: lw.papers.smallest_mini(mech, q, hand, **k),
     }
