@@ -86,6 +86,10 @@ ELSEWHERE = {
     # no functions of a state
     *("expression", "kernel", "hybrid_expression", "hybrid_kernel", "renumbering"),
     "with_hinge_frames",
+    # the tree itself, the parameters of its bodies
+    *("tree_of", "inertial_parameters", "base_parameters"),
+    # compared with Pinocchio in their own tests
+    *("inverse_dynamics_derivatives", "forward_dynamics_derivatives", "linearize", "regressor"),
     # of the manifold, not of the motion
     *("integrate", "difference"),
     # made of others, and compared with them in their own tests

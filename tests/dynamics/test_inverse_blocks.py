@@ -80,7 +80,7 @@ def test_batches():
     ("rows", "columns", "kind", "text"),
     [
         ("elbow", 0, UnknownNameError, "no body or hinge called 'elbow'"),
-        (0, 6, ExpressionError, "6 is out of range: there are 6 freedoms"),
+        (0, 6, ExpressionError, "6 is out of range: there are 6 velocities"),
         (-1, 0, ExpressionError, "-1 is out of range"),
     ],
 )

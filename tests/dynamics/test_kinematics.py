@@ -83,7 +83,7 @@ def test_hinge_frames_are_nodes():
         X = poses[2 * k].inverse() @ poses[2 * k + 1]
         close(X.matrix, body.hinge.pose(q_k).matrix, 1e-13)
     elsewhere = mech.with_node(f"{mech.bodies[0].hinge_name}:O", mech.bodies[1].name)
-    with pytest.raises(ModelError, match="is not where that frame of the hinge is"):
+    with pytest.raises(ModelError, match="is not at that frame of the hinge"):
         lw.dynamics.with_hinge_frames(elsewhere)
 
 

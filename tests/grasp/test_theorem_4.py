@@ -150,7 +150,7 @@ def test_what_is_refused() -> None:
         lw.grasp.reflected_load(mech, q, "grasp_7")
     with pytest.raises(lw.ModelError, match=r"'object' .* is the object itself"):
         lw.grasp.reflected_load(mech, q, "object")
-    with pytest.raises(lw.ShapeError, match="about one state"):
+    with pytest.raises(lw.ShapeError, match="this takes one state"):
         lw.grasp.reflected_load(mech, np.stack([q, q]), "grasp_1")
     with pytest.raises(lw.ShapeError, match=r"must be \(k, 6\)"):
         load.consistent_inverse(np.eye(3))

@@ -39,7 +39,8 @@ def filtered(s: Setting) -> Expr:
 
 def force(s: Setting) -> Expr:
     """-λ."""
-    return inertia_inverse(s).inv @ (columns(s).T @ D.inv @ filtered(s) + s.missing)
+    missing = s.lifted_bias - closing if s.closing else s.lifted_bias
+    return inertia_inverse(s).inv @ (columns(s).T @ D.inv @ filtered(s) + missing)
 
 
 def tip_force_correction(s: Setting) -> Expr:

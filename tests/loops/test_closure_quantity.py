@@ -365,7 +365,7 @@ def test_c_code_of_a_closed_chain_runs(tmp_path: Path):
 def test_what_is_refused():
     mech = lw.models.multi_arm(2)
     q = mech.neutral()
-    with pytest.raises(ModelError, match="have to stand first"):
+    with pytest.raises(ModelError, match="have to come first"):
         Dense(mech, q, nodes=("object",))(Q)
     with pytest.raises(LoweringError, match="no loops over bodies"):
         lw.compile(Q @ lw.algebra.J, mech, nodes=lw.loops.closure_nodes(mech), rolled=True)
