@@ -347,6 +347,7 @@ def test_to_full_stretch():
         assert found.reached, found.reason
 
 
+@pytest.mark.shipped
 @pytest.mark.few(2)
 @pytest.mark.parametrize("name", TREES)
 def test_the_error_never_grows(name):

@@ -33,7 +33,8 @@ def test_the_path_is_followed_with_the_tension_that_is_asked_for(
     assert len(cell.bars) == (1 if arms == 2 else 3)
     tensions = cell.tensions(motion)
     assert np.allclose(tensions[:-1], 10.0, atol=1e-8)
-    assert np.allclose(tensions[-1], 10.0, atol=0.1)  # the torque of the last tick still acts
+    # At the end the torque of the last tick, 4 ms ago, still acts.
+    assert np.allclose(tensions[-1], 10.0, atol=0.5)
 
 
 def test_velocities_and_accelerations_of_the_path(example: dict[str, Any]) -> None:

@@ -35,6 +35,7 @@ def gripper(seed: int) -> tuple[lw.Mechanism, Array]:
     ).required()
 
 
+@pytest.mark.shipped
 @pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(8))
 def test_rows_of_rounding_do_not_disturb(seed: int) -> None:

@@ -42,7 +42,7 @@ from linkwise.model.body import Node
 from linkwise.model.closure import constraint_sizes
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
-from linkwise.spatial.inertia import SpatialInertia
+from linkwise.spatial.inertia import momentum_regressor
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.vector import (
     blocks,
@@ -199,7 +199,7 @@ class Dense:
             return self.diagonal(self._hinge_rates(key), leaf.range, leaf.domain)
         if isinstance(key, role.Regressor):
             rows = self.matrix(key.of)[:, 0].reshape(-1, 6)
-            return self.diagonal([SpatialInertia.regressor(x) for x in rows], BODY, INERTIA)
+            return self.diagonal([momentum_regressor(x) for x in rows], BODY, INERTIA)
         if isinstance(key, role.Diagonal):
             return np.diag(self.matrix(key.of)[:, 0])
         if isinstance(key, role.HingeBiasRate):

@@ -118,7 +118,7 @@ def base_parameters(
     count = 4 + 3 * width // max(tree.nv, 1)
     q = np.stack([tree.random(rng) for _ in range(count)])
     v, vdot = rng.standard_normal((2, count, tree.nv))
-    W = regressor(tree, q, v, vdot).reshape(-1, width)
+    W = regressor(tree, q, v, vdot).reshape(count * tree.nv, width)
     lengths = np.linalg.norm(W, axis=0)
     rest = W / np.where(lengths > small * lengths.max(initial=0.0), lengths, np.inf)
     columns = list[int]()

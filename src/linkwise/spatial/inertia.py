@@ -187,20 +187,6 @@ class SpatialInertia:
         linear = np.asarray(self.mass)[..., None] * v - cross(self.h, w)
         return six(angular, linear)
 
-    @staticmethod
-    def regressor(V: Array) -> Array:
-        """Y_V (..., 6, 10) with Y_V π = M V for the numbers π = (m, h, Jxx Jyy Jzz Jxy Jxz Jyz)."""
-        V = np.asarray(V)
-        w, v = V[..., :3], V[..., 3:]
-        x, y, z = w[..., 0], w[..., 1], w[..., 2]
-        none = 0.0 * x
-        turned = stack(
-            [[x, none, none, y, z, none], [none, y, none, x, none, z], [none, none, z, none, x, y]]
-        )
-        upper = np.concatenate([0.0 * v[..., None], -skew(v), turned], axis=-1)
-        lower = np.concatenate([v[..., None], skew(w), 0.0 * turned], axis=-1)
-        return np.concatenate([upper, lower], axis=-2)
-
     def coriolis_factor(self, V: Array) -> Array:
         """B_V (..., 6, 6): the factor of the gyroscopic force V ×* M V = B_V V.
 
@@ -339,3 +325,17 @@ def _point_inertia(c: Array) -> Array:
 
 
 _ZERO = trusted_inertia(frozen(np.zeros(())), frozen(np.zeros(3)), frozen(np.zeros((3, 3))))
+
+
+def momentum_regressor(V: Array) -> Array:
+    """Y_V (..., 6, 10) with Y_V π = M V for the numbers π = (m, h, Jxx Jyy Jzz Jxy Jxz Jyz)."""
+    V = np.asarray(V)
+    w, v = V[..., :3], V[..., 3:]
+    x, y, z = w[..., 0], w[..., 1], w[..., 2]
+    none = 0.0 * x
+    turned = stack(
+        [[x, none, none, y, z, none], [none, y, none, x, none, z], [none, none, z, none, x, y]]
+    )
+    upper = np.concatenate([0.0 * v[..., None], -skew(v), turned], axis=-1)
+    lower = np.concatenate([v[..., None], skew(w), 0.0 * turned], axis=-1)
+    return np.concatenate([upper, lower], axis=-2)

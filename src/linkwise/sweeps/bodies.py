@@ -20,7 +20,7 @@ from linkwise.model.closure import constraint_sizes
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
-from linkwise.spatial.inertia import SpatialInertia
+from linkwise.spatial.inertia import momentum_regressor
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import blocks, cross_force, cross_velocity
@@ -116,7 +116,7 @@ class Bodies:
             case "B_V":
                 return first(numbers.inertia(k).coriolis_factor(read[None, :, 0]), 2)
             case "regressor":
-                return first(SpatialInertia.regressor(read[None, :, 0]), 2)
+                return first(momentum_regressor(read[None, :, 0]), 2)
             case "diagonal":
                 return np.diag(read[:, 0])
             case "cross" | "swap" | "H_rate" | "bias_rate_q" | "bias_rate_v":
