@@ -177,13 +177,19 @@ def compile(
             f"target={target!r} was given for {mech.name!r} with its loops and couplings built "
             "in; aggregate bodies have the targets 'cpu' and 'numpy'."
         )
-    if target == "c":
-        from linkwise.codegen.c.source import CSource
-
-        return CSource(request)
+    from linkwise.codegen.c.source import CSource
     from linkwise.codegen.kernel import kernel
 
-    return kernel(request, target)
+    try:
+        return CSource(request) if target == "c" else kernel(request, target)
+    except (TypeError, AttributeError, IndexError) as error:
+        if not callable(cast(object, expr)):
+            raise
+        raise ExpressionError(
+            f"{quantity} cannot be compiled: it failed with {type(error).__name__}: {error}. A "
+            "function takes `at`, reads inputs with at.q, at.v and at.read, values with at.value, "
+            "and returns an array or a tuple of arrays."
+        ) from error
 
 
 __all__ = ["compile", "derive", "plan"]

@@ -28,7 +28,7 @@ from linkwise.dynamics.quantity import expression
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
-from linkwise.spatial.array import Array, ArrayLike
+from linkwise.spatial.array import Array, ArrayLike, floats
 
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
@@ -178,7 +178,7 @@ def tracking_energy(
 
 def _gain(value: ArrayLike) -> Array:
     """A number as (1,), a diagonal or a matrix as it is."""
-    return np.array(value, dtype=np.float64, ndmin=1)
+    return np.atleast_1d(floats(value, "a gain"))
 
 
 @once_per_mechanism
