@@ -198,7 +198,7 @@ def is_own(expr):
     return any(key.source not in (*STATE_BLOCKS, "phi") for key in blocks)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(2, 16)
 @pytest.mark.parametrize(
     "seed", [x if x in QUICK else pytest.param(x, marks=pytest.mark.slow) for x in range(60)]
 )

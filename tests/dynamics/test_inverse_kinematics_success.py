@@ -97,6 +97,7 @@ def test_random_trees_of_every_hinge(seed):
     assert on_a_tree(seed) >= 19
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_many_random_trees():
     """On tree 17 the rank is 11 of 12 everywhere: what is near in space may be far on the tree."""

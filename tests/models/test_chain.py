@@ -44,6 +44,7 @@ def test_memory_is_linear():
     assert large / 8_000 < 3_000  # bytes a link
 
 
+@pytest.mark.nightly
 @pytest.mark.prove
 def test_a_hundred_thousand_links():
     mech = models.chain(100_000)

@@ -125,6 +125,7 @@ def test_energy_of_semi_implicit_euler_has_one() -> None:
     assert slopes.mean() > 4.0 * slopes.std(ddof=1) / np.sqrt(len(slopes))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_energy_stays_bounded_over_a_million_steps() -> None:
     check_bounded(1_000_000)
