@@ -37,8 +37,7 @@ MECHANISMS = {
 }
 USUAL = {name: list(MECHANISMS)[i % 3] for i, name in enumerate(QUANTITIES)}
 USUAL["operational_inertia"] = "floating"
-OTHER = {name: list(MECHANISMS)[(i + i // 5) % 5] for i, name in enumerate(QUANTITIES)}
-"""Of each quantity the mechanisms that `make prove` climbs with; all of them are for the night."""
+"""The mechanism that `make prove` climbs with for each quantity; the others are for the night."""
 
 SINGULAR = [("operational_inertia", which) for which in ("tree", "chain", "welded")]
 """Where six directions cannot be accelerated independently."""
@@ -151,11 +150,7 @@ def nodes_of(mech):
     [
         pytest.param(
             *(name, which),
-            marks=()
-            if USUAL[name] == which
-            else pytest.mark.slow
-            if OTHER[name] == which
-            else pytest.mark.nightly,
+            marks=() if USUAL[name] == which else pytest.mark.nightly,
         )
         for name in QUANTITIES
         for which in MECHANISMS
