@@ -54,7 +54,7 @@ class FormulaInputs:
 
     def read(self, name: str, size: int) -> Any:
         """The numbers of an input (size,), the same ones each time."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract: graphs and numbers each have their own
 
     def value(
         self,
@@ -90,7 +90,7 @@ class FormulaInputs:
         given: Mapping[str, Any],
     ) -> list[Any]:
         """The values of expressions."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract: graphs and numbers each have their own
 
 
 @dataclass(frozen=True, slots=True, eq=False)

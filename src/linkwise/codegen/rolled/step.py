@@ -206,15 +206,15 @@ class Window(GraphArithmetic):
 
     def input(self, name: str, size: int) -> Any:
         """There are none: rolled kernels have no constraints."""
-        raise NotImplementedError
+        raise NotImplementedError  # never called: such programs are not rolled
 
     def solve(self, run: Interpreter, statement: Statement) -> Any:
         """There are none: dense matrices are solved between the loops."""
-        raise NotImplementedError
+        raise NotImplementedError  # never called: such statements are not part of a loop
 
     def blocked(self, i: int, X_ab: Pose, V_ab: Any) -> Blocked:
         """There are none: rolled kernels have no constraints."""
-        raise NotImplementedError
+        raise NotImplementedError  # never called: such programs are not rolled
 
     def result(self, expr: Expr, value: Any) -> Any:
         """As it is."""
