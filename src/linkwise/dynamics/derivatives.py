@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from linkwise.algebra.symbols import bias, mass, vdot as acceleration
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar import status as status_code
 from linkwise.codegen.scalar.pivots import SINGULAR
-from linkwise.dynamics.kernels import Loops, Status, require_open, tree_of, written
+from linkwise.dynamics.kernels import BatchOptions, Loops, require_open, tree_of, written
 from linkwise.model.hinges.hinge import Hinge
 from linkwise.model.hinges.jet import Jet
 from linkwise.model.mechanism import Mechanism
@@ -76,8 +76,7 @@ def inverse_dynamics_derivatives(
     vdot: ArrayLike,
     *,
     loops: Loops = "closed",
-    status: Status | None = None,
-    threads: int | None = None,
+    **options: Unpack[BatchOptions],
 ) -> InverseDynamicsDerivatives:
     """Derivatives of joint forces by positions, velocities and accelerations.
 
@@ -96,7 +95,7 @@ def inverse_dynamics_derivatives(
         The three matrices, from one kernel.
     """
     tree = _open_tree(mech, loops, "inverse_dynamics_derivatives")
-    parts = written(tree, INVERSE_DERIVATIVES)(q, v, vdot, **_options(status, threads))
+    parts = written(tree, INVERSE_DERIVATIVES)(q, v, vdot, **options)
     return InverseDynamicsDerivatives(parts["q"], parts["v"], parts["vdot"])
 
 
@@ -107,8 +106,7 @@ def forward_dynamics_derivatives(
     tau: ArrayLike,
     *,
     loops: Loops = "closed",
-    status: Status | None = None,
-    threads: int | None = None,
+    **options: Unpack[BatchOptions],
 ) -> ForwardDynamicsDerivatives:
     """Derivatives of joint accelerations by positions, velocities and joint forces.
 
@@ -126,7 +124,7 @@ def forward_dynamics_derivatives(
         The three matrices, from one kernel.
     """
     tree = _open_tree(mech, loops, "forward_dynamics_derivatives")
-    parts = written(tree, FORWARD_DERIVATIVES)(q, v, tau, **_options(status, threads))
+    parts = written(tree, FORWARD_DERIVATIVES)(q, v, tau, **options)
     return ForwardDynamicsDerivatives(parts["q"], parts["v"], parts["tau"])
 
 
@@ -137,8 +135,7 @@ def linearize(
     tau: ArrayLike,
     *,
     loops: Loops = "closed",
-    status: Status | None = None,
-    threads: int | None = None,
+    **options: Unpack[BatchOptions],
 ) -> Linearization:
     """The equations of motion linearised about a state, in continuous time.
 
@@ -156,18 +153,13 @@ def linearize(
         A and B of δẋ = A δx + B δτ with x = (q, v), from one kernel.
     """
     tree = _open_tree(mech, loops, "linearize")
-    parts = written(tree, LINEARIZED)(q, v, tau, **_options(status, threads))
+    parts = written(tree, LINEARIZED)(q, v, tau, **options)
     return Linearization(parts["A"], parts["B"])
 
 
 def _open_tree(mech: Mechanism, loops: Loops, name: str) -> Mechanism:
     require_open(mech, loops, f"lw.{name}", "")
     return tree_of(mech)
-
-
-def _options(status: Status | None, threads: int | None) -> dict[str, Any]:
-    options: dict[str, Any] = {"status": status, "threads": threads}
-    return {name: value for name, value in options.items() if value is not None}
 
 
 # ------------------------------------------------------------------------------------- kernels

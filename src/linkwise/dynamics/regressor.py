@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from linkwise.algebra.symbols import (
 from linkwise.arguments import generator, number
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar import parameters
-from linkwise.dynamics.kernels import Status, roots, tree_of, written
+from linkwise.dynamics.kernels import Options, roots, tree_of, written
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
@@ -44,8 +44,7 @@ def regressor(
     vdot: ArrayLike | None = None,
     *,
     of: Regressed = "torque",
-    status: Status | None = None,
-    threads: int | None = None,
+    **options: Unpack[Options],
 ) -> Array:
     """Y(q, v, v̇) with τ = Y π + N v̇, for the inertial parameters π of all bodies.
 
@@ -72,8 +71,6 @@ def regressor(
         given = "is given" if vdot is not None else "is missing"
         raise ModelError(f"vdot {given}; the regressor of the torque takes it, no other does.")
     arrays = (q, v) if vdot is None else (q, v, vdot)
-    options: dict[str, Any] = {"status": status, "threads": threads}
-    options = {name: value for name, value in options.items() if value is not None}
     return written(tree_of(mech), FORMULAS[of])(*arrays, **options)
 
 
