@@ -206,7 +206,7 @@ _of(
 
 # Closed chains.
 _of(
-    "constraint_error constraint_jacobian constraint_inertia_inverse loop_errors loop_coordinates "
+    "constraint_error constraint_jacobian constraint_inertia_inverse loop_coordinates "
     "blocked_directions",
     lambda: call(linkage(), crank()[0]),
 )

@@ -32,7 +32,7 @@ def test_open_loops_are_refused_with_their_name(name: str) -> None:
     """All arm joints turned by 0.3 rad: the worst loop of the two is named, with its own gap."""
     mech, still = redundant(), np.zeros(redundant().nv)
     q = opened(mech, 0.3)
-    gaps = np.linalg.norm(lw.loops.loop_errors(mech, q).reshape(2, 2, 3), axis=-1)
+    gaps = np.linalg.norm(lw.loops.constraint_error(mech, q, per="loop").reshape(2, 2, 3), axis=-1)
     assert gaps.max() > 1.0
     worst = int(np.argmax(gaps.max(axis=1)))
     angle, distance = gaps[worst]

@@ -48,7 +48,7 @@ def test_loops_of_each_kind(kind):
     mech, _ = looped(11, (kind,), n=4, hinges=LIGHT)
     found = lw.loops.assemble(mech, mech.random(5))
     assert found.converged
-    assert np.abs(lw.loops.loop_errors(mech, found.q)).max() < 1e-11
+    assert np.abs(lw.loops.constraint_error(mech, found.q, per="loop")).max() < 1e-11
     (loop,) = mech.loops
     X_AB = mech.pose(found.q, loop.node_a).inverse() @ mech.pose(found.q, loop.node_b)
     wanted = loop.hinge.pose(found.loop_coordinates[loop.name])
@@ -176,7 +176,7 @@ def test_balls_are_put_where_they_are_needed():
         q = mech.integrate(q, 0.3 * rng.standard_normal(mech.nv))
     found = lw.loops.assemble(mech, q, restarts=0)
     assert found.converged
-    assert np.abs(lw.loops.loop_errors(mech, found.q)).max() < 1e-12
+    assert np.abs(lw.loops.constraint_error(mech, found.q, per="loop")).max() < 1e-12
     mech.check_q(found.q)
 
 

@@ -33,7 +33,7 @@ def bars(*, apart: float = 1.0, lengths: tuple[float, float] = (0.5, 0.5)) -> lw
 
 
 FUNCTIONS: dict[str, Callable[[lw.Mechanism, Any, Any, Any], Any]] = {
-    "loop_errors": lambda m, q, v, tau: lw.loops.loop_errors(m, q),
+    "loop_errors": lambda m, q, v, tau: lw.loops.constraint_error(m, q, per="loop"),
     "constraint_error": lambda m, q, v, tau: lw.loops.constraint_error(m, q),
     "constraint_jacobian": lambda m, q, v, tau: lw.loops.constraint_jacobian(m, q),
     "constraint_bias": lambda m, q, v, tau: lw.loops.constraint_bias(m, q, v),
@@ -415,3 +415,9 @@ def test_rank_does_not_depend_on_the_size_of_a_mechanism():
         np.testing.assert_allclose(vdot, expected, atol=1e-9 * np.abs(expected).max())
         rows = lw.loops.constraint_jacobian(scaled, q) @ vdot / np.repeat([1.0, size], 3)
         assert np.abs(rows).max() < 1e-9 * np.abs(expected).max()
+
+
+def test_errors_are_per_row_or_per_loop():
+    mech = lw.models.four_bar()
+    with pytest.raises(lw.ModelError, match="per is 'body'; it must be 'row' or 'loop'"):
+        lw.loops.constraint_error(mech, mech.neutral(), per="body")

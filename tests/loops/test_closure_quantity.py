@@ -329,7 +329,7 @@ def test_a_screw_that_is_wound_has_more_than_one_turn():
     mech, angle = b.build(), 6.0 * np.pi + 0.4
     pose = hinge.pose(np.array([angle]))
     q = np.concatenate([quaternion.from_matrix(pose.rot), pose.p])
-    assert np.abs(lw.loops.loop_errors(mech, q)).max() < 1e-12
+    assert np.abs(lw.loops.constraint_error(mech, q, per="loop")).max() < 1e-12
     np.testing.assert_allclose(lw.loops.loop_coordinates(mech, q)["screw"], [angle], rtol=1e-12)
 
 

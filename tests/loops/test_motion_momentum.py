@@ -100,7 +100,7 @@ def test_a_loop_is_closed_as_things_stand():
     mech = pair()
     q = mech.integrate(mech.neutral(), 0.1 * mech.random_velocity(seed=1))
     both = lw.loops.close_loop(mech, q, "right_grasp", "right_hand", "ball", lw.hinges.Spherical())
-    gap = lw.loops.loop_errors(both, q)[1]
+    gap = lw.loops.constraint_error(both, q, per="loop")[1]
     assert np.abs(gap).max() < 1e-14
     assert both.loop("right_grasp").rows == 3
     again = both.without("right_grasp")

@@ -50,7 +50,7 @@ def test_positions_close_the_loops(name, weight):
     mech, q = case(name)
     found = lw.loops.project_position(mech, disturbed(mech, q, 0.05), weight=weight).required()
     # Rounding of poses a metre or so from the origin is 1e-16 times the number of bodies.
-    assert np.abs(lw.loops.loop_errors(mech, found)).max(initial=0.0) < 1e-12
+    assert np.abs(lw.loops.constraint_error(mech, found, per="loop")).max(initial=0.0) < 1e-12
     assert np.abs(lw.loops.constraint_error(mech, found)).max() < 1e-12
     mech.check_q(found)
 
@@ -59,7 +59,7 @@ def test_positions_close_the_loops(name, weight):
 def test_a_loop_of_each_kind(kind):
     mech, q = looped(11, (kind,), n=4, hinges=LIGHT)
     found = lw.loops.project_position(mech, disturbed(mech, q, 0.03)).required()
-    assert np.abs(lw.loops.loop_errors(mech, found)).max() < 1e-12
+    assert np.abs(lw.loops.constraint_error(mech, found, per="loop")).max() < 1e-12
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -190,7 +190,7 @@ def test_loops_and_couplings_are_told_with_the_worst():
     q = lw.loops.project_position(mech, mech.neutral()).required()
     q = np.stack([q, q + np.array([0.0, 0.01, 0.0])])
     rec = Recording.of(mech, [0.0, 0.1], q, np.zeros((2, 3)), keep="nothing")
-    wanted = np.linalg.norm(lw.loops.loop_errors(mech, q)[1, 0, 3:])
+    wanted = np.linalg.norm(lw.loops.constraint_error(mech, q, per="loop")[1, 0, 3:])
     assert rec["loop.distance[coupler_rocker]"][1] == pytest.approx(wanted)
     assert rec.report.loop[0] == pytest.approx(wanted)
     assert "at 'coupler_rocker', kept by nothing" in str(rec)

@@ -64,7 +64,7 @@ def test_a_tick_is_one_kernel_whatever_the_numbers_are():
     v, goals = np.full(7, 0.1), [np.array([0.3, 0.2, 0.5]), np.array([0.0, 0.0, -1.0])]
     for run, less in ((one, other), (other, one)):
         arrays = run.numbers | {"q": BENT, "v": v, "goal": np.concatenate(goals)}
-        arrays |= {"rate": np.zeros(5), "ahead": np.zeros(5)}
+        arrays |= {"velocity": np.zeros(5), "acceleration": np.zeros(5)}
         tau = run.kernel(*[arrays[name] for name in run.kernel.arguments])
         np.testing.assert_array_equal(run(BENT, v, goals), tau)
         np.testing.assert_array_equal(run(BENT, v, goals), run.explain(BENT, v, goals).tau)
@@ -84,7 +84,7 @@ def test_a_controller_is_a_function_in_c(tmp_path):
     still, tau = np.zeros(2), np.zeros(3)
     for _ in range(5):
         q, v, goal = rng.standard_normal((3, 3))
-        arrays = run.numbers | {"q": q, "v": v, "rate": still, "ahead": still}
+        arrays = run.numbers | {"q": q, "v": v, "velocity": still, "acceleration": still}
         arrays["goal"] = np.concatenate([goal, goal])
         given = [arrays[name] for name in run.kernel.arguments]
         assert function(*(ctypes.c_void_p(x.ctypes.data) for x in (*given, tau))) == 0

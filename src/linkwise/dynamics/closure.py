@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -69,6 +69,9 @@ from linkwise.spatial.pose import Pose, trusted_pose
 if TYPE_CHECKING:
     from linkwise.codegen.kernel import Kernel
     from linkwise.sweeps.program import Program
+
+Per: TypeAlias = Literal["row", "loop"]
+"""Errors of constraints for each of their rows, or for each loop."""
 
 closing = vector("closing", CONSTRAINT, tex=r"\ddot{e}")
 """The value of J_c v̇ + γ, zero by default: with it open loops are made to close."""
@@ -334,20 +337,6 @@ def loop_coordinates(
     return theta
 
 
-def loop_errors(mech: Mechanism, q: ArrayLike) -> Array:
-    """How far each loop is from closed.
-
-    For each loop the rotation vector [rad] and the translation [m] from the nearest pose its hinge
-    allows to the pose that node b has, seen from there.
-
-    Returns:
-        (loops, 6) or (batch, loops, 6).
-    """
-    check_mechanism(mech)
-    q = mech.check_q(q)
-    return _loop_errors(mech, q, relative_poses(mech, q))
-
-
 def _loop_errors(mech: Mechanism, q: Array, poses: Sequence[Pose]) -> Array:
     lead, out = q.shape[:-1], np.zeros((*q.shape[:-1], len(mech.loops), 6))
     for i, (loop, X_ab) in enumerate(zip(mech.loops, poses, strict=True)):
@@ -356,19 +345,30 @@ def _loop_errors(mech: Mechanism, q: Array, poses: Sequence[Pose]) -> Array:
     return out
 
 
-def constraint_error(mech: Mechanism, q: ArrayLike) -> Array:
-    """How far the constraints are from satisfied, row by row: zero where all loops are closed.
+def constraint_error(mech: Mechanism, q: ArrayLike, *, per: Per = "row") -> Array:
+    """How far the constraints are from satisfied: zero where all loops are closed.
 
-    For a loop S e, with e as in `loop_errors` and S the directions that its hinge blocks; for a
-    coupling q_dependent - f(q). Its rate of change is `constraint_jacobian` times v, up to terms
-    of the size of the error.
+    The error e of a loop is the rotation vector [rad] and the translation [m] from the nearest pose
+    its hinge allows to the pose that node b has, seen from there. The rows of a loop are S e, where
+    S are the directions that its hinge blocks; the row of a coupling is q_dependent - f(q). The
+    rate of change of the rows is `constraint_jacobian` times v, up to terms of the size of the
+    error.
+
+    Args:
+        per: "row" returns the rows of all loops and couplings, "loop" e of each loop.
 
     Returns:
-        (m,) or (batch, m) [rad or m], in the order of `constraint_names`.
+        (m,) or (batch, m) [rad or m], in the order of `constraint_names`; per loop (loops, 6) or
+        (batch, loops, 6), in the order of `mech.loops`.
+
+    Raises:
+        ModelError: `per` is neither "row" nor "loop".
     """
     check_mechanism(mech)
+    if per not in ("row", "loop"):
+        raise ModelError(f"per is {per!r}; it must be 'row' or 'loop'.")
     q = mech.check_q(q)
-    return error_at(mech, q, relative_poses(mech, q))
+    return (error_at if per == "row" else _loop_errors)(mech, q, relative_poses(mech, q))
 
 
 def error_at(mech: Mechanism, q: Array, poses: Sequence[Pose]) -> Array:

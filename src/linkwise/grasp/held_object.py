@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.dynamics.closure import constraint_bias, constraint_jacobian, loop_errors
+from linkwise.dynamics.closure import constraint_bias, constraint_error, constraint_jacobian
 from linkwise.dynamics.innovations import innovations
 from linkwise.dynamics.joint_force import coriolis_force, gravity_force
 from linkwise.dynamics.kinematics import jacobian, jacobian_bias
@@ -272,7 +272,7 @@ def _held(
 
 def _check_closed(mech: Mechanism, q: Array, v: Array, J_c: Array) -> None:
     """Raise for states in which the arms do not hold the object: their sums would mean nothing."""
-    e = loop_errors(mech, q).reshape(len(q), -1, 2, 3)
+    e = constraint_error(mech, q, per="loop").reshape(len(q), -1, 2, 3)
     size = np.linalg.norm(e, axis=-1)  # (batch, loops, 2): angle, distance
     if (size > OPEN).any():
         state, loop, _ = np.unravel_index(int(np.argmax(size)), size.shape)

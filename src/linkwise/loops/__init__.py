@@ -11,7 +11,6 @@ from linkwise.dynamics.closure import (
     constraint_names as constraint_names,
     constraint_sizes as constraint_sizes,
     loop_coordinates as loop_coordinates,
-    loop_errors as loop_errors,
     loop_forces as loop_forces,
 )
 from linkwise.dynamics.constrained import constraint_forces as constraint_forces

@@ -129,8 +129,8 @@ class JointRow(Coupling):
 SIZES = {"pose": 12, "orientation": 9, "position": 3, "direction": 3}
 """Numbers of a goal: (R_d | p_d) row by row, R_d row by row, p_d, d_d."""
 
-SERVO = ("goal", "push", "rate", "kp", "kv")
-"""Inputs of a servo: the goal, ẍ_d, ẋ_d and the gains, with a number for each row."""
+SERVO = ("goal", "velocity", "acceleration", "kp", "kv")
+"""Inputs of a servo: the goal, ẋ_d, ẍ_d and the gains, with a number for each row."""
 
 HALF_TURN = {8: 1e-14, 4: 1e-7}
 """Keeps the axis finite at half a turn, where no direction is nearest; by bytes of a number."""

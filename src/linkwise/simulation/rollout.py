@@ -134,9 +134,9 @@ def rollout(
             beginning of the step, and its forces are held over the step. The goal is the desired
             value of `lw.tasks.task_position`, or its numbers from `law.goal`: (size,),
             (steps, size), (batch, 1, size) or (batch, steps, size).
-        inputs: Other inputs of the law by name, in the same shapes: "kp", "kv", "rate", "push",
-            "tau0", "applied"; default: the values of the law. One number may replace a row:
-            (batch, 1, 1) for a gain of each motion.
+        inputs: Other inputs of the law by name, in the same shapes: "kp", "kv", "velocity",
+            "acceleration", "tau0", "applied"; default: the values of the law. One number may
+            replace a row: (batch, 1, 1) for a gain of each motion.
         integrator: "rk4", "euler" (semi-implicit), "rk4_mujoco" or "variational".
         record_every: Steps from one record to the next; the last state is recorded too.
         passive: Whether dampers and springs of drives act: −damping v − stiffness (q − rest).

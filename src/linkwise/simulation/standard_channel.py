@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.dynamics.closure import constraint_jacobian, loop_errors
+from linkwise.dynamics.closure import constraint_error, constraint_jacobian
 from linkwise.dynamics.energy import kinetic_energy, potential_energy
 from linkwise.dynamics.momentum import center_of_mass, momentum
 from linkwise.model.closure import coupling_error
@@ -143,7 +143,7 @@ def loop_channels(mech: Mechanism, q: Array, v: Array) -> list[Channel]:
     """How far loops and couplings are from closed, and the largest rate at which they open."""
     if not (mech.loops or mech.couplings):
         return []
-    e = loop_errors(mech, q)
+    e = constraint_error(mech, q, per="loop")
     off = {x.name: np.abs(coupling_error(mech, x, q)) for x in mech.couplings}
     slides = dict(zip(off, coupled_slides(mech), strict=True))
     channels = list[Channel]()

@@ -139,7 +139,7 @@ class ClosureStatements:
         mech, numbers = self.run.mech, self.run.arithmetic
         sizes, aims = self.run.bodies.sizes(CONSTRAINT), task_rows.goal_sizes(mech)
         goals = np.split(numbers.input("goal", sum(aims)), np.cumsum(aims)[:-1])
-        push, rate, kp, kv = (
+        rate, push, kp, kv = (
             np.split(numbers.input(name, sum(sizes)), np.cumsum(sizes)[:-1])
             for name in task_rows.SERVO[1:]
         )

@@ -47,11 +47,8 @@ ALSO = {
 TARGETS = ("cpu", "cuda", "numpy")
 
 GIVEN = {
-    "goal": "goal",
-    "velocity": "rate",
-    "acceleration": "push",
+    **{name: name for name in ("goal", "velocity", "acceleration", "applied")},
     "tau0": "tau",
-    "applied": "applied",
 }
 """Arguments of a call, and the corresponding inputs of the kernel."""
 
@@ -63,9 +60,9 @@ class ControlLaw:
     It has no state, and is exact where the tasks have full rank; near a singularity use
     `lw.TaskController`, which handles lost directions. Made by `lw.control_law`.
 
-    The kernel and the C function use shorter names: `goal` for the numbers of the goal, `rate` for
-    the velocity ẋ_d, `push` for the acceleration ẍ_d (`closing` without a servo), `tau` for the
-    torque τ₀. Their rows of joints follow those of nodes.
+    The kernel and the C function take the same arguments as a call, under the same names. Only
+    `tau0` is `tau` there, and `acceleration` is `closing` in a law without a servo. Their rows of
+    joints follow those of nodes.
 
     Attributes:
         mech: The mechanism.
@@ -91,7 +88,7 @@ class ControlLaw:
         if quick is not None and self._stack.order is None and not doubtful:
             arrays = [self.inputs.get(name) for name in self.arguments]
             at = {name: i for i, name in enumerate(self.arguments)}
-            at["acceleration"] = at.get("push", at.get("closing", -1))
+            at.setdefault("acceleration", at.get("closing", -1))
             size = self.inputs["goal"].shape if "goal" in self.inputs else ()
             plan = (quick, arrays, at, size)
         object.__setattr__(self, "_plan", plan)
@@ -335,7 +332,7 @@ def control_law(
     inputs = dict[str, Array]()
     if kp is not None:
         inputs["goal"] = np.zeros(sum(task_rows.goal_sizes(stack.mech)))
-        inputs |= {"push": np.zeros(stack.size), "rate": np.zeros(stack.size)}
+        inputs |= {x: np.zeros(stack.size) for x in ("velocity", "acceleration")}
         inputs |= {name: _gain(stack, name, value) for name, value in gains.items()}
     else:
         inputs["closing"] = np.zeros(stack.size)

@@ -8,7 +8,7 @@ from linkwise import models
 from linkwise.dynamics import forward_dynamics, jacobian
 from linkwise.dynamics.velocity_space import reach
 from linkwise.inertial import inertial_properties
-from linkwise.loops import loop_errors
+from linkwise.loops import constraint_error
 from linkwise.model.mechanism import Mechanism
 from linkwise.plot.canvas import Figure, Theme, panels, style
 from linkwise.plot.inertial import belted_ellipsoid
@@ -49,7 +49,9 @@ def robot(visit: Visit) -> None:
         gap = np.abs(mech.difference(q, mech.integrate(q, v, short)) - short * v).max()
         visit.check("difference undoes integrate", float(gap), 1e-12)
     if mech.loops:
-        open_by = float(np.linalg.norm(loop_errors(mech, posture(mech))[:, 3:], axis=1).max())
+        open_by = float(
+            np.linalg.norm(constraint_error(mech, posture(mech), per="loop")[:, 3:], axis=1).max()
+        )
         visit.check("loops closed in the posture shown [m]", open_by, 1e-6)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.errors import LinkwiseError
-from linkwise.loops import assemble, loop_errors
+from linkwise.loops import assemble, constraint_error
 from linkwise.model.hinges import Pin
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial import quaternion
@@ -127,7 +127,7 @@ def closed_near(
     if not mech.loops and not mech.couplings:
         return q, ""
     q = mech.couple(q)
-    if not mech.loops or (np.abs(loop_errors(mech, q)).max() < CLOSED and quick):
+    if not mech.loops or (np.abs(constraint_error(mech, q, per="loop")).max() < CLOSED and quick):
         return q, ""
     try:
         assembly = assemble(mech, q, hold=() if held is None else (held,), restarts=0)

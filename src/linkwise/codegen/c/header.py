@@ -69,14 +69,14 @@ MEANING = {
     "closing": "required accelerations of the rows",
     "applied": "forces along the rows",
     "goal": "where the tasks should be: pose (R | p) row by row, R, point, direction, coordinates",
-    "push": "desired accelerations at the goal",
-    "rate": "desired velocities at the goal",
+    "velocity": "desired velocities at the goal",
+    "acceleration": "desired accelerations at the goal",
     "kp": "stiffness of the servo, 1/s^2",
     "kv": "damping of the servo, 1/s",
 }
 """Of inputs, by the name before a colon."""
 
-ROWS = ("closing", "applied", "lam", "push", "rate", "kp", "kv")
+ROWS = ("closing", "applied", "lam", "velocity", "acceleration", "kp", "kv")
 """Inputs with an entry for each row of constraints or tasks."""
 
 INERTIA = (

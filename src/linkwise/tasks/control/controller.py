@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from linkwise.codegen.c.source import CSource
 
 PER_TICK = 5
-"""The first inputs of the kernel change with every tick: q, v, goal, rate, ahead."""
+"""The first inputs of the kernel change with every tick: q, v, goal, velocity, acceleration."""
 
 UNBOUNDED = 1e30
 """Replaces a missing limit: inputs of kernels are finite."""
@@ -128,8 +128,8 @@ class TaskController:
         """The kernel of a call: of q, v, the goals and `numbers`, by their names, gives τ (nv,).
 
         It depends on the structure of the controller, not on its numbers. `goal` has the numbers of
-        all targets (for a pose rotation and origin, row by row), `rate` ẋ_d and `ahead` ẍ_d of all
-        servos in order.
+        all targets (for a pose rotation and origin, row by row), `velocity` ẋ_d and `acceleration`
+        ẍ_d of all servos in order.
         """
         stack = self._whole
         return written(stack.mech, torque_formula(self.structure), closure_nodes(stack.mech))
@@ -200,9 +200,10 @@ class TaskController:
     def _called(self, kernel: Any, q: ArrayLike, v: ArrayLike, goals: Any) -> Any:
         """A kernel in one state or in a batch."""
         single, q, (v,) = states(self.mech, q, v=v)
-        goal, rate, ahead = self._goals.carefully(goals, len(q), single)
+        goal = self._goals.carefully(goals, len(q), single)
         q, v = (q[0], v[0]) if single else (q, v)
-        arrays = self.numbers | {"q": q, "v": v, "goal": goal, "rate": rate, "ahead": ahead}
+        changing = zip(("q", "v", "goal", "velocity", "acceleration"), (q, v, *goal), strict=True)
+        arrays = self.numbers | dict(changing)
         return kernel(*[arrays[name] for name in kernel.arguments])
 
     # ---------------------------------------------------------------------- structure and numbers

@@ -146,8 +146,9 @@ class GoalNumbers:
             parts[0].append(np.broadcast_to(target, (batch, at.stop - at.start)))
             parts[1].append(one.along_rows(goal.velocity, f"velocity {whose}", *rest))
             parts[2].append(one.along_rows(goal.acceleration, f"acceleration {whose}", *rest))
-        goal, rate, ahead = (np.concatenate(part, axis=-1) for part in parts)
-        return (goal[0], rate[0], ahead[0]) if single else (goal, rate, ahead)
+        joined = (np.concatenate(part, axis=-1) for part in parts)
+        goal, velocity, acceleration = (x[0] if single else x for x in joined)
+        return goal, velocity, acceleration
 
     def _numbers(self, task: Task, target: Any) -> Array:
         """A target as numbers (..., size), checked."""

@@ -160,7 +160,7 @@ def _posed(at: Writing, s: Structure) -> tuple[dict[str, Any], dict[str, Any]]:
     """Inputs of the levels, and other quantities of the state."""
     q, v, goals = at.q, at.v, _goals(at, s)  # before other inputs
     size, first = s.rows[-1].stop, s.limits is not None and s.limits.first
-    rate, ahead = at.read("rate", size), at.read("ahead", size)
+    rate, ahead = at.read("velocity", size), at.read("acceleration", size)
     known = _known(at, s)
     moving, gains, ends = known["jacobian"] @ v, _gains(at, s), np.cumsum(s.sizes)[:-1]
     parts = zip(*(np.split(x, ends) for x in (rate, ahead, moving)), strict=True)

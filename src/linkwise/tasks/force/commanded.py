@@ -102,7 +102,7 @@ def commanded(at: Writing, s: Commanded) -> Any:
     rows, m = s.task.matrix, len(s.task.rows)
     _, v, goal = at.q, at.v, at.read("goal", task_rows.SIZES[s.task.kind])
     rate, ahead, force, integral = (
-        at.read(name, m) for name in ("rate", "ahead", "force", "integral")
+        at.read(name, m) for name in ("velocity", "acceleration", "force", "integral")
     )
     sensed, (press, kf, ki, approach, damp) = at.read("contact", 6), at.read("servo", 5)
     setting = Setting(loops=True)

@@ -297,7 +297,7 @@ class MotionForceController:
 
     @property
     def kernel(self) -> Any:
-        """The kernel of `torque`: of q, v, goal, rate, ahead ..., see its `arguments`."""
+        """The kernel of `torque`; its `arguments` name q, v, goal, velocity, acceleration ..."""
         return self._kernel(full=False)
 
     def _kernel(self, *, full: bool) -> Any:
