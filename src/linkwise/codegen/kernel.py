@@ -69,11 +69,11 @@ class Kernel(Stages):
             start += size
         object.__setattr__(self, "_layout", tuple(layout))
         object.__setattr__(self, "_other", [])
-        bare = self.device.fast
+        bare, names = self.device.fast, tuple(self.shapes)
 
         def parted(*given: Any) -> Any:
             result = None if bare is None else bare(*given)
-            return None if result is None else self._parted(result)
+            return None if result is None else dict(zip(names, result, strict=True))
 
         object.__setattr__(self, "_fast", bare if bare is not None and not layout else parted)
 
@@ -194,12 +194,8 @@ class Kernel(Stages):
         """The results by name, as views of an array (total,) or (batch, total)."""
         if not self._layout:
             return flat
-        if flat.ndim == 1:  # one state: making views takes the time
-            return {
-                n: flat[at] if len(shape) == 1 else flat[at].reshape(shape)
-                for n, at, shape in self._layout
-            }
-        return {n: flat[:, at].reshape(len(flat), *shape) for n, at, shape in self._layout}
+        lead = flat.shape[:-1]
+        return {n: flat[..., at].reshape(*lead, *shape) for n, at, shape in self._layout}
 
     def describe(self, code: int) -> str:
         """The meaning of a status code, naming the body."""

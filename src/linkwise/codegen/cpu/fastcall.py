@@ -23,13 +23,14 @@ from linkwise.codegen.cpu.ir import BYTE, INT, INT32
 
 # Offsets in PyObject and PyArrayObject_fields (64-bit, with the GIL).
 OB_TYPE, DATA, NDIM, DIMENSIONS, STRIDES, DESCR = 8, 16, 24, 32, 40, 56
-ARRAY_TYPE, ARRAY_NEW = 2, 93  # entries of NumPy's C function table
+ARRAY_TYPE, ARRAY_NEW, ARRAY_OWNER = 2, 93, 282  # entries of NumPy's C function table
+WRITEABLE = 0x0501  # and aligned, and contiguous
 NPY_KIND = {4: 11, 8: 12}
 METH_FASTCALL = 0x0080
 
 # Entries of the module's table.
-TYPE, NEW, NONE, RELEASE, DTYPE_4, DTYPE_8 = range(6)
-ENTRIES = 6
+TYPE, NEW, OWNER, NONE, HOLD, RELEASE, TUPLE, PUT, DTYPE_4, DTYPE_8 = range(10)
+ENTRIES = 10
 
 ON_STACK = 1 << 16
 """Bytes of scratch memory that are taken from the stack; more is allocated."""
@@ -56,8 +57,16 @@ def fill_table(address: int) -> None:
     functions = ctypes.cast(capsule, ctypes.POINTER(ctypes.c_void_p))
     table = (ctypes.c_void_p * ENTRIES).from_address(address)
     table[TYPE], table[NEW] = functions[ARRAY_TYPE], functions[ARRAY_NEW]
-    table[NONE] = id(None)
-    table[RELEASE] = ctypes.cast(ctypes.pythonapi.Py_DecRef, ctypes.c_void_p).value
+    table[OWNER], table[NONE] = functions[ARRAY_OWNER], id(None)
+    python = ctypes.pythonapi
+    entries = {
+        HOLD: python.Py_IncRef,
+        RELEASE: python.Py_DecRef,
+        TUPLE: python.PyTuple_New,
+        PUT: python.PyTuple_SetItem,
+    }
+    for entry, function in entries.items():
+        table[entry] = ctypes.cast(function, ctypes.c_void_p).value
     table[DTYPE_4], table[DTYPE_8] = id(np.dtype(np.float32)), id(np.dtype(np.float64))
 
 
@@ -87,11 +96,17 @@ POINTER = BYTE.as_pointer()
 
 
 def emit(
-    module: ir.Module, sizes: list[int], shape: tuple[int, ...], itemsize: int, work: int
+    module: ir.Module,
+    sizes: list[int],
+    shape: tuple[int, ...],
+    itemsize: int,
+    work: int,
+    parts: tuple[tuple[int, ...], ...] = (),
 ) -> None:
     """Add `fast(self, args, count)` to a module whose `run` takes one state at a time.
 
-    It returns None where the careful path has to be taken.
+    It returns an array of a shape, or a tuple of those that are its parts; None where the careful
+    path has to be taken.
     """
     kind = ir.ArrayType(INT, ENTRIES)
     table = ir.GlobalVariable(module, kind, "table", ir.Constant(kind, [0] * ENTRIES))
@@ -105,7 +120,7 @@ def emit(
     number = ir.DOUBLE if itemsize == 8 else ir.FLOAT
     arrays = build.alloca(number.as_pointer(), size=max(len(sizes), 1))
     steps = build.alloca(INT, size=max(len(sizes), 1))
-    dims = build.alloca(INT, size=max(len(shape), 1))
+    dims = build.alloca(INT, size=max(len(shape), *map(len, parts), 1))
     status = build.alloca(INT32)
     stacked = work * itemsize <= ON_STACK
     scratch = build.alloca(number, size=max(work, 1) if stacked else 1)
@@ -119,20 +134,16 @@ def emit(
         data = build.bitcast(_field(build, item, DATA, POINTER), number.as_pointer())
         build.store(data, build.gep(arrays, [_int(i)]))
         build.store(_int(size), build.gep(steps, [_int(i)]))
-    for i, n in enumerate(shape):
-        build.store(_int(n), build.gep(dims, [_int(i)]))
-    out = _new_array(build, dims, len(shape), table, itemsize)
-    made = build.icmp_unsigned("!=", build.ptrtoint(out, INT), _int(0))
+    out = _new_array(build, dims, shape, table, itemsize)
     failed = function.append_basic_block("failed")  # out of memory: NumPy has set the error
     ir.IRBuilder(failed).ret(ir.Constant(POINTER, None))
-    build = _demand(function, build, failed, made)
+    build = _demand(function, build, failed, _exists(build, out))
     dropped = function.append_basic_block("dropped")
     memory = None
     if not stacked:
         allocate = ir.Function(module, ir.FunctionType(POINTER, [INT]), "malloc")
         memory = build.call(allocate, [_int(work * itemsize)])
-        got = build.icmp_unsigned("!=", build.ptrtoint(memory, INT), _int(0))
-        build = _demand(function, build, dropped, got)
+        build = _demand(function, build, dropped, _exists(build, memory))
         scratch = build.bitcast(memory, number.as_pointer())
     result = build.bitcast(_field(build, out, DATA, POINTER), number.as_pointer())
     width = _int(math.prod(shape))
@@ -144,11 +155,49 @@ def emit(
         build.call(free, [memory])
     fine = build.icmp_signed("==", build.load(status), ir.Constant(INT32, 0))
     build = _demand(function, build, dropped, fine)
-    build.ret(out)
+    if parts:
+        build, together = _parted(function, build, failed, out, dims, parts, table, itemsize)
+        build.ret(together)
+    else:
+        build.ret(out)
     build = ir.IRBuilder(dropped)
-    release = ir.FunctionType(ir.VOID, [POINTER]).as_pointer()
-    build.call(build.inttoptr(_entry(build, table, RELEASE), release), [out])
+    _called(build, table, RELEASE, ir.VOID, [out])
     _return_none(build, table)
+
+
+def _parted(
+    function: Any,
+    build: ir.IRBuilder,
+    failed: Any,
+    whole: Any,
+    dims: Any,
+    parts: tuple[tuple[int, ...], ...],
+    table: Any,
+    itemsize: int,
+) -> tuple[ir.IRBuilder, Any]:
+    """A tuple of views of an array, one for each part. Where memory is out, it leaks a little."""
+    together = _called(build, table, TUPLE, POINTER, [_int(len(parts))])
+    build = _demand(function, build, failed, _exists(build, together))
+    data, start = _field(build, whole, DATA, POINTER), 0
+    for i, shape in enumerate(parts):
+        if i:  # each view owns a reference; the first takes over that of this function
+            _called(build, table, HOLD, ir.VOID, [whole])
+        view = _new_array(build, dims, shape, table, itemsize, build.gep(data, [_int(start)]))
+        build = _demand(function, build, failed, _exists(build, view))
+        _called(build, table, OWNER, INT32, [view, whole])
+        _called(build, table, PUT, INT32, [together, _int(i), view])
+        start += math.prod(shape) * itemsize
+    return build, together
+
+
+def _called(build: ir.IRBuilder, table: Any, index: int, result: Any, given: list[Any]) -> Any:
+    """What a function of the table returns."""
+    kind = ir.FunctionType(result, [x.type for x in given]).as_pointer()
+    return build.call(build.inttoptr(_entry(build, table, index), kind), given)
+
+
+def _exists(build: ir.IRBuilder, pointer: Any) -> Any:
+    return build.icmp_unsigned("!=", build.ptrtoint(pointer, INT), _int(0))
 
 
 def _entry(build: ir.IRBuilder, table: Any, index: int) -> Any:
@@ -205,12 +254,20 @@ def _check_array(
     return _demand(function, build, careful, fits)
 
 
-def _new_array(build: ir.IRBuilder, dims: Any, ndim: int, table: Any, itemsize: int) -> Any:
-    """PyArray_New(&PyArray_Type, ndim, dims, kind, NULL, NULL, 0, 0, NULL)."""
-    parts = [POINTER, INT32, INT.as_pointer(), INT32, POINTER, POINTER, INT32, INT32, POINTER]
-    kind = ir.FunctionType(POINTER, parts).as_pointer()
-    new = build.inttoptr(_entry(build, table, NEW), kind)
+def _new_array(
+    build: ir.IRBuilder,
+    dims: Any,
+    shape: tuple[int, ...],
+    table: Any,
+    itemsize: int,
+    data: Any = None,
+) -> Any:
+    """PyArray_New(&PyArray_Type, ndim, dims, kind, NULL, data, 0, flags, NULL)."""
+    for i, n in enumerate(shape):
+        build.store(_int(n), build.gep(dims, [_int(i)]))
     array_type = build.inttoptr(_entry(build, table, TYPE), POINTER)
     null, zero = ir.Constant(POINTER, None), ir.Constant(INT32, 0)
-    arguments = [array_type, ir.Constant(INT32, ndim), dims, ir.Constant(INT32, NPY_KIND[itemsize])]
-    return build.call(new, [*arguments, null, null, zero, zero, null])
+    kind, ndim = ir.Constant(INT32, NPY_KIND[itemsize]), ir.Constant(INT32, len(shape))
+    flags = zero if data is None else ir.Constant(INT32, WRITEABLE)
+    given = [array_type, ndim, dims, kind, null, data or null, zero, flags, null]
+    return _called(build, table, NEW, POINTER, given)

@@ -57,7 +57,8 @@ def finished(
     """The module that has `run`, with the entry from Python for one state if there can be one."""
     if emit.lanes == 1 and fastcall.available():
         sizes = [size for _, size in traced.inputs]
-        fastcall.emit(module, sizes, traced.shape, emit.itemsize, work)
+        parts: tuple[tuple[int, ...], ...] = getattr(traced, "parts", ())
+        fastcall.emit(module, sizes, traced.shape, emit.itemsize, work, parts)
     else:  # the loader of object files wants a section for data, be it empty
         ir.GlobalVariable(module, INT, "unused", ir.Constant(INT, 1))
     return Unit(str(module), emit.lanes, emit.itemsize, work, tables)
