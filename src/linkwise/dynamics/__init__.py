@@ -134,6 +134,7 @@ EVERYDAY = (
     *("integrate", "difference", "kinetic_energy", "potential_energy"),
     *("operational_inertia", "operational_inertia_inverse"),
     *("center_of_mass", "momentum", "momentum_matrix"),
+    *("inverse_dynamics_derivatives", "forward_dynamics_derivatives", "linearize"),
 )
 """Functions that take a microsecond, and check the arguments that their kernel refuses."""
 

@@ -12,7 +12,7 @@ import numpy as np
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.arithmetic import QUATERNION_SLACK
-from linkwise.dynamics.kernels import written
+from linkwise.dynamics.kernels import one_call, written
 from linkwise.errors import ShapeError
 from linkwise.model.hinges import Hinge
 from linkwise.model.hinges.modified import is_plain
@@ -36,7 +36,7 @@ def integrate(mech: Mechanism, q: ArrayLike, v: ArrayLike, dt: float = 1.0) -> A
         q ⊕ v dt (..., nq), with quaternions of unit length.
     """
     if dt == 1.0:
-        result = _quick(mech, INTEGRATED)(q, v)
+        result = one_call(mech, INTEGRATED)(q, v)
         return _called(mech, INTEGRATED, q, v) if result is None else result
     return _called(mech, TIMED, q, v, np.array([dt], dtype=np.float64))
 
@@ -51,18 +51,8 @@ def difference(mech: Mechanism, q0: ArrayLike, q1: ArrayLike) -> Array:
     Returns:
         q1 ⊖ q0 (..., nv) [m/s or rad/s]; turns of quaternions go the short way.
     """
-    result = _quick(mech, DIFFERENCE)(q0, q1)
+    result = one_call(mech, DIFFERENCE)(q0, q1)
     return _called(mech, DIFFERENCE, q0, q1) if result is None else result
-
-
-@once_per_mechanism
-def _quick(mech: Mechanism, formula: Formula) -> Any:
-    """The bare call for one state; it gives None for other arguments."""
-    return written(mech, formula).quick or _none
-
-
-def _none(*arrays: Any) -> None:
-    """The answer of a kernel without a bare call."""
 
 
 def _called(mech: Mechanism, formula: Formula, *arrays: Any) -> Array:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Unpack
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -12,10 +12,22 @@ from linkwise.algebra.symbols import bias, mass, vdot as acceleration
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar import status as status_code
 from linkwise.codegen.scalar.pivots import SINGULAR
-from linkwise.dynamics.kernels import BatchOptions, Loops, require_open, tree_of, written
+from linkwise.dynamics.kernels import (
+    HELD,
+    BatchOptions,
+    Loops,
+    check_mechanism,
+    is_closed,
+    no_call,
+    one_call,
+    require_open,
+    tree_of,
+    written,
+)
 from linkwise.model.hinges.hinge import Hinge
 from linkwise.model.hinges.jet import Jet
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.sweeps.factored import factored
 
@@ -26,8 +38,7 @@ INVERSE = mass @ acceleration + bias
 """Inverse dynamics τ(q, v, v̇), as it is differentiated."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class InverseDynamicsDerivatives:
+class InverseDynamicsDerivatives(NamedTuple):
     """How τ of inverse dynamics changes: δτ = q δq + v δv + vdot δv̇.
 
     Attributes:
@@ -41,8 +52,7 @@ class InverseDynamicsDerivatives:
     vdot: Array
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ForwardDynamicsDerivatives:
+class ForwardDynamicsDerivatives(NamedTuple):
     """How v̇ of forward dynamics changes: δv̇ = q δq + v δv + tau δτ.
 
     Attributes:
@@ -56,8 +66,7 @@ class ForwardDynamicsDerivatives:
     tau: Array
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Linearization:
+class Linearization(NamedTuple):
     """The equations of motion about a state x = (q, v): δẋ = A δx + B δτ.
 
     Attributes:
@@ -94,9 +103,13 @@ def inverse_dynamics_derivatives(
     Returns:
         The three matrices, from one kernel.
     """
-    tree = _open_tree(mech, loops, "inverse_dynamics_derivatives")
-    parts = written(tree, INVERSE_DERIVATIVES)(q, v, vdot, **options)
-    return InverseDynamicsDerivatives(parts["q"], parts["v"], parts["vdot"])
+    if loops is HELD and not options:  # most calls: one state
+        quick = _one_state(mech, INVERSE_DERIVATIVES)(q, v, vdot)
+        if quick is not None:
+            return InverseDynamicsDerivatives(*quick)
+    require_open(mech, loops, "lw.inverse_dynamics_derivatives")
+    parts = written(tree_of(mech), INVERSE_DERIVATIVES)(q, v, vdot, **options)
+    return InverseDynamicsDerivatives(**parts)
 
 
 def forward_dynamics_derivatives(
@@ -123,9 +136,13 @@ def forward_dynamics_derivatives(
     Returns:
         The three matrices, from one kernel.
     """
-    tree = _open_tree(mech, loops, "forward_dynamics_derivatives")
-    parts = written(tree, FORWARD_DERIVATIVES)(q, v, tau, **options)
-    return ForwardDynamicsDerivatives(parts["q"], parts["v"], parts["tau"])
+    if loops is HELD and not options:  # most calls: one state
+        quick = _one_state(mech, FORWARD_DERIVATIVES)(q, v, tau)
+        if quick is not None:
+            return ForwardDynamicsDerivatives(*quick)
+    require_open(mech, loops, "lw.forward_dynamics_derivatives")
+    parts = written(tree_of(mech), FORWARD_DERIVATIVES)(q, v, tau, **options)
+    return ForwardDynamicsDerivatives(**parts)
 
 
 def linearize(
@@ -152,14 +169,20 @@ def linearize(
     Returns:
         A and B of δẋ = A δx + B δτ with x = (q, v), from one kernel.
     """
-    tree = _open_tree(mech, loops, "linearize")
-    parts = written(tree, LINEARIZED)(q, v, tau, **options)
-    return Linearization(parts["A"], parts["B"])
+    if loops is HELD and not options:  # most calls: one state
+        quick = _one_state(mech, LINEARIZED)(q, v, tau)
+        if quick is not None:
+            return Linearization(*quick)
+    require_open(mech, loops, "lw.linearize")
+    parts = written(tree_of(mech), LINEARIZED)(q, v, tau, **options)
+    return Linearization(**parts)
 
 
-def _open_tree(mech: Mechanism, loops: Loops, name: str) -> Mechanism:
-    require_open(mech, loops, f"lw.{name}", "")
-    return tree_of(mech)
+@once_per_mechanism
+def _one_state(mech: Mechanism, formula: Formula) -> Callable[..., Any]:
+    """The bare call for one state; of a closed chain, one that always gives None."""
+    check_mechanism(mech)
+    return no_call if is_closed(mech) else one_call(mech, formula)
 
 
 # ------------------------------------------------------------------------------------- kernels

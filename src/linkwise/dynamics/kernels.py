@@ -145,6 +145,16 @@ def _written(mech: Mechanism | Embedded, formula: Formula, nodes: str | tuple[st
     return compile(formula, mech, nodes=names)
 
 
+@once_per_mechanism
+def one_call(mech: Mechanism, formula: Formula) -> Callable[..., Any]:
+    """The bare call of a formula for one state: an array, or a tuple; None for other arguments."""
+    return written(mech, formula).device.fast or no_call
+
+
+def no_call(*arrays: Any) -> None:
+    """The bare call of a kernel that has none."""
+
+
 @dataclass(slots=True, eq=False)
 class OneState:
     """What most calls of a mechanism need: kernels of one state; None before they are made.
@@ -341,6 +351,7 @@ def require_open(
         function: Name of the function.
         instead: What holds them, as a sentence.
     """
+    check_mechanism(mech)
     if is_closed(mech, loops):
         refuse(mech, function, instead)
 
