@@ -114,7 +114,7 @@ def one_lane(expr: Expr, mech: lw.Mechanism) -> Kernel:
     traced = usual.traced
     unit = emit_graph(traced, itemsize=8, lanes=1)
     code = load(object_code(unit), lanes=1, itemsize=8, work=unit.work)
-    ops = traced.graph.count(traced.wanted)
+    ops = traced.graph.count(traced.roots)
     signature = Signature(traced.inputs, traced.shape, ops)
     return Kernel(usual.request, "cpu", Processor(usual.request, signature, code))
 

@@ -132,14 +132,14 @@ def timed(cp, work: Callable[[], object], calls: int, rounds: int = 9) -> float:
 
 def arithmetic(traced) -> int:
     """Arithmetic instructions of a state: a product that only one sum needs is fused with it."""
-    graph, used = traced.graph, traced.graph.used(traced.wanted)
+    graph, used = traced.graph, traced.graph.used(traced.roots)
     uses = dict.fromkeys(used, 0)
     for n in used:
         if graph.op[n] not in ("const", "input"):
             for x in (graph.a[n], graph.b[n]):
                 if x >= 0:
                     uses[x] += 1
-    for n in traced.wanted:
+    for n in traced.roots:
         uses[n] += 1
     count, turns = 0, 0
     for n in used:

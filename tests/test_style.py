@@ -46,7 +46,7 @@ TO_DO: frozenset[str] = frozenset()
 """Folders (with all below them) and files that do not pass yet."""
 
 FOLDERS = sorted(
-    {*"src/linkwise docs examples benchmarks README.md CONTRIBUTING.md".split()}
+    {*"src/linkwise src/linkwise_ledger docs examples benchmarks README.md CONTRIBUTING.md".split()}
     | {str(p.parent.relative_to(ROOT)) for p in (ROOT / "src/linkwise").glob("*/__init__.py")}
 )
 
@@ -68,12 +68,30 @@ def prose(path: Path) -> list[tuple[int, str]]:
     return lines
 
 
+CODE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+"""A code block of a page."""
+
+
+def code(path: Path) -> list[tuple[int, str]]:
+    """The Python of a file with the lines before it: a module, or the code blocks of a page."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        return [(0, text)]
+    return [(text[: block.start(1)].count("\n"), block[1]) for block in CODE.finditer(text)]
+
+
 def names(path: Path) -> list[tuple[int, str]]:
-    """Variables and arguments of a module, by line."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    variables = [(n.lineno, n.id) for n in ast.walk(tree) if isinstance(n, ast.Name)]
-    arguments = [(n.lineno, n.arg) for n in ast.walk(tree) if isinstance(n, ast.arg)]
-    return variables + arguments
+    """Variables, arguments, attributes and functions of a file, by line."""
+    return [
+        (before + node.lineno, getattr(node, NAMED[type(node)]))
+        for before, text in code(path)
+        for node in ast.walk(ast.parse(text))
+        if type(node) in NAMED
+    ]
+
+
+NAMED = {ast.Name: "id", ast.arg: "arg", ast.Attribute: "attr", ast.FunctionDef: "name"}
+"""Nodes with a name, and their attribute that holds it."""
 
 
 def findings(path: Path) -> list[str]:
@@ -84,9 +102,8 @@ def findings(path: Path) -> list[str]:
         for pattern, better in PHRASES.items()
         if (match := re.search(pattern, text, re.I))
     ]
-    if path.suffix == ".py":
-        found += [f"{where}:{line}: a name {name!r}" for line, name in names(path) if name in NAMES]
-    return found
+    bad = [(line, name) for line, name in names(path) if name.strip("_") in NAMES]
+    return found + [f"{where}:{line}: a name {name!r}" for line, name in bad]
 
 
 def files(folder: str) -> list[Path]:
@@ -114,3 +131,6 @@ def test_a_bad_word_is_found(tmp_path, monkeypatch):
     page = tmp_path / "a.py"
     page.write_text('"""The rest is told by a warning."""\nfound = 1\n')
     assert len(findings(page)) == 2
+    page = tmp_path / "a.md"
+    page.write_text("# A page\n\n```python\nx = 1\nwanted = 2\n```\n\n```output\nown = 3\n```\n")
+    assert findings(page) == ["a.md:5: a name 'wanted'"]

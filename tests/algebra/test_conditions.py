@@ -158,7 +158,7 @@ def test_what_holds_without_armature_is_not_proved_with_it(name: str):
     left, right = FALSE[name]
     proof = prove(left, right)
     assert proof.on_trees > 1e-3 and proof.on_chains > 1e-3
-    assert proof.found and proof.derivation.needs == "N = 0"
+    assert proof.proved and proof.derivation.needs == "N = 0"
     assert proof.derivation.replay()
     assert "without armature; with armature the two are not equal" in proof.verdict
     with pytest.raises(ExpressionError, match="without armature"):
@@ -174,7 +174,7 @@ def test_a_proof_that_numbers_contradict_raises(monkeypatch):
     step = Step(P @ H.T, 2.0 * (G @ D), "gain", str(wrong), "nowhere", "any tree", wrong)
     with pytest.raises(ProofError, match="bug in Linkwise"):
         Derivation(P @ H.T, (step,)).replay()
-    assert not prove(P @ H.T, 2.0 * (G @ D)).found
+    assert not prove(P @ H.T, 2.0 * (G @ D)).proved
     monkeypatch.setattr(Evidence, "domain", ("any tree", ""))  # as if its samples were too special
     with pytest.raises(ProofError, match="bug in Linkwise"):
         prove(P @ H.T, 2.0 * (G @ D))

@@ -170,7 +170,7 @@ def test_acceleration_of_bodies_takes_three_passes():
 def test_kinetic_energy_is_a_sum_of_squares():
     """½ v* 𝓜 v = ½ ν* D ν with ν = (I + H φ K)* v, and D has a block for each hinge."""
     proof = prove(0.5 * (v.T @ mass @ v), 0.5 * (INNOVATIONS.T @ D @ INNOVATIONS))
-    assert proof.found and "innovations factorisation" in {s.identity for s in proof.derivation}
+    assert proof.proved and "innovations factorisation" in {s.identity for s in proof.derivation}
     mech = trees.branched(2)
     dense = random_dense(mech, [INNOVATIONS], 2)
     nu, D_matrix, mass_matrix = dense(INNOVATIONS), dense.matrix(D), dense.matrix(mass)
@@ -229,19 +229,19 @@ def test_no_path_says_whether_the_two_agree():
 
 def test_prove_says_where_an_identity_holds():
     on_chains = prove(Omega, Upsilon + psi_tilde.T @ Upsilon + Upsilon @ psi_tilde)
-    assert on_chains.found and on_chains.derivation.where == "serial chains"
+    assert on_chains.proved and on_chains.derivation.where == "serial chains"
     on_trees = prove(
         Omega, Upsilon + psi_tilde.T @ Upsilon + Upsilon @ psi_tilde + psi.T @ Xi @ psi
     )
-    assert on_trees.found and on_trees.derivation.where == "any tree"
+    assert on_trees.proved and on_trees.derivation.where == "any tree"
     wrong = prove(phi @ M @ psi.T, psi @ M @ phi.T)
-    assert not wrong.found and "not equal" in wrong.verdict
+    assert not wrong.proved and "not equal" in wrong.verdict
 
 
 def test_prove_sides_that_are_zero():
-    assert prove(H @ Pi_bar, 0.0 * H).found
-    assert prove(C @ W - I, 0.0 * D).found
-    assert not prove(H @ Pi_bar, H).found
+    assert prove(H @ Pi_bar, 0.0 * H).proved
+    assert prove(C @ W - I, 0.0 * D).proved
+    assert not prove(H @ Pi_bar, H).proved
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_prove_sides_that_are_zero():
 )
 def test_prove_equations_that_are_not_in_the_table(left, right):
     proof = prove(left, right)
-    assert proof.found, proof.verdict
+    assert proof.proved, proof.verdict
     sound(proof.derivation, seeds=(3,))
 
 
@@ -275,7 +275,7 @@ def test_prove_refuses_different_spaces():
 def test_almost_equal_is_not_equal():
     """A coefficient that is wrong by a millionth is not taken for round-off."""
     proof = prove(phi @ M @ phi.T, R + phi_tilde @ R + 1.000001 * (R @ phi_tilde.T))
-    assert not proof.found
+    assert not proof.proved
 
 
 def test_what_is_no_expression_is_said():
@@ -296,10 +296,10 @@ def test_a_bare_identity_as_a_target():
 def test_numbers_are_equal_up_to_round_off():
     assert 0.1 * M + 0.2 * M - 0.3 * M is 0.0 * M
     x = phi @ M
-    assert prove(0.1 * x + 0.2 * x, 0.3 * x).found
-    assert prove((0.1 * phi) @ (3.0 * M), 0.3 * x).found
-    assert prove(phi @ (M / 3.0 + M / 3.0) @ phi.T, 2.0 / 3.0 * (phi @ M @ phi.T)).found
-    assert not prove(0.1 * x + 0.2 * x, 0.3000001 * x).found
+    assert prove(0.1 * x + 0.2 * x, 0.3 * x).proved
+    assert prove((0.1 * phi) @ (3.0 * M), 0.3 * x).proved
+    assert prove(phi @ (M / 3.0 + M / 3.0) @ phi.T, 2.0 / 3.0 * (phi @ M @ phi.T)).proved
+    assert not prove(0.1 * x + 0.2 * x, 0.3000001 * x).proved
 
 
 def test_own_operators_in_derivations():
@@ -335,9 +335,9 @@ def test_prove_random_expressions(seed):
     form = derive(expr).result
     with at_most(2e7):
         proof = prove(expr, form)
-    assert proof.found or max(count(expr, opened), count(form, opened)) > MOST_WORDS
+    assert proof.proved or max(count(expr, opened), count(form, opened)) > MOST_WORDS
     if normal_form_is_not_zero(expr):
-        assert not prove(expr, 1.5 * form).found
+        assert not prove(expr, 1.5 * form).proved
 
 
 def normal_form_is_not_zero(expr: Expr) -> bool:

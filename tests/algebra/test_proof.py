@@ -115,6 +115,6 @@ def test_identities_with_armature_are_proved(name: str):
     """What armature changes, on any tree."""
     left, right = WITH_ARMATURE[name]
     proof = prove(left, right)
-    assert proof.found and not proof.derivation.needs, proof.verdict
+    assert proof.proved and not proof.derivation.needs, proof.verdict
     assert (proof.derivation.where, proof.derivation.result) == ("any tree", right + 0.0 * left)
     assert proof.derivation.replay()

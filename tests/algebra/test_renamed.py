@@ -190,7 +190,7 @@ def test_the_bare_tree_has_a_family_of_its_own():
         assert len(plan(found.result).passes) == 2
         for seed in range(6):
             assert found.check(trees.branched(seed), seed=seed) < 1e-10
-    assert prove((inertia + N).inv @ mass, I).found
+    assert prove((inertia + N).inv @ mass, I).proved
     assert without_armature(derive(mass.inv).result) is derive(inertia.inv).result
 
 

@@ -21,7 +21,7 @@ BARE = H @ phi @ lw.algebra.M @ phi.T @ H.T
 def test_lemma_12_without_the_cross_branch_term_fails_on_trees():
     proof = lw.prove(LEMMA_12.left, LEMMA_12.right)
     assert proof.on_trees > 1e-2 and proof.on_chains < 1e-9
-    assert proof.found and proof.derivation.where == "serial chains"
+    assert proof.proved and proof.derivation.where == "serial chains"
     for sample in samples("any tree"):
         numbers = Dense(sample.mech, sample.mech.random(1), nodes=sample.nodes)
         found = np.abs(numbers(LEMMA_12.left) - numbers(LEMMA_12.right)).max()
@@ -36,7 +36,7 @@ def test_lemma_12_without_the_cross_branch_term_fails_on_trees():
 def test_false_statements_are_refuted_on_trees_and_on_chains(left, right):
     proof = lw.prove(left, right)
     assert proof.on_trees > 1e-3 and proof.on_chains > 1e-3
-    assert not proof.found or proof.derivation.needs
+    assert not proof.proved or proof.derivation.needs
     with pytest.raises(ExpressionError, match=r"not equal|without armature"):
         lw.derive(left, to=right)
 

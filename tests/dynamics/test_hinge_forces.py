@@ -98,7 +98,7 @@ def test_what_is_derived_costs_no_more_than_by_hand(push):
     derived = lw.derive(hinge_forces(push))
     assert cost(lw.plan(derived.result)) <= cost(lw.plan(by_hand))
     assert derived.replay()
-    assert lw.prove(by_hand, derived.result).found
+    assert lw.prove(by_hand, derived.result).proved
 
 
 def test_compiled_in_batches_with_forces():

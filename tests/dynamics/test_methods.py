@@ -84,7 +84,7 @@ def test_each_equals_the_plain_expression_by_proof():
     """Not by numbers: by identities, on any tree."""
     plain = mass.inv @ (tau - H @ phi @ (lw.algebra.M @ phi.T @ a + b - pushing(J)))
     for method in (fd1, fd2, fd3, fd4):
-        assert lw.prove(plain, method(pushing(J))).found
+        assert lw.prove(plain, method(pushing(J))).proved
     turned = rot_W @ J
     assert fd3(pushing(turned)) is not fd3(pushing(J))
 

@@ -56,14 +56,14 @@ ALGORITHMS = {"RCCFD1": rccfd1, "RCCFD2": rccfd2, "RCCFD3": rccfd3}
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_algorithms_are_the_general_solution(name):
     proof = lw.prove(general(), ALGORITHMS[name]())
-    assert proof.found and proof.on_trees < 1e-10, proof.verdict
+    assert proof.proved and proof.on_trees < 1e-10, proof.verdict
 
 
 @pytest.mark.parametrize("name", EQUAL)
 def test_each_equation_is_proved(name):
     left = multi_arm_expression(EQUAL[name])
     proof = lw.prove(left, multi_arm_expression(name))
-    assert proof.found and proof.on_trees < 1e-10, proof.verdict
+    assert proof.proved and proof.on_trees < 1e-10, proof.verdict
 
 
 def test_derivation_reaches_them_without_being_told():
@@ -95,4 +95,4 @@ def test_derivation_reaches_them_without_being_told():
 def test_misprints_are_not_equal(printed):
     f = vector("f", NODE)
     proof = lw.prove(mass.inv @ (T_prime - J.T @ f), printed(articulated, f))
-    assert not proof.found and proof.on_trees > 1e-3 and proof.on_chains > 1e-3
+    assert not proof.proved and proof.on_trees > 1e-3 and proof.on_chains > 1e-3

@@ -9,9 +9,9 @@ from linkwise_ledger import Entry, cases, entries
 from linkwise_ledger.entry import On
 from linkwise_ledger.object_level.held import held_redundantly, poorly_held
 from linkwise_ledger.object_level.macro_mini import serial
+from linkwise_ledger.object_level.multi_arm import effector_freedom, object_freedom
 from linkwise_ledger.object_level.reduced import sigmas, slides
 from linkwise_ledger.object_level.redundancy import effect, some_inverse
-from linkwise_ledger.object_level.several import effector_freedom, object_freedom
 from linkwise_ledger.object_level.subject import arm
 
 ENTRIES = entries("object_level")

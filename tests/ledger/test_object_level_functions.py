@@ -24,7 +24,7 @@ from linkwise_ledger.object_level.example import Example
 from linkwise_ledger.object_level.held import Held, grasped
 from linkwise_ledger.object_level.macro_mini import serial
 from linkwise_ledger.object_level.manipulator import SWAP
-from linkwise_ledger.object_level.several import inverse, reflected
+from linkwise_ledger.object_level.multi_arm import inverse, reflected
 from linkwise_ledger.object_level.subject import arm, six_joints
 
 CASE = Case("one pin", models.chain(1), 1)
@@ -91,8 +91,8 @@ def test_belted_ellipsoid_is_34():
 
 def test_reduced_inertia_is_41_42_and_46():
     s = serial(CASE)
-    split = s.whole.mech.bodies[CASE.mech.n_bodies].name
-    found = lw.papers.reduced_inertia(s.whole.mech, s.whole.q, TASK, split=split)
+    split = s.combined.mech.bodies[CASE.mech.n_bodies].name
+    found = lw.papers.reduced_inertia(s.combined.mech, s.combined.q, TASK, split=split)
     assert apart(SWAP @ found.coupling @ SWAP, s.added) < CLOSE
     assert apart(SWAP @ found.mini_inverse @ SWAP, s.seen_mobility_m) < CLOSE
     assert found.ratios[-1] == pytest.approx(1.0, abs=CLOSE), "one pin leaves directions"
@@ -103,7 +103,7 @@ def test_the_example_has_eta_at_the_mass_of_link_2():
     # The printed form, η at m_3, is a tenth off.
     x = Example(1)
     position = lw.Task.position("end_effector", "xy")
-    Lambda = lw.tasks.task_space(x.whole.mech, x.whole.q, position).inertia
+    Lambda = lw.tasks.task_space(x.combined.mech, x.combined.q, position).inertia
     assert apart(x.turn.T @ Lambda @ x.turn, x.Lambda) < CLOSE
     assert apart(x.turn.T @ Lambda @ x.turn, x.printed) > 1e-2
 

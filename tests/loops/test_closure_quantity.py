@@ -100,7 +100,7 @@ def allowed(mech: lw.Mechanism, q: Array, seed: int) -> Array:
 @pytest.mark.parametrize(("name", "setting"), PROVED, ids=str)
 def test_what_was_derived_by_hand_is_equal(name: str, setting: Setting):
     proof = lw.prove(CLOSED[name](setting), BY_HAND[name](setting))
-    assert proof.found, proof.verdict
+    assert proof.proved, proof.verdict
 
 
 @pytest.mark.few(6)

@@ -361,10 +361,11 @@ def test_a_slider_of_a_loop_takes_the_others_along():
         viewer.dial("rocker_pin", lambda q: np.array([q[0], q[1], -2.5]))
         assert np.array_equal(viewer.q, before)  # it cannot, and says so
         assert (
-            viewer._controls._told.visible and "cannot go there" in viewer._controls._told.content
+            viewer._controls._message.visible
+            and "cannot go there" in viewer._controls._message.content
         )
         viewer.dial("crank_pin", crank(0.8))
-        assert not viewer._controls._told.visible
+        assert not viewer._controls._message.visible
 
 
 def test_forces_of_loops_and_of_contacts_have_one_scale():
@@ -414,7 +415,7 @@ def test_names_cannot_write_into_the_page():
     assert "<script>alert(1)" not in page and "&lt;script&gt;alert(1)" in page
     with lw.view(mech, open_browser=False, quiet=True, show=("shapes", "names")) as viewer:
         viewer._controls.tell("<b>x</b>")
-        assert "<b>" not in viewer._controls._told.content
+        assert "<b>" not in viewer._controls._message.content
 
 
 # --------------------------------------------------------------------------------------- motion

@@ -50,7 +50,7 @@ def parse(text: str, *, names: Mapping[str, Expr] | None = None, like: Expr | No
     """
     parser = _Parser(text, known_names(names))
     try:
-        expr = parser.whole()
+        expr = parser.expression()
     except _MeaningError as error:
         raise ExpressionError(f"{error}{_about_mass(text, names)}") from None
     return _typed(expr, like)
@@ -93,7 +93,7 @@ def _with_mass(text: str, names: Mapping[str, Expr] | None) -> Expr | None:
     if not any(t.kind == "name" and known[t.text] is M for t in safe_tokens(text, known)):
         return None
     try:
-        return _Parser(text, {n: mass if e is M else e for n, e in known.items()}).whole()
+        return _Parser(text, {n: mass if e is M else e for n, e in known.items()}).expression()
     except ExpressionError:
         return None
 
@@ -135,7 +135,7 @@ class _Parser:
     def fail(self, token: Token, reason: str) -> NoReturn:
         fail(self.text, token.start, token.stop, reason)
 
-    def whole(self) -> Expr:
+    def expression(self) -> Expr:
         """A sum, and nothing behind it."""
         expr = self.sum()
         if self.peek().kind == "equals":

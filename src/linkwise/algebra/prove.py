@@ -50,7 +50,7 @@ class Proof:
         return self.numbers.on_chains
 
     @property
-    def found(self) -> bool:
+    def proved(self) -> bool:
         """Whether there is a proof."""
         return self.derivation is not None
 

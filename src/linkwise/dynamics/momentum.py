@@ -212,7 +212,7 @@ def center(at: Writing) -> Any:
     return np.array([inertia[2, 4], inertia[0, 5], inertia[1, 3]]) / check_mass(at.mech)
 
 
-def _whole(at: Writing) -> Any:
+def _as_one_body(at: Writing) -> Any:
     return center(at), about_world(at)
 
 
@@ -242,7 +242,7 @@ def linear(at: Writing, name: str) -> Any:
     return at_roots(at, name, "world")[3:] / check_mass(at.mech)
 
 
-WHOLE, CENTROIDAL = Formula(_whole, (), ("com", "about_world")), Formula(_centroidal)
+WHOLE, CENTROIDAL = Formula(_as_one_body, (), ("com", "about_world")), Formula(_centroidal)
 CENTER = Formula(center)
 LINEAR = {
     name: Formula(linear, (name,)) for name in ("momentum", "momentum_matrix", "momentum_bias")

@@ -141,7 +141,7 @@ def blocked(hinge: Hinge, X_ab: Pose, V_ab: Array) -> Blocked:
         V_ab: Velocity of b relative to a (..., 6), in b's axes.
     """
     if isinstance(hinge, Rows):
-        return _asked(hinge, X_ab, V_ab)
+        return _blocked_by_task(hinge, X_ab, V_ab)
     S, axes = constant_directions(hinge), universal_axes(hinge)
     if S is not None:
         return Blocked(S, np.zeros(len(S)))
@@ -156,7 +156,7 @@ def blocked(hinge: Hinge, X_ab: Pose, V_ab: Array) -> Blocked:
     return Blocked(S, np.reshape([x.rate for x in each], (*lead, 6 - hinge.nv)))
 
 
-def _asked(hinge: Rows, X_ab: Pose, V_ab: Array) -> Blocked:
+def _blocked_by_task(hinge: Rows, X_ab: Pose, V_ab: Array) -> Blocked:
     """S in b's axes; where it is fixed in a's, S R with the pose's rotation R, and S R (ω × V)."""
     S = hinge.rows
     if not hinge.outer:

@@ -74,7 +74,7 @@ class Progress:
         left = (now - self._began) * (1.0 - done) / done if done > 0.0 else float("inf")
         line = (
             f"simulating {'█' * full}{'░' * (WIDTH - full)} {100.0 * done:3.0f} %  "
-            f"{t - self._start:.4g} of {self._duration:.4g} s, {_told(left)} left"
+            f"{t - self._start:.4g} of {self._duration:.4g} s, {_duration_text(left)} left"
         )
         try:
             self._stream.write(f"\r\x1b[2K{line}")
@@ -98,7 +98,7 @@ class Progress:
             self._stream.flush()
 
 
-def _told(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     if seconds >= 3600.0 * 100.0:
         return "some time"
     if seconds >= 3600.0:

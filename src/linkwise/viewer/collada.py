@@ -56,7 +56,7 @@ class _Reader:
     def __init__(self, root: Element) -> None:
         self.root = root
         self.by_id = {e.attrib["id"]: e for e in root.walk() if "id" in e.attrib}
-        self.found = dict[Rgb | None, list[Mesh]]()
+        self.by_color = dict[Rgb | None, list[Mesh]]()
         self.surfaces = dict[int, tuple[NDArray[np.int64], Array]]()
         self.colors = dict[str, Rgb | None]()
         self.elements, self.points = 0, 0
@@ -92,7 +92,7 @@ class _Reader:
             for geometry in self.root.walk():
                 if geometry.tag == "geometry":
                     self.geometry(geometry, base, {})
-        return [(together(meshes), color) for color, meshes in self.found.items()]
+        return [(together(meshes), color) for color, meshes in self.by_color.items()]
 
     def node(self, node: Element, above: Array, depth: int) -> None:
         if depth > DEEPEST:
@@ -131,7 +131,7 @@ class _Reader:
                 self.colors[material] = self.color(material)
             color = self.colors[material]
             moved = points @ here[:3, :3].T + here[:3, 3]
-            self.found.setdefault(color, []).append(Mesh(moved, faces))
+            self.by_color.setdefault(color, []).append(Mesh(moved, faces))
 
     def surface(self, part: Element) -> tuple[NDArray[np.int64], Array]:
         """Triangles and points of a part; read once, however often it is shown."""

@@ -36,8 +36,8 @@ class Controls:
         self._boxes = dict[str, Any]()
         self._time: Any = None
         self._play: Any = None
-        self._told = gui.add_markdown("")
-        self._told.visible = False
+        self._message = gui.add_markdown("")
+        self._message.visible = False
         if viewer.motion is not None:
             self._add_playback()
         self._add_joints()
@@ -179,7 +179,7 @@ class Controls:
     def tell(self, text: str) -> None:
         """A line at the top of the panel; empty for none."""
         shown = html.escape(text).replace("[", "\\[").replace("`", "'").replace("*", "\\*")
-        if self._told.content != shown:
-            self._told.content = shown
-        if self._told.visible != bool(text):
-            self._told.visible = bool(text)
+        if self._message.content != shown:
+            self._message.content = shown
+        if self._message.visible != bool(text):
+            self._message.visible = bool(text)

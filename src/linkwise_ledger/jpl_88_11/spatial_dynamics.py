@@ -31,7 +31,7 @@ def _outward(x: Motion, rows: Array) -> Array:
     return np.array([shift(arm).T @ y for arm, y in zip(x.arm, x.up(rows), strict=True)])
 
 
-def _own(x: Motion, rates: list[Array]) -> Array:
+def _hinge_part(x: Motion, rates: list[Array]) -> Array:
     return np.array([hinge_map(x, k).T @ rates[k] for k in range(x.n)])
 
 
@@ -89,7 +89,7 @@ def _(x: Motion) -> tuple[Array, Array]:
     holds    V_k = φ*(p,k) V_p + H_k* v_k
 """)
 def _spatial_velocity(x: Motion) -> tuple[Array, Array]:
-    V, local = six(x.w, x.v), _own(x, x.theta_dot)
+    V, local = six(x.w, x.v), _hinge_part(x, x.theta_dot)
     return V, _outward(x, V) + local
 
 
@@ -99,7 +99,7 @@ def _spatial_velocity(x: Motion) -> tuple[Array, Array]:
 """)
 def _spatial_acceleration(x: Motion) -> tuple[Array, Array]:
     alpha = six(x.w_dot, x.v_dot)
-    return alpha, _outward(x, alpha) + _own(x, x.theta_ddot) + _bias(x)
+    return alpha, _outward(x, alpha) + _hinge_part(x, x.theta_ddot) + _bias(x)
 
 
 @SPATIAL.on(pins)("""(2.19)  bias acceleration, in two forms
@@ -115,7 +115,7 @@ def _(x: Motion) -> tuple[Array, Array]:
     by_rate = six(cross(w, x.h * x.qdot[:, None]), linear)
     by_links = six(cross(w, x.w), linear)
     alpha = six(x.w_dot, x.v_dot)
-    left = alpha - _outward(x, alpha) - _own(x, x.theta_ddot)
+    left = alpha - _outward(x, alpha) - _hinge_part(x, x.theta_ddot)
     return np.array([left, left]), np.array([by_rate, by_links])
 
 

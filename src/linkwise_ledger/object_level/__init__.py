@@ -5,10 +5,10 @@ from linkwise_ledger.object_level.augmented import AUGMENTED
 from linkwise_ledger.object_level.example import COORDINATION, EXAMPLE
 from linkwise_ledger.object_level.inertial import INERTIAL
 from linkwise_ledger.object_level.macro_mini import MACRO_MINI
+from linkwise_ledger.object_level.multi_arm import SEVERAL
 from linkwise_ledger.object_level.operational import OPERATIONAL
 from linkwise_ledger.object_level.reduced import BOUNDS, REDUCED
 from linkwise_ledger.object_level.redundancy import REDUNDANCY
-from linkwise_ledger.object_level.several import SEVERAL
 
 ENTRIES: tuple[Entry, ...] = (
     *OPERATIONAL,

@@ -25,7 +25,7 @@ class Example:
         seed: Of I_1, m_2, m_3 and of its posture.
 
     Attributes:
-        whole: `models.planar_rpp`, in a posture.
+        combined: `models.planar_rpp`, in a posture.
         mini: The two sliders alone, on a pin that is locked.
     """
 
@@ -38,7 +38,7 @@ class Example:
         q = rng.uniform(0.3, 1.0, 3) * np.array([1.0, 1.0, -1.0])
         self.q_1, self.q_2, self.q_3 = (float(x) for x in q)
         mech = models.planar_rpp(I_1=self.I_1, m_2=self.m_2, m_3=self.m_3)
-        self.whole = Manipulator(mech, "end_effector", q, np.zeros(3), seed)
+        self.combined = Manipulator(mech, "end_effector", q, np.zeros(3), seed)
         locked = mech.lock({"pin_1": q[:1]})
         self.mini = Manipulator(locked, "end_effector", q[1:], np.zeros(2), seed)
 
@@ -89,7 +89,7 @@ class Example:
 
     def seen(self, m: Manipulator) -> Array:
         """The response to forces in the plane, in the axes of R_1."""
-        rot = self.whole.mech.pose(self.whole.q, "link_1").rot[:2, :2]
+        rot = self.combined.mech.pose(self.combined.q, "link_1").rot[:2, :2]
         return rot.T @ m.seen_response[:2, :2] @ rot
 
 
@@ -105,11 +105,11 @@ def example(case: Case) -> Example:
 class Coordination(Serial):
     """A macro- and a mini-manipulator whose mini has joint limits."""
 
-    QUANTITIES = ("gain", "middle", "whole.A", "whole.J_0")
+    QUANTITIES = ("gain", "middle", "combined.A", "combined.J_0")
 
     def __init__(self, of: Serial) -> None:
-        super().__init__(of.whole, of.macro, of.mini)
-        rng = np.random.default_rng((of.whole.seed, 53))
+        super().__init__(of.combined, of.macro, of.mini)
+        rng = np.random.default_rng((of.combined.seed, 53))
         self.gain = 2.0
         lower = of.mini.q - rng.uniform(0.5, 1.5, 6)
         upper = of.mini.q + rng.uniform(0.5, 1.5, 6)
@@ -128,8 +128,8 @@ class Coordination(Serial):
     @property
     def torque(self) -> Array:
         """Γ_Dextrous."""
-        matrix = np.zeros(self.whole.n)
-        matrix[self.n_M :] = -2.0 * self.gain * (self.whole.q[-6:] - self.middle)
+        matrix = np.zeros(self.combined.n)
+        matrix[self.n_M :] = -2.0 * self.gain * (self.combined.q[-6:] - self.middle)
         return matrix
 
 
@@ -143,11 +143,16 @@ EXAMPLE = Section()
 EXAMPLE.on(example)("""sec. 5.2, J_0(1)  example: Jacobian with respect to R_1
     printed  J_0(1) = [[-q_3, 1, 0], [q_2, 0, 1]]
     holds    the same, of `models.planar_rpp`
-""")(lambda x: (x.J, x.whole.mech.pose(x.whole.q, "link_1").rot[:2, :2].T @ x.whole.seen_basic[:2]))
+""")(
+    lambda x: (
+        x.J,
+        x.combined.mech.pose(x.combined.q, "link_1").rot[:2, :2].T @ x.combined.seen_basic[:2],
+    )
+)
 EXAMPLE.on(example)("""sec. 5.2, A(q)  example: kinetic energy matrix
     holds    A(q) = [[I_1 + m_2 q_2² + m_3 (q_2² + q_3²), -m_3 q_3, m_3 q_2], [-m_3 q_3, m_2 + m_3,
              0], [m_3 q_2, 0, m_3]]
-""")(lambda x: (x.A, x.whole.energies))
+""")(lambda x: (x.A, x.combined.energies))
 EXAMPLE.on(example)("""sec. 5.2, Λ_m(0)  example: the mini-manipulator
     printed  Λ_m(0) = [[m_2 + m_3, 0], [0, m_3]]
     holds    the same, in the axes of R_1
@@ -157,8 +162,8 @@ EXAMPLE.on(example)("""sec. 5.2, Λ_0(1)  example: the macro/mini-manipulator
     instead  Λ_0(1) = [[m_2 × η + m_3, 0], [0, m_3]]
     note     η is at the wrong mass: the end effector carries all of m_3, and the turning link
              relieves it of some of m_2.
-""")(lambda x: (inverted(x.Lambda), x.seen(x.whole)))
-EXAMPLE.on(example).as_printed(lambda x: (inverted(x.printed), x.seen(x.whole)))
+""")(lambda x: (inverted(x.Lambda), x.seen(x.combined)))
+EXAMPLE.on(example).as_printed(lambda x: (inverted(x.printed), x.seen(x.combined)))
 
 
 @EXAMPLE.on(example)("""sec. 5.2, η  example: what the macro takes off
@@ -166,7 +171,7 @@ EXAMPLE.on(example).as_printed(lambda x: (inverted(x.printed), x.seen(x.whole)))
 """)
 def _(x: Example) -> float:
     """What of m_2 is felt along the first axis, less than all of it."""
-    computed = (1.0 / x.seen(x.whole)[0, 0] - x.m_3) / x.m_2
+    computed = (1.0 / x.seen(x.combined)[0, 0] - x.m_3) / x.m_2
     return apart(x.eta, computed) if x.eta <= 1.0 else float("inf")
 
 
@@ -177,7 +182,7 @@ def _(x: Example) -> float:
     note     With Λ_0(1) as it holds.
 """)
 def _(x: Example) -> Errors:
-    for matrix, m in ((x.Lambda, x.whole), (x.alone, x.mini)):
+    for matrix, m in ((x.Lambda, x.combined), (x.alone, x.mini)):
         sizes, axes = np.linalg.eigh(matrix)
         yield 1.0 / along(x.seen(m), axes.T), sizes
 
@@ -185,10 +190,10 @@ def _(x: Example) -> Errors:
 EXAMPLE.on(example)("""sec. 5.2, Λ_0 in R_0  example: with respect to R_0
     holds    Λ_0 = Ω Λ_0(1) Ωᵀ
     note     With Λ_0(1) as it holds. Ω is neither that of section 2.2 nor that of Linkwise.
-""")(lambda x: (inverted(x.turn @ x.Lambda @ x.turn.T), x.whole.seen_response[:2, :2]))
+""")(lambda x: (inverted(x.turn @ x.Lambda @ x.turn.T), x.combined.seen_response[:2, :2]))
 EXAMPLE.on(example)("""sec. 5.2, Ω  example: from R_1 to R_0
     means    Ω = [[cos q_1, -sin q_1], [sin q_1, cos q_1]]
-""")(lambda x: (x.turn, x.whole.mech.pose(x.whole.q, "link_1").rot[:2, :2]))
+""")(lambda x: (x.turn, x.combined.mech.pose(x.combined.q, "link_1").rot[:2, :2]))
 
 COORDINATION = Section()
 
@@ -198,7 +203,7 @@ COORDINATION = Section()
 """)
 def _(x: Coordination) -> float:
     """(53) by its terms, somewhere else."""
-    states, _ = x.whole.moved(x.whole.v)
+    states, _ = x.combined.moved(x.combined.v)
     values = [
         x.gain * sum((q - middle) ** 2 for q, middle in zip(state[-6:], x.middle, strict=True))
         for state in states
@@ -213,8 +218,8 @@ def _(x: Coordination) -> float:
 def _(x: Coordination) -> float:
     """-∇V by the power it takes to move each joint."""
     slopes: list[float] = []
-    for unit in np.eye(x.whole.n):
-        states, h = x.whole.moved(unit)
+    for unit in np.eye(x.combined.n):
+        states, h = x.combined.moved(unit)
         slopes.append(float(FIRST @ x.potential(states)) / h)
     return apart(x.torque, -np.array(slopes))
 
@@ -226,7 +231,7 @@ def _(x: Coordination) -> float:
              as J^{T#} is in the text below (19).
 """)
 def _(x: Coordination) -> float:
-    m, pull = x.whole, x.torque
+    m, pull = x.combined, x.torque
     before = m.x_acceleration(m.forward(gentle(m)))
     change = m.x_acceleration(m.forward(gentle(m) + m.null_torque @ pull)) - before
     other = m.x_acceleration(m.forward(gentle(m) + pull)) - before

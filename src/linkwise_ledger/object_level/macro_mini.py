@@ -20,7 +20,7 @@ class Serial:
     """The redundant manipulator of a case, in its two parts.
 
     Args:
-        whole: The combined manipulator.
+        combined: The combined manipulator.
         macro: The macro-manipulator alone, its effector being the frame R_M.
         mini: The mini-manipulator alone, on the ground, oriented as on R_M.
 
@@ -28,15 +28,15 @@ class Serial:
         n_M: Degrees of freedom of the macro-manipulator.
     """
 
-    QUANTITIES = ("whole.A", "whole.J_0", "macro.J_0", "mini.J_0", "mini.A", "p_m", "rot_M")
+    QUANTITIES = ("combined.A", "combined.J_0", "macro.J_0", "mini.J_0", "mini.A", "p_m", "rot_M")
 
     def __init__(self, complete: Manipulator, macro: Manipulator, mini: Manipulator) -> None:
-        self.whole, self.macro, self.mini = complete, macro, mini
+        self.combined, self.macro, self.mini = complete, macro, mini
         self.n_M = macro.n
 
     def again(self) -> Serial:
         """The same, with nothing computed yet."""
-        return Serial(self.whole.again(), self.macro.again(), self.mini.again())
+        return Serial(self.combined.again(), self.macro.again(), self.mini.again())
 
     @cached_property
     def rot_M(self) -> Array:
@@ -71,17 +71,17 @@ class Serial:
     @property
     def A_11(self) -> Array:
         """Of (39)."""
-        return self.whole.A[: self.n_M, : self.n_M]
+        return self.combined.A[: self.n_M, : self.n_M]
 
     @property
     def A_21(self) -> Array:
         """A_12ᵀ of (39)."""
-        return self.whole.A[self.n_M :, : self.n_M]
+        return self.combined.A[self.n_M :, : self.n_M]
 
     @property
     def A_22(self) -> Array:
         """Of (39)."""
-        return self.whole.A[self.n_M :, self.n_M :]
+        return self.combined.A[self.n_M :, self.n_M :]
 
     @property
     def A_11_bar(self) -> Array:
@@ -109,7 +109,7 @@ class Serial:
     @property
     def w(self) -> Array:
         """Unit vectors (8, 6): drawn ones, and those along which the macro adds nothing."""
-        drawn = self.whole.drawn(24, 4).reshape(4, 6)
+        drawn = self.combined.drawn(24, 4).reshape(4, 6)
         axes = np.linalg.eigh(self.added)[1].T[:4]
         return np.vstack([drawn / np.linalg.norm(drawn, axis=1, keepdims=True), axes])
 
@@ -125,18 +125,18 @@ def serial(case: Case) -> Serial:
 
 def _parts(s: Serial) -> tuple[Array, Array, Array]:
     """(v, ω) of the whole, of the macro, and of the mini in the axes of R_0, all seen."""
-    turned = s.turn @ s.mini.twist(s.whole.v[s.n_M :])
-    return s.whole.twist(s.whole.v), s.macro.twist(s.macro.v), turned
+    turned = s.turn @ s.mini.twist(s.combined.v[s.n_M :])
+    return s.combined.twist(s.combined.v), s.macro.twist(s.macro.v), turned
 
 
 MACRO_MINI = Section()
 MACRO_MINI.on(serial)("""(35)  what is assumed of macro and mini
     printed  n_M ≥ 1 and n_m = m
     means    the mini-manipulators here have six joints, the macros those of the ledger's mechanisms
-""")(lambda s: float(s.n_M < 1 or s.mini.n != 6 or s.whole.n != s.n_M + 6))
+""")(lambda s: float(s.n_M < 1 or s.mini.n != 6 or s.combined.n != s.n_M + 6))
 MACRO_MINI.on(serial)("""sec. 5.1, p  position of the operational point
     holds    p = p_M + p_m
-""")(lambda s: (s.macro.pose.p + s.p_m, s.whole.pose.p))
+""")(lambda s: (s.macro.pose.p + s.p_m, s.combined.pose.p))
 
 
 @MACRO_MINI.on(serial)("""sec. 5.1, v  linear velocity of the operational point
@@ -168,7 +168,7 @@ def _(s: Serial) -> float:
 
 MACRO_MINI.on(serial)("""(37)  basic Jacobian of the combination
     holds    J_0 = [V J_M(0)  J_m(0)]
-""")(lambda s: (np.hstack([s.V @ s.J_M, s.J_m]), s.whole.seen_basic))
+""")(lambda s: (np.hstack([s.V @ s.J_M, s.J_m]), s.combined.seen_basic))
 
 
 @MACRO_MINI.on(serial)("""(38)  from R_M to the operational point
@@ -178,13 +178,13 @@ MACRO_MINI.on(serial)("""(37)  basic Jacobian of the combination
 def _(s: Serial) -> float:
     """V takes (v, ω) of R_M, seen as moving with the macro, to the operational point."""
     held = np.concatenate([s.macro.v, np.zeros(6)])
-    return apart(s.V @ s.macro.twist(s.macro.v), s.whole.twist(held))
+    return apart(s.V @ s.macro.twist(s.macro.v), s.combined.twist(held))
 
 
 MACRO_MINI.on(serial)("""(39)  blocks of the kinetic energy matrix
     printed  A(q) = [[A_11, A_12], [A_12ᵀ, A_22]]
     means    the same; A_21 of what follows is A_12ᵀ
-""")(lambda s: (np.block([[s.A_11, s.A_21.T], [s.A_21, s.A_22]]), s.whole.energies))
+""")(lambda s: (np.block([[s.A_11, s.A_21.T], [s.A_21, s.A_22]]), s.combined.energies))
 MACRO_MINI.on(serial)("""Lemma 1  the mini-manipulator alone
     printed  A_m is identical to A_22 of (39)
     holds    𝓜 of the mini on the ground is the last block of 𝓜
@@ -192,7 +192,7 @@ MACRO_MINI.on(serial)("""Lemma 1  the mini-manipulator alone
 MACRO_MINI.on(serial)("""sec. 5.2, T  kinetic energy of the combination
     holds    T(q, q̇) = ½ q̇ᵀ A q̇
     note     The scan puts a second dot on the last q̇.
-""")(lambda s: (0.5 * s.whole.v @ s.whole.A @ s.whole.v, s.whole.energy(s.whole.v)))
+""")(lambda s: (0.5 * s.combined.v @ s.combined.A @ s.combined.v, s.combined.energy(s.combined.v)))
 MACRO_MINI.on(serial)("""sec. 5.2, T_m  kinetic energy of the mini-manipulator
     holds    T_m = ½ q̇_mᵀ A_m q̇_m
 """)(lambda s: (0.5 * s.mini.v @ s.mini.A @ s.mini.v, s.mini.energy(s.mini.v)))
@@ -206,9 +206,9 @@ MACRO_MINI.on(serial)("""sec. 5.2, T_m  kinetic energy of the mini-manipulator
 def _(s: Serial) -> float:
     v = np.concatenate([np.zeros(s.n_M), s.mini.v])
     computed = 0.5 * s.mini.v @ s.A_22 @ s.mini.v
-    return max(apart(computed, s.whole.energy(v)), apart(computed, s.mini.energy(s.mini.v)))
+    return max(apart(computed, s.combined.energy(v)), apart(computed, s.mini.energy(s.mini.v)))
 
 
 MACRO_MINI.on(serial)("""sec. 5.2, Λ_0  pseudo kinetic energy matrix
     means    (J_0 A⁻¹ J_0ᵀ)⁻¹
-""")(lambda s: (s.whole.J_0 @ s.whole.A_inv @ s.whole.J_0.T, s.whole.seen_response))
+""")(lambda s: (s.combined.J_0 @ s.combined.A_inv @ s.combined.J_0.T, s.combined.seen_response))

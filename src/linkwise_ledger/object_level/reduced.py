@@ -18,7 +18,7 @@ from linkwise_ledger.section import Section
 
 def sigmas(s: Serial) -> tuple[Array, Array]:
     """σ_w(Λ_0) as seen, and σ_w(Λ_m(0)), in several directions."""
-    return 1.0 / along(s.whole.seen_response, s.w), 1.0 / along(s.mobility_m, s.w)
+    return 1.0 / along(s.combined.seen_response, s.w), 1.0 / along(s.mobility_m, s.w)
 
 
 def slides(case: Case, oblique: float) -> tuple[Array, Array]:
@@ -46,10 +46,10 @@ REDUCED = Section()
 REDUCED.on(serial)("""Lemma 2  macro and mini in operational space
     printed  Λ_0 and Λ_m(0) are related by (41)
     holds    Λ_0⁻¹ = Λ_m(0)⁻¹ + Λ̄_C, both inverses as seen: of the whole, and of the mini alone
-""")(lambda s: (s.seen_mobility_m + s.added, s.whole.seen_response))
+""")(lambda s: (s.seen_mobility_m + s.added, s.combined.seen_response))
 REDUCED.on(serial)("""(41)  what the macro adds
     holds    Λ_0⁻¹ = Λ_m(0)⁻¹ + Λ̄_C
-""")(lambda s: (s.mobility_m + s.added, s.whole.seen_response))
+""")(lambda s: (s.mobility_m + s.added, s.combined.seen_response))
 
 
 @REDUCED.on(serial)("""(42)  what it is
@@ -59,8 +59,8 @@ REDUCED.on(serial)("""(41)  what the macro adds
     note     (39) names A_12 only; with A_21 its transpose all indices fit.
 """)
 def _(s: Serial) -> float:
-    both = s.whole.J_0 @ s.whole.A_inv @ s.whole.J_0.T - s.mobility_m
-    scale = np.abs(s.whole.seen_response).max()
+    both = s.combined.J_0 @ s.combined.A_inv @ s.combined.J_0.T - s.mobility_m
+    scale = np.abs(s.combined.seen_response).max()
     return float(np.abs(s.added - both).max() / scale)
 
 
@@ -69,14 +69,14 @@ def _(s: Serial) -> float:
     note     Ā_11 of (44) has the inverse in it already: Ā_11⁻¹ is right.
 """)
 def _(s: Serial) -> float:
-    upper = np.eye(s.whole.n)
+    upper = np.eye(s.combined.n)
     upper[: s.n_M, s.n_M :] = s.A_21.T @ inverted(s.A_22)
     middle = np.zeros_like(upper)
     middle[: s.n_M, : s.n_M] = inverted(s.A_11_bar)
     middle[s.n_M :, s.n_M :] = s.A_22
-    lower = np.eye(s.whole.n)
+    lower = np.eye(s.combined.n)
     lower[s.n_M :, : s.n_M] = inverted(s.A_22) @ s.A_21
-    return apart(upper @ middle @ lower, s.whole.energies)
+    return apart(upper @ middle @ lower, s.combined.energies)
 
 
 @REDUCED.on(serial)("""(44)  the upper block
@@ -85,7 +85,7 @@ def _(s: Serial) -> float:
     note     So says the proof of Theorem 2, where the scan has Λ for A.
 """)
 def _(s: Serial) -> float:
-    corner = inverted(s.whole.energies)[: s.n_M, : s.n_M]
+    corner = inverted(s.combined.energies)[: s.n_M, : s.n_M]
     if np.linalg.eigvalsh(s.A_11_bar).min() <= 0.0:
         return float("inf")
     return apart(s.A_11_bar, corner)
@@ -100,12 +100,12 @@ def _(s: Serial) -> float:
 """)
 def _(s: Serial) -> float:
     jacobian = np.hstack([s.V @ s.J_M, s.J_m])
-    lower = np.eye(s.whole.n)
+    lower = np.eye(s.combined.n)
     lower[s.n_M :, : s.n_M] = -inverted(s.A_22) @ s.A_21
     middle = np.zeros_like(lower)
     middle[: s.n_M, : s.n_M] = s.A_11_bar
     middle[s.n_M :, s.n_M :] = inverted(s.A_22)
-    return apart(jacobian @ lower @ middle @ lower.T @ jacobian.T, s.whole.seen_response)
+    return apart(jacobian @ lower @ middle @ lower.T @ jacobian.T, s.combined.seen_response)
 
 
 @REDUCED.on(serial)("""sec. 5.2, σ_w  effective inertial properties in a direction
@@ -113,8 +113,8 @@ def _(s: Serial) -> float:
 """)
 def _(s: Serial) -> float:
     """Forces along w that accelerate by one along w, as seen."""
-    computed = 1.0 / along(inverted(s.whole.Lambda_0), s.w)
-    return apart(computed * along(s.whole.seen_response, s.w), np.ones(len(s.w)))
+    computed = 1.0 / along(inverted(s.combined.Lambda_0), s.w)
+    return apart(computed * along(s.combined.seen_response, s.w), np.ones(len(s.w)))
 
 
 @REDUCED.on(serial)("""Theorem 2  reduced inertial properties
@@ -143,7 +143,9 @@ def _(s: Serial) -> float:
 
 REDUCED.on(serial)("""sec. 5.2, proof 1  in a direction
     holds    wᵀ Λ_0⁻¹ w = wᵀ Λ_m(0)⁻¹ w + wᵀ Λ̄_C w
-""")(lambda s: (along(s.whole.seen_response, s.w), along(s.mobility_m, s.w) + along(s.added, s.w)))
+""")(
+    lambda s: (along(s.combined.seen_response, s.w), along(s.mobility_m, s.w) + along(s.added, s.w))
+)
 
 
 @REDUCED.on(serial)("""(47)  in a direction, again
@@ -163,15 +165,17 @@ def _(s: Serial) -> float:
 def _(s: Serial) -> float:
     B = np.linalg.cholesky(s.A_11_bar)
     half = (s.V @ s.J_M - s.J_m @ np.linalg.solve(s.A_22, s.A_21)) @ B
-    return apart(s.mobility_m + half @ half.T, s.whole.seen_response)
+    return apart(s.mobility_m + half @ half.T, s.combined.seen_response)
 
 
 REDUCED.on(serial)("""(48)  positions only
     means    J_v = [I 0] J_0
-""")(lambda s: (np.hstack([np.eye(3), np.zeros((3, 3))]) @ s.whole.J_0, s.whole.seen_basic[:3]))
+""")(
+    lambda s: (np.hstack([np.eye(3), np.zeros((3, 3))]) @ s.combined.J_0, s.combined.seen_basic[:3])
+)
 REDUCED.on(serial)("""(49)  what the macro adds for positions
     holds    Λ_v⁻¹ = Λ_m(v)⁻¹ + Λ̄_C(v)
-""")(lambda s: (s.mobility_m[:3, :3] + s.added[:3, :3], s.whole.seen_response[:3, :3]))
+""")(lambda s: (s.mobility_m[:3, :3] + s.added[:3, :3], s.combined.seen_response[:3, :3]))
 
 
 @REDUCED.on(serial)("""(50)  what it is
@@ -181,7 +185,7 @@ REDUCED.on(serial)("""(49)  what the macro adds for positions
 def _(s: Serial) -> float:
     pick = np.hstack([np.eye(3), np.zeros((3, 3))])
     added = pick @ s.added @ pick.T
-    seen = s.whole.seen_response[:3, :3]
+    seen = s.combined.seen_response[:3, :3]
     least = float(np.linalg.eigvalsh(added).min() / np.abs(seen).max())
     error = np.abs(added - (seen - s.seen_mobility_m[:3, :3])).max() / np.abs(seen).max()
     return max(float(error), -least, 0.0)
@@ -189,7 +193,9 @@ def _(s: Serial) -> float:
 
 REDUCED.on(serial)("""(51)  orientations only
     means    J_ω = [0 I] J_0
-""")(lambda s: (np.hstack([np.zeros((3, 3)), np.eye(3)]) @ s.whole.J_0, s.whole.seen_basic[3:]))
+""")(
+    lambda s: (np.hstack([np.zeros((3, 3)), np.eye(3)]) @ s.combined.J_0, s.combined.seen_basic[3:])
+)
 
 
 @REDUCED.on(serial)("""Corollary 1  reduced effective inertia
@@ -201,7 +207,7 @@ REDUCED.on(serial)("""(51)  orientations only
 """)
 def _(s: Serial) -> float:
     """By how much effective masses and inertias are larger than those of the mini."""
-    u, seen, mini = directions(s.whole), s.whole.seen_response, s.mobility_m
+    u, seen, mini = directions(s.combined), s.combined.seen_response, s.mobility_m
     masses = along(mini[:3, :3], u) / along(seen[:3, :3], u)
     inertias = along(mini[3:, 3:], u) / along(seen[3:, 3:], u)
     return max(float(masses.max()) - 1.0, float(inertias.max()) - 1.0, 0.0)

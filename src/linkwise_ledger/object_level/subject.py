@@ -1,7 +1,7 @@
 """The manipulators that statements of the object-level framework are tried on.
 
-Every case gives two. The mini-manipulator has six joints, as many as its effector has degrees of
-freedom. Mounted on the mechanism of the case, of any hinges, branched or not, it is the effector
+Every case gives two. The mini-manipulator has six joints, for the six degrees of freedom of its
+effector. Mounted on the mechanism of the case, of any hinges, branched or not, it is the effector
 of a redundant manipulator, a macro and a mini in the paper's words. Without drives: there is
 inertia only where the bodies are.
 """

@@ -125,12 +125,12 @@ def selftest(
         states=states,
         call=_call(face, "i"),
         name=face.name,
-        reference=REFERENCES["formula" if program is None else bool(_own(face))],
+        reference=REFERENCES["formula" if program is None else bool(_model_inputs(face))],
         refusals="".join(_refusals(traced, face, mech)),
     )
 
 
-def _own(face: Interface) -> list[str]:
+def _model_inputs(face: Interface) -> list[str]:
     return [x.name for x in face.inputs if x.name.split(":")[0] in parameters.NAMES]
 
 
@@ -150,7 +150,7 @@ def _cases(
     noise (states,) is what the last digits of q and of all inertias make of the result.
     """
     rng = np.random.default_rng(seed)
-    numbers = _own(face)
+    numbers = _model_inputs(face)
     positive = program is None  # scales and tolerances among them
     tries = [_drawn(face, mech, rng, numbers, i % 2 == 1, positive) for i in range(DRAWS * states)]
     given = [np.stack([one[x.name] for one in tries]) for x in face.inputs]

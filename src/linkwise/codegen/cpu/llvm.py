@@ -133,7 +133,7 @@ class GraphBody:
         for number, loop in enumerate(self.graph.loops):
             self.loops[number] = _Loop(self.emit, loop, self.slots)
             self.slots += self.loops[number].size
-        return self._whole(build, place) if parts is None else parts.state(build, place)
+        return self._in_one_function(build, place) if parts is None else parts.state(build, place)
 
     def node(
         self, build: ir.IRBuilder, node: int, value: dict[int, Any], work: Any
@@ -179,7 +179,7 @@ class GraphBody:
         code = self.emit.concluded(build, status, given, result)
         store_status(self.emit, build, code, place)
 
-    def _whole(self, build: ir.IRBuilder, place: Place) -> ir.IRBuilder:
+    def _in_one_function(self, build: ir.IRBuilder, place: Place) -> ir.IRBuilder:
         emit = self.emit
         build, value, given = self.begin(build, place)
         status, result = self.first_status(build, place), Finite(emit)

@@ -132,7 +132,7 @@ class _Maker:
         self.graph = traced.graph
         self.places = [(i, j) for i, (_, size) in enumerate(traced.inputs) for j in range(size)]
         self.result = WorkerCode(workers)
-        self.found: dict[Any, int] = {}
+        self.indices: dict[Any, int] = {}
         self.of: dict[Key, int] = {}
 
     def code(self) -> WorkerCode:
@@ -150,9 +150,9 @@ class _Maker:
     # ------------------------------------------------------------------------------- items
 
     def _add(self, item: Item, phase: int) -> int:
-        known = self.found.get(item)
+        known = self.indices.get(item)
         if known is None:
-            known = self.found[item] = len(self.result.items)
+            known = self.indices[item] = len(self.result.items)
             self.result.items.append(item)
             self.result.phase.append(phase)
         return known

@@ -28,7 +28,7 @@ class Inference:
     compiler: Compiler
     reporter: Reporter
 
-    def wanted(self, record: BodyRecord) -> bool:
+    def geoms_count(self, record: BodyRecord) -> bool:
         """True where geoms count: always, or unless the body has an `<inertial>`."""
         rule = self.compiler.inertiafromgeom
         return rule == "true" or (rule == "auto" and record.inertial is None)
@@ -36,7 +36,7 @@ class Inference:
     def body(self, record: BodyRecord, geoms: list[Geom]) -> SpatialInertia:
         """Inertia of a body about its frame, before the total mass is set."""
         inertia: SpatialInertia | None = None
-        if self.wanted(record):
+        if self.geoms_count(record):
             inertia = self._from_geoms(geoms)
         if inertia is None and record.inertial is not None:
             inertia = read_inertial(record.inertial, self.compiler)

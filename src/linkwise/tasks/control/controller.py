@@ -131,7 +131,7 @@ class TaskController:
         all targets (for a pose rotation and origin, row by row), `velocity` ẋ_d and `acceleration`
         ẍ_d of all servos in order.
         """
-        stack = self._whole
+        stack = self._stack
         return written(stack.mech, torque_formula(self.structure), closure_nodes(stack.mech))
 
     def export_c(self, name: str | None = None, *, dtype: Any = np.float64) -> CSource:
@@ -141,7 +141,7 @@ class TaskController:
             name: Of the function and the files. Its inputs are those of `kernel`.
             dtype: float64 or float32.
         """
-        mech, formula = self._whole.mech, torque_formula(self.structure)
+        mech, formula = self._stack.mech, torque_formula(self.structure)
         code: Any = compile(formula, mech, nodes=closure_nodes(mech), target="c", dtype=dtype)
         return code.named(name) if name else code
 
@@ -176,7 +176,7 @@ class TaskController:
             v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
             goals: As for a call.
         """
-        stack = self._whole
+        stack = self._stack
         kernel = written(stack.mech, report_formula(self.structure), closure_nodes(stack.mech))
         result = self._called(kernel, q, v, goals)
         levels = list[LevelReport]()
@@ -193,7 +193,7 @@ class TaskController:
         return ControlReport(result["tau"], result["acceleration"], tuple(levels), close, free)
 
     @property
-    def _whole(self) -> TaskStack:
+    def _stack(self) -> TaskStack:
         """The tasks of all levels."""
         return task_stack(self.mech, tuple(s.task for level in self.servos for s in level))
 
@@ -222,7 +222,7 @@ class TaskController:
         if self.singular is not None:
             near = self.singular.remaining
             braked = self.singular.speeds(self.mech.velocity_limit) is not None
-        order = self._whole.order
+        order = self._stack.order
         posture, limits = self.posture, self.limits
         drawn, kept = None if posture is None else posture.drawn(self.mech), None
         if limits is not None:

@@ -82,7 +82,7 @@ def _(case: Case) -> float:
 
 @SEVERAL("""sec. 7, n_i - m  degrees of redundancy
     printed  n_s - m of the system, n_i - m of the ith manipulator
-    holds    n_s - m = Σ_i (n_i - m) where every effector has the freedom of the object, m_i = m;
+    holds    n_s - m = Σ_i (n_i - m) where every effector moves as the object does, m_i = m;
              n_s - m = Σ_i (n_i - m_i) in general
     note     Where connecting takes motions from effectors, n_i - m counts more than motions that
              leave the object: with the grasp of (70), a PUMA, an arm of four parallel pins and
