@@ -37,13 +37,14 @@ from linkwise.algebra.space import (
 )
 from linkwise.algebra.symbols import B, H, Q, a_g, phi, v
 from linkwise.errors import ExpressionError, ShapeError, SingularHingeError
-from linkwise.model import closure
+from linkwise.model import closure, closure_rate
 from linkwise.model.body import Node
 from linkwise.model.closure import constraint_sizes
+from linkwise.model.hinges.form import form_block
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.spatial.inertia import momentum_regressor
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.spatial.vector import (
     blocks,
     cross_force,
@@ -196,7 +197,7 @@ class Dense:
         if isinstance(key, role.Cross):
             return self.diagonal(self._crosses(key), BODY, BODY)
         if isinstance(key, role.HingeRate):
-            return self.diagonal(self._hinge_rates(key), leaf.range, leaf.domain)
+            return self.diagonal(self._hinge_forms(key), leaf.range, leaf.domain)
         if isinstance(key, role.Regressor):
             rows = self.matrix(key.of)[:, 0].reshape(-1, 6)
             return self.diagonal([momentum_regressor(x) for x in rows], BODY, INERTIA)
@@ -204,6 +205,8 @@ class Dense:
             return np.diag(self.matrix(key.of)[:, 0])
         if isinstance(key, role.HingeBiasRate):
             return self.diagonal(self._hinge_bias_rates(key.wrt), BODY, JOINT)
+        if isinstance(key, role.ClosureRate | role.FollowerRate | role.ClosureBiasRate):
+            return self._closure_derivative(leaf, key)
         if isinstance(key, role.Shift):
             return self._shift(leaf, key.source)
         if isinstance(key, role.Gather):
@@ -237,15 +240,16 @@ class Dense:
             for x in self.matrix(key.of)[:, 0].reshape(-1, 6)
         ]
 
-    def _hinge_rates(self, key: role.HingeRate) -> list[Array]:
-        """Columns of ∂(H* x)/∂q, or ∂(H x)/∂q: the rate of H along each velocity of the hinge."""
-        mech, x, blocks = self.mech, self.matrix(key.of)[:, 0], list[Array]()
-        for body, part in zip(mech.bodies, self.slices(key.of.range), strict=True):
-            q_k, nv = self.q[mech.q_slice(body.hinge_name)], body.hinge.nv
-            rates = body.hinge.map_derivative(q_k) @ body.outboard.shift
-            star = key.of.range is JOINT
-            columns = [(rate.T if star else rate) @ x[part] for rate in rates]
-            blocks.append(np.stack(columns, axis=-1) if nv else np.zeros((6 if star else 0, 0)))
+    def _hinge_forms(self, key: role.HingeRate) -> list[Array]:
+        """Blocks of f* D_n ... D_1 H* x with two open slots."""
+        mech, blocks = self.mech, list[Array]()
+        for k, body in enumerate(mech.bodies):
+            q_k = self.q[mech.q_slice(body.hinge_name)]
+            slots = [
+                x if isinstance(x, str) else self.matrix(x)[self.slices(x.range)[k], 0]
+                for x in key.slots
+            ]
+            blocks.append(form_block(body.hinge, q_k[None], body.outboard.shift, slots))
         return blocks
 
     def _hinge_bias_rates(self, wrt: str) -> list[Array]:
@@ -354,6 +358,31 @@ class Dense:
             X_ab = self._relative_pose(i)
             S = closure.blocked(loop.hinge, X_ab, np.zeros(6)).S
             out[rows, 12 * i : 12 * i + 12] = np.concatenate([-S @ X_ab.shift.T, S], axis=1)
+        return out
+
+    def _closure_derivative(
+        self, leaf: Symbol, key: role.ClosureRate | role.FollowerRate | role.ClosureBiasRate
+    ) -> Array:
+        """∂(Q x), ∂(Q* x), ∂(Y x), ∂(Y* x) or ∂κ, from their blocks."""
+        mech = self.mech
+        of = _NODE_VELOCITIES if isinstance(key, role.ClosureBiasRate) else key.of
+        x = [self.matrix(of)[part, 0] for part in self.slices(of.range)]
+        rule = (
+            f"kappa_{key.wrt}"
+            if isinstance(key, role.ClosureBiasRate)
+            else (("Q" if isinstance(key, role.ClosureRate) else "Y") + "_rate")
+        )
+        rule += "_adjoint" if of.range is CONSTRAINT else ""
+        if rule in closure_rate.OF_LOOPS:
+            poses = [self._relative_pose(i) for i in range(len(mech.loops))]
+            poses = [trusted_pose(X.rot[None], X.p[None]) for X in poses]
+            blocks = closure_rate.of_loops(mech, rule, poses, x)
+        else:
+            blocks = closure_rate.of_couplings(mech, rule, self.q, self.v, x)
+        out = np.zeros((self.size(leaf.range), self.size(leaf.domain)))
+        rows, columns = self.slices(leaf.range), self.slices(leaf.domain)
+        for row, column, block in blocks:
+            out[rows[row], columns[column]] += block
         return out
 
     def _relative_pose(self, i: int) -> Pose:

@@ -33,9 +33,20 @@ term (`decomposed`): O(n · depth) operations for the matrix.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
 from linkwise.algebra import role
+from linkwise.algebra.differential_form import tidied
+from linkwise.algebra.differential_leaf import (
+    closure_bias_rate,
+    closure_rate,
+    cross,
+    diagonal,
+    follower_rate,
+    hinge_bias_rate,
+    hinge_form,
+    hinge_rate,
+    regressor,
+    swap,
+)
 from linkwise.algebra.expr import (
     Adjoint,
     Expr,
@@ -46,16 +57,27 @@ from linkwise.algebra.expr import (
     Symbol,
     Zero,
     identity,
-    nodes,
     product,
-    symbol,
     total,
     zero,
 )
-from linkwise.algebra.family import lyapunov
-from linkwise.algebra.space import BODY, INERTIA, JOINT, ONE, Space
-from linkwise.algebra.symbols import B_V, VOCABULARY, E_phi, H, M, V, a_g, phi, phi_tilde, v
-from linkwise.algebra.words import Word, Words, collected, expand, left_factored, rebuilt
+from linkwise.algebra.space import BODY, INERTIA, JOINT, Space
+from linkwise.algebra.symbols import (
+    A_V,
+    B_V,
+    VOCABULARY,
+    B,
+    E_phi,
+    H,
+    J,
+    M,
+    Q,
+    V,
+    a_g,
+    phi,
+    phi_tilde,
+    v,
+)
 from linkwise.errors import ExpressionError
 from linkwise.front_door import open_front_door
 
@@ -65,64 +87,14 @@ SPACES = {"q": JOINT, "inertia": INERTIA, "armature": JOINT}
 OF_STATE = ("q", "v")
 """Variables that the vectors a and b depend on."""
 
+DEFINITIONS: dict[Expr, Expr] = {
+    A_V: cross(V) @ H.T + hinge_form("row", "column", v),
+    B_V: 0.5 * (swap(M @ V) - cross(V).T @ M - M @ cross(V)),
+}
+"""Operators of the mechanism by leaves that have rules."""
 
-# ---------------------------------------------------------------------------------- new leaves
-
-
-def cross(x: Expr) -> Expr:
-    """x× at each body: the cross product of velocities, for a stacked vector x of BODY."""
-    return _of_vector(x, "×", r"\times", "cross", swapped=False)
-
-
-def swap(x: Expr) -> Expr:
-    """x×̄ at each body, with x×̄ u = u ×* x: the cross product of forces as an operator on u."""
-    return _of_vector(x, "×̄", r"\bar{\times}", "swap", swapped=True)
-
-
-def _of_vector(x: Expr, text: str, tex: str, word: str, *, swapped: bool) -> Expr:
-    if (x.range, x.domain) != (BODY, ONE):
-        raise ExpressionError(
-            f"{word} was given {x}, which maps {x.domain} to {x.range}; it must be a stacked "
-            f"vector of {BODY}."
-        )
-    if isinstance(x, Zero):
-        return zero(BODY, BODY)
-    key = role.Cross(x, swapped)
-    return symbol(f"[{x} {text}]", BODY, BODY, key, f"{word}({x})", rf"[{x.latex()} {tex}]")
-
-
-def hinge_rate(x: Expr) -> Expr:
-    """∂(H* x)/∂q for a vector x of JOINT, ∂(H x)/∂q for one of BODY: memoryless, from JOINT."""
-    star, range_ = ("*", BODY) if x.range is JOINT else ("", JOINT)
-    if isinstance(x, Zero):
-        return zero(range_, JOINT)
-    name, tex = f"∂[H{star} {x}]", rf"\partial[H^{{{star}}} {x.latex()}]"
-    return symbol(name, range_, JOINT, role.HingeRate(x), f"hinge_rate({x})", tex)
-
-
-def hinge_bias_rate(wrt: str) -> Expr:
-    """∂(Ḣ* v)/∂q or ∂(Ḣ* v)/∂v: memoryless, from JOINT to BODY."""
-    name, tex = f"∂_{wrt}[Ḣ* v]", rf"\partial_{{{wrt}}}[\dot{{H}}^{{*}} v]"
-    return symbol(name, BODY, JOINT, role.HingeBiasRate(wrt), f"hinge_bias_rate_{wrt}", tex)
-
-
-def regressor(x: Expr) -> Expr:
-    """Y_x with Y_x π = M x, from the inertial parameters π of each body."""
-    if isinstance(x, Zero):
-        return zero(BODY, INERTIA)
-    name, tex = f"Y[{x}]", rf"Y_{{{x.latex()}}}"
-    return symbol(name, BODY, INERTIA, role.Regressor(x), f"regressor({x})", tex)
-
-
-def diagonal(x: Expr) -> Expr:
-    """diag x, for a vector x of JOINT."""
-    if isinstance(x, Zero):
-        return zero(JOINT, JOINT)
-    tex = rf"\mathrm{{diag}}({x.latex()})"
-    return symbol(f"diag({x})", JOINT, JOINT, role.Diagonal(x), f"diagonal({x})", tex)
-
-
-# --------------------------------------------------------------------------------------- rules
+BIAS_BY_V = hinge_form("row", v, "column") + hinge_form("row", "column", v)
+"""∂(Ḣ* v)/∂v, where Ḣ* is the derivative of H* along v."""
 
 
 def differentiate(expr: Expr, wrt: Symbol | str = "q") -> Expr:
@@ -204,7 +176,12 @@ class _Differential:
             raise self._no_rule(x)
         if source == "a_g" and self.name == "q":
             return cross(a_g) @ H.T
-        if source in ("X", "X_B", "kappa", "kappa_g", "servo") and moves:
+        if source == "kappa" and moves:
+            by_node = closure_bias_rate("V") @ self.of(J @ v) + closure_bias_rate(self.name)
+            return closure_bias_rate("X") @ J + by_node if self.name == "q" else by_node
+        if source == "kappa_g" and moves:
+            return self.of(-(Q @ B.T @ phi.T @ a_g))
+        if source in ("X", "X_B", "servo") and moves:
             raise self._no_rule(x)
         return zero(x.range, self.space)
 
@@ -244,14 +221,12 @@ class _Differential:
         constant = isinstance(key, role.PickOff | role.Gather | role.Selection)
         if constant or (isinstance(key, role.Memoryless) and key.source in ("M", "N")):
             return none
-        moving = isinstance(key, role.Memoryless) and key.source in ("A_V", "B_V")
+        if leaf in DEFINITIONS:
+            return self.applied(DEFINITIONS[leaf].T if star else DEFINITIONS[leaf], x)
+        if isinstance(key, role.Differential):
+            return self._differential(leaf, key, star, x)
         recursive = isinstance(key, role.Riccati | role.Lyapunov | role.Siblings)
-        recursive = recursive or (isinstance(key, role.Resolvent) and key.of is not E_phi)
-        if (
-            moving
-            or recursive
-            or isinstance(key, role.Closure | role.Followers | role.Differential)
-        ):
+        if recursive or (isinstance(key, role.Resolvent) and key.of is not E_phi):
             raise self._no_rule(leaf)
         if self.name != "q":
             return none
@@ -261,155 +236,55 @@ class _Differential:
             return phi_tilde @ swap(phi @ x) @ H.T
         if isinstance(key, role.Memoryless) and key.source == "H":
             return hinge_rate(x)
+        if isinstance(key, role.Closure):
+            return closure_rate(x) @ J
+        if isinstance(key, role.Followers):
+            return follower_rate(x)
         if isinstance(key, role.Shift | role.Memoryless) and key.source in ("phi", "Delta_phi"):
             return cross(leaf.T @ x) @ H.T if star else leaf @ swap(x) @ H.T
         raise self._no_rule(leaf)
+
+    def _differential(self, leaf: Symbol, key: role.Differential, star: bool, x: Expr) -> Expr:
+        """A leaf of a derivative: linear in the vectors that give it."""
+        if isinstance(key, role.Cross) and key.swapped:  # x ×̄ u = -[u ×]* x, and skew
+            return (cross(x).T if star else -cross(x).T) @ self.of(key.of)
+        if isinstance(key, role.Cross):  # [x ×] u = -[u ×] x,  [x ×]* y = -[y ×̄] x
+            return -((swap(x) if star else cross(x)) @ self.of(key.of))
+        if isinstance(key, role.HingeBiasRate):
+            opened = {"q": hinge_form("row", v, v, "column"), "v": BIAS_BY_V}[key.wrt]
+            return self.applied(opened.T if star else opened, x)
+        if isinstance(key, role.HingeRate):
+            return self._hinge_form(key, star, x)
+        if isinstance(key, role.Diagonal):
+            return diagonal(x) @ self.of(key.of)
+        if isinstance(key, role.Regressor) and star:  # y* M x is symmetric
+            return regressor(x).T @ self.of(key.of)
+        of = getattr(key, "of", None)
+        fixed = self.name != "q" and isinstance(of, Expr) and isinstance(self.of(of), Zero)
+        if fixed and not isinstance(key, role.ClosureBiasRate):
+            return zero(leaf.domain if star else leaf.range, self.space)
+        raise self._no_rule(leaf)
+
+    def _hinge_form(self, key: role.HingeRate, star: bool, x: Expr) -> Expr:
+        """x takes the open slot; q moves the form, and so does each of its vectors."""
+        taken, kept = ("row", "column") if star else ("column", "row")
+        slots = tuple(x if s == taken else "row" if s == kept else s for s in key.slots)
+        start = key.slots.index(kept)
+        moved = hinge_form(*slots, "column") if self.name == "q" else None
+        range_ = BODY if start == 0 else JOINT
+        terms = [(1.0, zero(range_, self.space))]
+        terms += [(1.0, moved)] if moved is not None else []
+        for i, y in enumerate(key.slots):
+            if isinstance(y, str) or isinstance(self.of(y), Zero):
+                continue
+            terms.append((1.0, hinge_form(*slots[:i], "column", *slots[i + 1 :]) @ self.of(y)))
+        return total(terms)
 
     def _no_rule(self, leaf: Symbol) -> ExpressionError:
         return ExpressionError(
             f"{leaf} cannot be differentiated by {self.name}: there is no rule for it. Write the "
             "expression in its textbook form, with φ, H, M, 𝓜 and 𝓜⁻¹."
         )
-
-
-# --------------------------------------------------------------------------------- normal form
-
-
-def tidied(expr: Expr) -> Expr:
-    """An equal expression after the transport identity, with cross products that add up merged."""
-    if not is_derivative(expr):
-        return expr
-    words, before = expand(rebuilt(expr, _opened)), dict[Word, float]()
-    while words != before:
-        before = words
-        words = collected(pair for item in words.items() for pair in _transported(*item))
-        words = _merged(words)
-    return left_factored(words, expr.range, expr.domain)
-
-
-def is_derivative(expr: Expr) -> bool:
-    """Whether a leaf that differentiation adds is in it."""
-    return any(isinstance(x, Symbol) and isinstance(x.role, role.Differential) for x in nodes(expr))
-
-
-def _opened(leaf: Expr) -> Expr | None:
-    """What a name means; other letters stay."""
-    name = leaf.of if isinstance(leaf, Adjoint) else leaf
-    if not isinstance(name, Symbol) or not isinstance(name.role, role.Named):
-        return None
-    return name.role.definition.T if isinstance(leaf, Adjoint) else name.role.definition
-
-
-OWN, TURN = cross(H.T @ v), cross(V)
-
-
-def _transported(word: Word, number: float) -> Iterable[tuple[Word, float]]:
-    """φ* [H* v ×] φ* = [V ×] φ* - φ* [V ×] + φ* [H* v ×]; for φ̃* without the last term."""
-    for i in range(len(word) - 2):
-        last = word[i + 2]
-        if word[i] is phi.T and word[i + 1] is OWN and last in (phi.T, phi_tilde.T):
-            head, tail = word[:i], word[i + 3 :]
-            yield (*head, TURN, phi.T, *tail), number
-            yield (*head, phi.T, TURN, *tail), -number
-            if last is phi.T:
-                yield (*head, phi.T, OWN, *tail), number
-            return
-    yield word, number
-
-
-def _merged(words: Words) -> Words:
-    """[x ×] + [y ×] = [x + y ×], in words that differ in this letter only."""
-    for word in words:
-        for i, letter in enumerate(word):
-            linear = _linear(letter)
-            if linear is None:
-                continue
-            kind, make, _ = linear
-            around = (len(word), word[:i], word[i + 1 :])
-            same = [
-                (number, other, key[2])
-                for other, number in words.items()
-                if (len(other), other[:i], other[i + 1 :]) == around
-                and (key := _linear(other[i])) is not None
-                and key[0] == kind
-            ]
-            if len(same) < 2:
-                continue
-            sign = 1.0 if same[0][0] > 0.0 else -1.0
-            merged = make(_sum([(sign * number, x) for number, _, x in same]))
-            rest = [item for item in words.items() if item[0] not in {w for _, w, _ in same}]
-            if not isinstance(merged, Zero):
-                rest.append(((*word[:i], merged, *word[i + 1 :]), sign))
-            return _merged(collected(rest))
-    return words
-
-
-def _linear(letter: Expr) -> tuple[object, Callable[[Expr], Expr], Expr] | None:
-    """For a leaf that a vector x gives: its kind, how to make it of another x, and x."""
-    key = letter.role if isinstance(letter, Symbol) else None
-    if isinstance(key, role.Cross):
-        return ("×", key.swapped), swap if key.swapped else cross, key.of
-    if isinstance(key, role.HingeRate):
-        return ("∂", key.of.range), hinge_rate, key.of
-    if isinstance(key, role.Regressor | role.Diagonal):
-        return type(key), regressor if isinstance(key, role.Regressor) else diagonal, key.of
-    return None
-
-
-def _sum(terms: list[tuple[float, Expr]]) -> Expr:
-    """A sum of vectors, with φ* x - x as φ̃* x."""
-    vector = total(terms)
-    words = expand(rebuilt(vector, _opened))
-    for word, number in list(words.items()):
-        tail = word[1:]
-        if word and word[0] is phi.T and words.get(tail) == -number:
-            del words[tail], words[word]
-            words = collected([*words.items(), ((phi_tilde.T, *tail), number)])
-    return left_factored(words, vector.range, ONE)
-
-
-def decomposed(expr: Expr) -> Expr:
-    """The decomposition lemma for every term L φ X φ* Y with memoryless L, X and Y.
-
-        L φ X φ* Y = L R Y + L φ̃ R Y + L R φ̃* Y,   R = E_φ R E_φ* + X
-
-    An inverse in front, as in 𝓜⁻¹ L φ X φ* Y, stays there.
-    """
-    behind = dict[Word, Words]()
-    for word, number in expand(rebuilt(expr, _opened)).items():
-        inverses = [i for i, x in enumerate(word, 1) if x.causality == "mixed"]
-        n = inverses[-1] if inverses else 0
-        behind.setdefault(word[:n], {})[word[n:]] = number
-    terms = list[tuple[float, Expr]]()
-    for head, words in behind.items():
-        range_ = head[-1].domain if head else expr.range
-        terms.append((1.0, product((*head, _decomposed(words, range_, expr.domain)))))
-    return total(terms) if terms else expr
-
-
-def _decomposed(words: Words, range_: Space, domain: Space) -> Expr:
-    rest = dict(words)
-    cores = dict[tuple[Word, Word], Words]()  # by L and X, the numbers of each Y
-    for word, number in words.items():
-        places = [i for i, letter in enumerate(word) if letter.causality != "memoryless"]
-        if [word[i] for i in places] == [phi, phi.T]:
-            i, j = places
-            cores.setdefault((word[:i], word[i + 1 : j]), {})[word[j + 1 :]] = number
-            del rest[word]
-    inward = dict[Word, list[Expr]]()
-    terms = list[Expr]()
-    for (left, core), rights in cores.items():
-        R, Y = lyapunov(E_phi, product(core)), left_factored(rights, BODY, domain)
-        inward.setdefault(left, []).append(R @ Y)
-        terms += [product((*left, R, phi_tilde.T, Y)), product((*left, R, Y))]
-    for word, number in list(rest.items()):  # L φ̃ Z travels with L φ̃ R Y
-        i = word.index(phi_tilde) if phi_tilde in word else 0
-        if i and word[:i] in inward:
-            inward[word[:i]].append(number * product(word[i + 1 :]))
-            del rest[word]
-    for left, each in inward.items():
-        terms.append(product((*left, phi_tilde)) @ total([(1.0, e) for e in each]))
-    return total([(1.0, left_factored(rest, range_, domain)), *((1.0, e) for e in terms)])
 
 
 open_front_door(globals(), ("differentiate",))

@@ -145,13 +145,22 @@ class Cross(Differential):
 
 @dataclass(frozen=True, slots=True)
 class HingeRate(Differential):
-    """How H* x, or H x, changes at each body with its own coordinates; zero where H is constant.
+    """The form f* D_n ... D_1 H* x at each body, with two of its vectors left open.
+
+    D_i is the derivative along velocities y_i of the hinge, the first one innermost.
 
     Attributes:
-        of: x, a vector of JOINT for H* x, of BODY for H x.
+        slots: f, x, y_1 ... y_n: f a vector of BODY, the others of JOINT; "row" for the one that
+            the result belongs to, "column" for that of the operand. ("row", x, "column") is
+            ∂(H* x)/∂q.
     """
 
-    of: Expr
+    slots: tuple[Expr | str, ...]
+
+    @property
+    def vectors(self) -> tuple[Expr, ...]:
+        """Those that are not open."""
+        return tuple(x for x in self.slots if not isinstance(x, str))
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +194,40 @@ class Diagonal(Differential):
     """
 
     of: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class ClosureRate(Differential):
+    """How Q x, or Q* x, changes with displacements of the nodes of loops; from NODE.
+
+    Attributes:
+        of: x, a vector of NODE for Q x, of CONSTRAINT for Q* x.
+    """
+
+    of: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class FollowerRate(Differential):
+    """How Y x, or Y* x, changes with q; from JOINT.
+
+    Attributes:
+        of: x, a vector of JOINT for Y x, of CONSTRAINT for Y* x.
+    """
+
+    of: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class ClosureBiasRate(Differential):
+    """How κ changes.
+
+    Attributes:
+        wrt: "X" and "V", with displacements and velocities of the nodes of loops, from NODE; "q"
+            and "v", in the rows of couplings, from JOINT.
+    """
+
+    wrt: str
 
 
 @dataclass(frozen=True, slots=True)

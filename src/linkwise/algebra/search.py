@@ -17,7 +17,7 @@ from linkwise.algebra import role
 from linkwise.algebra.armature import no_armature
 from linkwise.algebra.budget import Budget
 from linkwise.algebra.derivation import Derivation, Step
-from linkwise.algebra.differential import decomposed, is_derivative
+from linkwise.algebra.differential_form import decomposed, is_derivative
 from linkwise.algebra.expr import (
     Adjoint,
     Expr,

@@ -232,8 +232,7 @@ def _turning(hinge: Hinge, q: Any, v: Any) -> Any:
     rate = N @ v
 
     def along(direction: Any, held: Any) -> Any:
-        path = hinge.qdot(Jet.line(q[None], direction[None]), held[None])
-        return Jet.derivatives(path)[1][0]
+        return Jet.slope(hinge.qdot, (q, direction), (held, None))
 
     columns = [along(N[:, j], v) - along(rate, e) for j, e in enumerate(np.eye(nv))]
     return factored(N.T @ N) @ (N.T @ np.stack(columns, axis=-1))

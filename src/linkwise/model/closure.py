@@ -323,8 +323,7 @@ def _coordinate(mech: Mechanism, name: str, q: Array, v: Array) -> tuple[int, Ar
         return k, row, v_k[..., inner], 0.0 * v_k[..., inner]
     unit = np.eye(hinge.nv)
     row = np.stack([hinge.qdot(q_k, unit[i])[..., inner] for i in range(hinge.nv)], axis=-1)
-    path = hinge.qdot(Jet.line(q_k[None], hinge.qdot(q_k, v_k)[None]), v_k[None])
-    bend = Jet.derivatives(path)[1][0][..., inner]
+    bend = Jet.slope(hinge.qdot, (q_k, hinge.qdot(q_k, v_k)), (v_k, None))[..., inner]
     return k, row, hinge.qdot(q_k, v_k)[..., inner], bend
 
 

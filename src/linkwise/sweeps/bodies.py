@@ -12,12 +12,13 @@ import numpy as np
 
 from linkwise.algebra import role
 from linkwise.algebra.expr import Symbol
-from linkwise.algebra.space import BODY, CONSTRAINT, INERTIA, NODE_PLACE, ONE, PLACE, Space
+from linkwise.algebra.space import CONSTRAINT, INERTIA, NODE_PLACE, ONE, PLACE, Space
 from linkwise.algebra.symbols import M
 from linkwise.errors import LoweringError
 from linkwise.model.body import Body
 from linkwise.model.closure import constraint_sizes
 from linkwise.model.embedded import Embedded
+from linkwise.model.hinges.form import form_block
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.spatial.inertia import momentum_regressor
@@ -119,7 +120,10 @@ class Bodies:
                 return first(momentum_regressor(read[None, :, 0]), 2)
             case "diagonal":
                 return np.diag(read[:, 0])
-            case "cross" | "swap" | "H_rate" | "bias_rate_q" | "bias_rate_v":
+            case "H_rate":
+                vectors = [run.blocks_of(quantity)[k][:, 0] for quantity, _ in statement.reads]
+                return _hinge_form(statement, body, q_k, vectors)
+            case "cross" | "swap" | "bias_rate_q" | "bias_rate_v":
                 return _derivative_block(statement, body, q_k, v_k, read[:, 0])
             case "to_W":
                 return numbers.to_world(read.reshape(3, 4))
@@ -180,18 +184,22 @@ def _about_body(H: Any, offset: Any) -> Any:
 
 
 def _derivative_block(statement: Statement, body: Body, q_k: Any, v_k: Any, x: Any) -> Any:
-    """x×, x×̄, ∂(H* x)/∂q, ∂(H x)/∂q or ∂(Ḣ* v) at a body."""
+    """x×, x×̄ or ∂(Ḣ* v) at a body."""
     if statement.special in ("cross", "swap"):
         w, u = skew(x[:3]), skew(x[3:])
         zero = np.zeros((3, 3))
         return blocks(-w, -u, -u, zero) if statement.special == "swap" else blocks(w, zero, u, w)
-    if statement.special == "H_rate":
-        rates = first(body.hinge.map_derivative(q_k), 3) @ body.outboard.shift
-        star = statement.target.rows is BODY
-        columns = [(rate.T if star else rate) @ x for rate in rates]
-        return np.stack(columns, axis=-1) if columns else np.zeros((6 if star else 0, 0))
     rate = body.hinge.bias_derivative(q_k, v_k)[0 if statement.special == "bias_rate_q" else 1]
     return body.outboard.shift.T @ first(rate, 2)
+
+
+def _hinge_form(statement: Statement, body: Body, q_k: Any, vectors: Sequence[Any]) -> Any:
+    """Derivatives of the hinge map at a body: see `role.HingeRate`."""
+    key = statement.target.key
+    assert isinstance(key, Symbol) and isinstance(key.role, role.HingeRate)
+    rest = iter(vectors)
+    slots = [x if isinstance(x, str) else next(rest) for x in key.role.slots]
+    return form_block(body.hinge, q_k, body.outboard.shift, slots)
 
 
 def placed(above: Array | None, rot: Array, p: Array) -> Array:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.algebra.space import CONSTRAINT, ONE
-from linkwise.model import closure, task_rows
+from linkwise.model import closure, closure_rate, task_rows
 from linkwise.model.closure import Follower
 from linkwise.model.task_rows import Rows
 from linkwise.spatial.pose import Pose, trusted_pose
@@ -58,6 +58,9 @@ class ClosureStatements:
             "spread": self._spread,
             "gram": self._gram,
         }
+        rule = statement.special.removesuffix("*")
+        if rule in closure_rate.RATES:
+            return self._changed(statement, rule, reads)
         return rules[statement.special](*reads) if statement.special else self._sum(statement)
 
     def _sum(self, statement: Statement) -> list[Any]:
@@ -153,6 +156,29 @@ class ClosureStatements:
             speeds[i] = numbers.v[mech.v_start[k] + index, None]
         rows = zip(push, kv, rate, speeds, kp, errors, strict=True)
         return [(u + d * (w - x) + c * e)[:, None] for u, d, w, x, c, e in rows]
+
+    # ------------------------------------------------------------------------------ rates
+
+    def _changed(self, statement: Statement, rule: str, reads: Sequence[Any]) -> list[Any]:
+        """The operator of a leaf that differentiation adds, or its adjoint, times the last read."""
+        x, star = reads[-1], statement.special.endswith("*")
+        sizes = self.run.bodies.sizes(statement.target.rows)
+        out: list[Any] = [np.zeros((size, self.width)) for size in sizes]
+        for row, column, block in self._rates(rule, reads[:-1]):
+            if star:
+                out[column] = out[column] + block.T @ x[row]
+            else:
+                out[row] = out[row] + block @ x[column]
+        return out
+
+    def _rates(self, rule: str, reads: Sequence[Any]) -> closure_rate.Blocks:
+        """The blocks of the operator."""
+        mech, numbers = self.run.mech, self.run.arithmetic
+        if rule in closure_rate.OF_LOOPS:
+            vectors = [block[:, 0] for block in reads[1]]
+            return closure_rate.of_loops(mech, rule, self._relative(reads[0]), vectors)
+        vectors = [block[:, 0] for block in reads[0]]
+        return closure_rate.of_couplings(mech, rule, numbers.q, numbers.v, vectors)
 
     # -------------------------------------------------------------------------- couplings
 

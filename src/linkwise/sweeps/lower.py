@@ -288,6 +288,11 @@ class _Lowering:
             places = [self._leaf(X_B)] if isinstance(key, role.Closure) else []
             rule, both = f"{key.source}*" if star else key.source, product((factor, rest))
             return [self._at_once(rule, both, (*places, self._right_quantity(rest)))]
+        if isinstance(key, role.ClosureRate | role.FollowerRate | role.ClosureBiasRate):
+            rule, reads = self._constraint_rate(key)
+            both = product((factor, rest))
+            operands = (*reads, self._right_quantity(rest))
+            return [self._at_once(f"{rule}*" if star else rule, both, operands)]
         if is_step(leaf) or isinstance(key, role.Gather):
             return self._step(leaf, star, rest)
         if isinstance(key, role.Siblings):
@@ -311,6 +316,19 @@ class _Lowering:
             place: Place = "k" if star and leaf.range is not CONSTRAINT else "all"
             return [Term(1.0, (Block(leaf, adjoint=star),), operand, place)]
         raise LoweringError(f"{factor} has no sweeps: it has no blocks.")
+
+    def _constraint_rate(
+        self, key: role.ClosureRate | role.FollowerRate | role.ClosureBiasRate
+    ) -> tuple[str, list[Quantity]]:
+        """The rule of a leaf that says how rows of constraints change, and what it reads."""
+        if isinstance(key, role.ClosureBiasRate):
+            at_nodes = [self._leaf(X_B), self.value(B.T @ phi.T @ H.T @ v)]
+            return f"kappa_{key.wrt}", at_nodes if key.wrt in ("X", "V") else [self._leaf(v)]
+        x = self.value(rebuilt(key.of, opened))
+        adjoint = "_adjoint" if key.of.range is CONSTRAINT else ""
+        if isinstance(key, role.FollowerRate):
+            return f"Y_rate{adjoint}", [x]
+        return f"Q_rate{adjoint}", [self._leaf(X_B), x]
 
     def _right(self, rest: Expr) -> list[Term]:
         if isinstance(rest, Identity):
@@ -525,13 +543,14 @@ class _Lowering:
     def _define_derivative(self, leaf: Symbol, key: role.Differential) -> None:
         """Blocks that a vector x gives, such as x× and ∂(H* x)/∂q; and ∂(Ḣ* v)."""
         if isinstance(key, role.HingeBiasRate):
-            special, operand = f"bias_rate_{key.wrt}", self._leaf(v)
+            special, operands = f"bias_rate_{key.wrt}", [self._leaf(v)]
         else:
             assert isinstance(key, role.Cross | role.HingeRate | role.Regressor | role.Diagonal)
-            operand = self.value(rebuilt(key.of, opened))
+            vectors = key.vectors if isinstance(key, role.HingeRate) else (key.of,)
+            operands = [self.value(rebuilt(x, opened)) for x in vectors]
             swapped = isinstance(key, role.Cross) and key.swapped
             special = "swap" if swapped else SPECIALS[type(key)]
-        reads: tuple[tuple[Quantity, Place], ...] = ((operand, "k"),)
+        reads: tuple[tuple[Quantity, Place], ...] = tuple((x, "k") for x in operands)
         self.statements.append(Statement(_block_quantity(leaf), special=special, reads=reads))
 
     def _define_closure_rate(self, source: str, target: Quantity) -> None:

@@ -24,6 +24,7 @@ from linkwise.algebra.expr import Expr, Symbol
 from linkwise.algebra.role import Vector
 from linkwise.algebra.space import BODY, CONSTRAINT, Space
 from linkwise.front_door import open_front_door
+from linkwise.model.closure_rate import RATES
 from linkwise.sweeps.result_part import ALL, ResultPart
 
 Place = Literal["k", "c", "p", "all"]
@@ -32,7 +33,10 @@ Direction = Literal["tip_to_base", "base_to_tip"]
 PLACED = ("a_g", "X", "X_B", "weight")
 """Vectors that follow from the poses of bodies, each by a special statement."""
 
-AT_ONCE = ("dense_solve", "gram", "spread", "Q", "Q*", "Y", "Y*", "kappa", "kappa_g", "servo")
+AT_ONCE = (
+    *("dense_solve", "gram", "spread", "Q", "Q*", "Y", "Y*", "kappa", "kappa_g", "servo"),
+    *(rule + star for rule in RATES for star in ("", "*")),  # and their adjoints
+)
 """Special rules that run at once, between passes, not body by body."""
 
 Ident = tuple[Expr, bool]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from linkwise.algebra.expr import Symbol
+from linkwise.algebra.role import HingeRate
 from linkwise.algebra.show import LATEX, UNICODE, Style, raised
-from linkwise.algebra.space import BODY, CONSTRAINT, ONE
+from linkwise.algebra.space import CONSTRAINT, ONE
+from linkwise.model.closure_rate import RATES
 from linkwise.sweeps.arrangement import is_step
 from linkwise.sweeps.program import Block, Pass, Place, Program, Quantity, Statement, Term
 
@@ -141,6 +143,14 @@ def _block(block: Block, style: Style) -> str:
     return f"{raised(name, mark, style) if mark else name}({place})"
 
 
+_RATES = {
+    **{"Q_rate": ("Q", "X"), "Q_rate_adjoint": ("Q*", "X"), "Y_rate": ("Y", "q")},
+    **{"Y_rate_adjoint": ("Y*", "q"), "kappa_X": ("κ", "X"), "kappa_V": ("κ", "V")},
+    **{"kappa_q": ("κ", "q"), "kappa_v": ("κ", "v")},
+}
+"""What changes, and by what: X are the poses of nodes, V their velocities."""
+
+
 def _special(statement: Statement, style: Style) -> str:
     reads = [_at(quantity, _PLACES[place], style) for quantity, place in statement.reads]
     times = r"\times" if style is LATEX else "×"
@@ -183,8 +193,16 @@ def _special(statement: Statement, style: Style) -> str:
         case "regressor" | "diagonal":
             return f"{'Y' if statement.special == 'regressor' else 'diag'} of {reads[0]}"
         case "H_rate":
-            star = style.star if statement.target.rows is BODY else ""
-            return f"∂(H{star}(k) {reads[0]})/∂q(k)"
+            key = statement.target.key
+            slots = (
+                key.role.slots
+                if isinstance(key, Symbol) and isinstance(key.role, HingeRate)
+                else ()
+            )
+            if len(slots) == 3 and slots[2] == "column":
+                star = style.star if slots[0] == "row" else ""
+                return f"∂(H{star}(k) {reads[0]})/∂q(k)"
+            return f"derivatives of H{style.star}(k) with {', '.join(reads)}"
         case "bias_rate_q" | "bias_rate_v":
             rate = r"\dot{H}^{*}(k)" if style is LATEX else "Ḣ*(k)"
             return f"∂({rate} {reads[0]})/∂{statement.special[-1]}(k)"
@@ -193,6 +211,10 @@ def _special(statement: Statement, style: Style) -> str:
         case "Q" | "Y" | "Q*" | "Y*":
             star = style.star if statement.special.endswith("*") else ""
             return f"{statement.special[0]}{star} {reads[-1]}"
+        case rule if rule.removesuffix("*") in RATES:
+            of, by = _RATES[rule.removesuffix("*")]
+            x, star = f" {reads[-2]}" if of != "κ" else "", style.star if rule[-1] == "*" else ""
+            return f"(∂({of}{x})/∂{by}){star} {reads[-1]}"
         case "kappa":
             text = r"\text{rate of } Q" if style is LATEX else "rate of Q"
             return f"{text} {reads[-1]}"

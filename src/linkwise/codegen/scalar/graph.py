@@ -16,6 +16,8 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from linkwise.model.hinges.jet import Jet
+
 Op = Literal[
     "const", "input", "part", "add", "sub", "mul", "gate", "neg", "inv", "sqrt", "sin", "cos"
 ]
@@ -234,6 +236,10 @@ class Check:
     high: float  # upper bound
 
 
+LARGER = (np.ndarray, Jet)
+"""What a node is an entry or a coefficient of."""
+
+
 class Scalar:
     """A node as a number: arithmetic on it extends the graph."""
 
@@ -257,24 +263,24 @@ class Scalar:
         return other.node if type(other) is Scalar else self.graph.constant(float(other))
 
     def __add__(self, other: Any) -> Any:
-        if isinstance(other, np.ndarray):
-            return NotImplemented  # NumPy does it entry by entry
+        if isinstance(other, LARGER):
+            return NotImplemented  # NumPy does it entry by entry, a series term by term
         return Scalar(self.graph, self.graph.add(self.node, self._other(other)))
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        if isinstance(other, np.ndarray):
+        if isinstance(other, LARGER):
             return NotImplemented
         return Scalar(self.graph, self.graph.sub(self.node, self._other(other)))
 
     def __rsub__(self, other: Any) -> Any:
-        if isinstance(other, np.ndarray):
+        if isinstance(other, LARGER):
             return NotImplemented
         return Scalar(self.graph, self.graph.sub(self._other(other), self.node))
 
     def __mul__(self, other: Any) -> Any:
-        if isinstance(other, np.ndarray):
+        if isinstance(other, LARGER):
             return NotImplemented
         return Scalar(self.graph, self.graph.mul(self.node, self._other(other)))
 

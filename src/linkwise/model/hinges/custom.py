@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.hinges.hinge import Coordinate, Hinge, velocity
-from linkwise.model.hinges.jet import Jet
+from linkwise.model.hinges.jet import Jet, level_of
 from linkwise.spatial import rotation
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose, trusted_pose
@@ -145,9 +145,10 @@ class CustomHinge(Hinge):
         """
         q, v = np.broadcast_arrays(np.asarray(q), np.asarray(v))
         # One leading axis more: NumPy turns an object array without axes into its bare element.
-        path = self.pose(Jet.line(q[None], v[None]))
-        rot, rot_1, rot_2 = (x[0] for x in Jet.derivatives(path.rot))
-        _, p_1, p_2 = (x[0] for x in Jet.derivatives(path.p))
+        level = 1 + max(level_of(q), level_of(v))
+        path = self.pose(Jet.line(q[None], v[None], level))
+        rot, rot_1, rot_2 = (x[0] for x in Jet.derivatives(path.rot, level))
+        _, p_1, p_2 = (x[0] for x in Jet.derivatives(path.p, level))
         back, back_1 = np.swapaxes(rot, -1, -2), np.swapaxes(rot_1, -1, -2)
         w, w_1 = unskew(back @ rot_1), unskew(back @ rot_2 + back_1 @ rot_1)
         u = (back @ p_1[..., None])[..., 0]

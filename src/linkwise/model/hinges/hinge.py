@@ -84,8 +84,7 @@ class Hinge(ABC):
         """
         rate = self.qdot(q, v)
         q = np.broadcast_to(q, rate.shape)  # one q, and a batch of velocities
-        path = self.hinge_map(Jet.line(q[None], rate[None]))
-        return Jet.derivatives(path)[1][0]
+        return Jet.slope(self.hinge_map, (q, rate))
 
     def map_derivative(self, q: Array) -> Array:
         """∂H/∂q (..., nv, nv, 6): entry j is the rate of the hinge map along velocity j."""
@@ -102,12 +101,9 @@ class Hinge(ABC):
         columns = list[tuple[Array, Array]]()
         for e in np.eye(self.nv):
             along = np.broadcast_to(e, v.shape)
-            moved = Jet.line(q[None], np.broadcast_to(self.qdot(q, along), q.shape)[None])
-            faster = Jet.line(v[None], along[None])
-            still = Jet.line(q[None], 0.0 * q[None])
-            by_q = self.bias(moved, Jet.line(v[None], 0.0 * v[None]))
-            by_v = self.bias(still, faster)
-            columns.append((Jet.derivatives(by_q)[1][0], Jet.derivatives(by_v)[1][0]))
+            by_q = Jet.slope(self.bias, (q, self.qdot(q, along)), (v, None))
+            by_v = Jet.slope(self.bias, (q, None), (v, along))
+            columns.append((by_q, by_v))
         if not columns:
             empty = np.zeros((*q.shape[:-1], 6, 0))
             return empty, empty

@@ -1,0 +1,64 @@
+"""Derivatives of the hinge map along velocities of the hinge: f* D_n ... D_1 H* x."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from linkwise.model.hinges.hinge import ConstantHinge, Hinge
+from linkwise.model.hinges.jet import Jet
+
+
+def form_block(hinge: Hinge, q: Any, shift: Any, slots: Sequence[Any]) -> Any:
+    """The matrix of the form f* D_n ... D_1 H* x, with two of its vectors left open.
+
+    D_i is the derivative along velocities y_i that are held, the first one innermost. In general
+    the order matters: velocities of hinges with quaternions are not rates of coordinates.
+
+    Args:
+        hinge: The hinge.
+        q: Its coordinates (1, nq).
+        shift: φ (6, 6) from the body frame to the hinge: H about the body frame is H φ.
+        slots: f, x, y_1 ... y_n, each an array, or "row" or "column" where it is open.
+    """
+    nv = hinge.nv
+    spans = [6 if i == 0 else nv for i in range(len(slots))]
+    names = [x if isinstance(x, str) else "" for x in slots]
+    row, column = names.index("row"), names.index("column")
+    out = np.full((spans[row], spans[column]), 0.0, dtype=object)
+    if isinstance(hinge, ConstantHinge) or not nv:
+        return np.zeros(out.shape)
+    along = range(2, len(slots))
+    opened = [i for i in along if isinstance(slots[i], str)]
+    for units in np.ndindex(*(spans[i] for i in opened)):
+        at = dict(zip(opened, units, strict=True))
+        ways = [np.eye(nv)[at[i]] if i in at else slots[i] for i in along]
+        value: Any = _derivative(hinge, q, [way[None] for way in ways])[0] @ shift  # (nv, 6)
+        value = value.T if isinstance(slots[1], str) else (slots[1] @ value)[:, None]
+        value = value if isinstance(slots[0], str) else slots[0][None] @ value
+        # Open f and x are the rows and columns of value; open directions have one entry here.
+        place = tuple(slice(None) if i < 2 else at[i] for i in (row, column))
+        out[place] = (value.T if row > column else value).reshape(np.shape(out[place]))
+    return _numbers(out)
+
+
+def _derivative(hinge: Hinge, q: Any, ways: Sequence[Any]) -> Any:
+    """D_n ... D_1 H (..., nv, 6) at q (..., nq), along velocities (..., nv) that are held."""
+    *inner, last = ways
+    if not inner:
+        return hinge.hinge_map_rate(q, last)
+
+    def formula(q: Any, *held: Any) -> Any:
+        return _derivative(hinge, q, held)
+
+    rate = hinge.qdot(q, last)
+    return Jet.slope(formula, (q, rate), *((np.broadcast_to(y, last.shape), None) for y in inner))
+
+
+def _numbers(array: Any) -> Any:
+    """As floats where all entries are."""
+    if all(isinstance(x, float) for x in array.flat):
+        return array.astype(np.float64)
+    return array
