@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from linkwise.algebra.derivation import Derivation
     from linkwise.codegen.c.source import CSource
     from linkwise.codegen.kernel import Kernel
+    from linkwise.codegen.request import Request
     from linkwise.sweeps.program import Program
     from linkwise.sweeps.result_part import Names
 
@@ -147,29 +148,17 @@ def compile(
             recursion.
         cache: Whether to keep the compiled kernel on disk for the next process.
     """
-    from linkwise.codegen.request import Request
-    from linkwise.sweeps.result_part import choice
-
-    if not isinstance(cast(object, mech), Mechanism | Embedded):
-        raise ExpressionError(f"lw.compile takes a mechanism, not {mech!r}: see lw.load.")
-    if rolled not in (None, True, False):
-        raise ExpressionError(f"rolled is {rolled!r}; it must be True, False or None.")
-    named = cast("Mapping[str, Expr]", expr if isinstance(expr, Mapping) else {})
-    quantity: Any = tuple(named.values()) if isinstance(expr, Mapping) else (expr,)
-    if isinstance(expr, Formula):
-        quantity = expr
-    elif callable(cast(object, expr)):
-        quantity = Formula(cast("Any", expr))
-    request = Request(
-        quantity,
-        cast("Mechanism", mech),
-        cast("tuple[str, ...]", nodes),
-        cast("tuple[str, ...]", parameters),
-        itemsize(dtype),
-        rolled,
-        choice(rows, columns, blocks),
-        derive,
-        names=tuple(named),
+    request = requested(
+        expr,
+        mech,
+        nodes=nodes,
+        rows=rows,
+        columns=columns,
+        blocks=blocks,
+        parameters=parameters,
+        dtype=dtype,
+        rolled=rolled,
+        derive=derive,
         cache=cache,
     )
     if isinstance(mech, Embedded) and target in ("c", "cuda"):
@@ -186,10 +175,52 @@ def compile(
         if not callable(cast(object, expr)):
             raise
         raise ExpressionError(
-            f"{quantity} cannot be compiled: it failed with {type(error).__name__}: {error}. A "
+            f"{request.what} cannot be compiled: it failed with {type(error).__name__}: {error}. A "
             "function takes `at`, reads inputs with at.q, at.v and at.read, values with at.value, "
             "and returns an array or a tuple of arrays."
         ) from error
+
+
+def requested(
+    expr: Quantity,
+    mech: Tree,
+    *,
+    nodes: Sequence[str] = (),
+    rows: Names | None = None,
+    columns: Names | None = None,
+    blocks: bool = False,
+    parameters: Sequence[str] = (),
+    dtype: Any = np.float64,
+    rolled: bool | None = None,
+    derive: bool = True,
+    cache: bool = True,
+) -> Request:
+    """The checked request behind `compile`, for whatever is made of its graph."""
+    from linkwise.codegen.request import Request
+    from linkwise.sweeps.result_part import choice
+
+    if not isinstance(cast(object, mech), Mechanism | Embedded):
+        raise ExpressionError(f"lw.compile takes a mechanism, not {mech!r}: see lw.load.")
+    if rolled not in (None, True, False):
+        raise ExpressionError(f"rolled is {rolled!r}; it must be True, False or None.")
+    named = cast("Mapping[str, Expr]", expr if isinstance(expr, Mapping) else {})
+    quantity: Any = tuple(named.values()) if isinstance(expr, Mapping) else (expr,)
+    if isinstance(expr, Formula):
+        quantity = expr
+    elif callable(cast(object, expr)):
+        quantity = Formula(cast("Any", expr))
+    return Request(
+        quantity,
+        cast("Mechanism", mech),
+        cast("tuple[str, ...]", nodes),
+        cast("tuple[str, ...]", parameters),
+        itemsize(dtype),
+        rolled,
+        choice(rows, columns, blocks),
+        derive,
+        names=tuple(named),
+        cache=cache,
+    )
 
 
 __all__ = ["compile", "derive", "plan"]

@@ -139,6 +139,7 @@ _made("estimation.MassMatrixSample",
 _made("estimation.Covariance", lambda: next(iter(lw.estimation.COVARIANCES.values())))
 _made("estimation.Operator", lambda: next(iter(lw.estimation.OPERATORS.values())))
 _made("convert.Layout", lambda: lw.convert.mujoco_layout(boxes(), mujoco_model()))
+_made("convert.Symbolic", lambda: lw.convert.to_sympy({"M": mass}, arm()))
 _made("CSource", lambda: lw.compile(mass, arm(), target="c"))
 
 
@@ -218,6 +219,9 @@ _made("SpatialInertia(batch)", lambda: arm().bodies[0].inertia.moved(arm().poses
 
 samples.SAMPLES["convert.mujoco_layout"] = lambda: call(boxes(), mujoco_model())
 samples.SAMPLES["convert.pinocchio_layout"] = lambda: call(boxes(), pinocchio_model())
+samples.SAMPLES["convert.to_sympy"] = lambda: call(
+    mass, arm(), given={"q": [0, 1]}, named=True, simplify=True
+)
 samples.SAMPLES["convert.drake_layout"] = lambda: call(boxes(), drake_plant())
 
 
@@ -535,6 +539,8 @@ _of(
     "convert.Layout.spatial_force_to convert.Layout.spatial_force_from",
     lambda it: call(X6),
 )
+
+_of("convert.Symbolic.latex", lambda it: call("M"))
 
 # The random field.
 _of(

@@ -441,7 +441,8 @@ RECORDS = frozenset(
     "MacroMini MacroMiniState Mobility MotionForceCommand MultiArm MultiArmMotion ObjectTorque "
     "OperationalSpace Projection Recording ReducedInertia ReflectedLoad Renumbering Rollout "
     "SmallestMini Solution TaskCoordinates TaskDynamics TaskSpace Touch viewer.Viewer "
-    "VirtualLinkage WholeInertia algebra.Expr convert.Layout estimation.Covariance "
+    "VirtualLinkage WholeInertia algebra.Expr convert.Layout convert.Symbolic "
+    "estimation.Covariance "
     "estimation.BatchEstimate estimation.KalmanFilter estimation.Smoother "
     "estimation.Draws estimation.MassMatrixSample estimation.Operator Report "
     "viewer.Part viewer.Scene ledger.Document ledger.Verdict".split()

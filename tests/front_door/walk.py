@@ -77,6 +77,8 @@ NEEDS = {
     "view": "viser",
     "convert.mujoco": "mujoco",
     "convert.Layout": "mujoco",
+    "convert.to_sympy": "sympy",
+    "convert.Symbolic": "sympy",
     "convert.pinocchio": "pinocchio",
     "convert.drake": "pydrake",
 }

@@ -1,7 +1,7 @@
 """The closed-form example of Khatib 1995, section 5.2, exactly.
 
-The scalar graph of a kernel, which is what gets compiled, is evaluated on symbols of SymPy: what is
-compared with the printed matrices is the code that runs, and no tolerance is needed.
+`to_sympy` evaluates the scalar graph of a kernel, which is what gets compiled: what is compared
+with the printed matrices is the code that runs, and no tolerance is needed.
 """
 
 from __future__ import annotations
@@ -27,34 +27,14 @@ GIVEN = {
     "q": [q_1, q_2, q_3],
     "inertia": [*ten_numbers(m_1, I_1), *ten_numbers(m_2, 0), *ten_numbers(m_3, 0)],
 }
-MEANING = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "neg": lambda a, _: -a,
-    "inv": lambda a, _: 1 / a,
-    "sqrt": lambda a, _: sp.sqrt(a),
-    "sin": lambda a, _: sp.sin(a),
-    "cos": lambda a, _: sp.cos(a),
-}
 
 
 def exactly(expr, *, nodes=(), parameters=("inertia",), derive=True):
     """What the kernel of an expression computes for `planar_rpp`, as a matrix of symbols."""
-    mech = models.planar_rpp()
-    kernel = lw.compile(expr, mech, nodes=nodes, parameters=parameters, derive=derive)
-    traced = kernel.traced
-    graph, value = traced.graph, {}
-    inputs = [symbol for name, _ in traced.inputs for symbol in GIVEN[name]]
-    for node in graph.used(traced.outputs):
-        op, a, b = graph.op[node], graph.a[node], graph.b[node]
-        if op == "const":
-            value[node] = sp.nsimplify(graph.value[node], rational=True)
-        elif op == "input":
-            value[node] = inputs[a]
-        else:
-            value[node] = MEANING[op](value[a], value.get(b))
-    return sp.Matrix(*traced.shape, [value[node] for node in traced.outputs])
+    given = {name: GIVEN[name] for name in ("q", *parameters)}
+    return lw.convert.to_sympy(
+        expr, models.planar_rpp(), nodes=nodes, parameters=parameters, derive=derive, given=given
+    ).value
 
 
 def of_the_tip(expr, **options):
@@ -123,7 +103,7 @@ def test_in_the_frame_of_the_base():
     """Λ₀ = Ω Λ₀₍₁₎ Ω* with the rotation Ω by q₁."""
     turn = sp.Matrix([[sp.cos(q_1), -sp.sin(q_1)], [sp.sin(q_1), sp.cos(q_1)]])
     J_W = rot_W @ J
-    inverse = of_the_tip(J_W @ mass.inv @ J_W.T)
+    inverse = of_the_tip(J_W @ mass.inv @ J_W.T).applyfunc(sp.expand_trig)
     rest = inverse * turn * sp.diag(ETA * m_2 + m_3, m_3) * turn.T - sp.eye(2)
     c, s = sp.symbols("c s")
     for entry in rest.subs({sp.cos(q_1): c, sp.sin(q_1): s}):

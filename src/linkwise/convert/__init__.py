@@ -1,7 +1,9 @@
-"""Converters of q, v, forces and spatial vectors to and from the layouts of other libraries.
+"""Mechanisms and quantities in the terms of other libraries.
 
-Each function takes a mechanism and the other library's model of the same robot, matches hinges by
-name, and gives a `Layout`. The other library is not imported; only its model is read.
+Layouts convert q, v, forces and spatial vectors to and from Pinocchio, MuJoCo and Drake: each
+function takes a mechanism and the other library's model of the same robot, matches hinges by name,
+and gives a `Layout`. The other library is not imported; only its model is read. `to_sympy` makes
+formulas of what a kernel computes.
 """
 
 from linkwise.convert.layout import Layout as Layout
@@ -10,6 +12,7 @@ from linkwise.convert.libraries import (
     mujoco_layout as mujoco_layout,
     pinocchio_layout as pinocchio_layout,
 )
+from linkwise.convert.symbolic import Symbolic as Symbolic, to_sympy as to_sympy
 from linkwise.front_door import open_front_door
 
 open_front_door(globals())
