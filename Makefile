@@ -8,6 +8,8 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 TOUR    := $(VENV)/.tour
 DEV     := $(VENV)/.dev
+INTEROP := $(VENV)/.interop
+TORCH   ?= torch==2.13.0
 
 .DEFAULT_GOAL := help
 .PHONY: help setup tour test prove test-all lint types docs bench corpus agreement fuzz mutants clean
@@ -39,6 +41,12 @@ $(DEV): pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $(TOUR) $@
 
+# The libraries of the bridges. Torch is pinned here: without a version, some registries deliver its
+# CUDA packages too, several GB of them (another one: `make prove TORCH=torch`).
+$(INTEROP): pyproject.toml | $(DEV)
+	$(BIN)/python -m pip install --quiet --editable '.[interop]' '$(TORCH)'
+	@touch $@
+
 setup: $(DEV)
 
 tour: $(TOUR)
@@ -47,10 +55,10 @@ tour: $(TOUR)
 test: $(DEV)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-prove: $(DEV)
+prove: $(DEV) $(INTEROP)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "(prove or slow) and not nightly"
 
-test-all: $(DEV)
+test-all: $(DEV) $(INTEROP)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --shipped -m ""
 
 lint: $(DEV)
