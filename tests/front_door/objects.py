@@ -540,7 +540,7 @@ _of(
     lambda it: call(X6),
 )
 
-_of("convert.Symbolic.latex", lambda it: call("M"))
+_of("convert.Symbolic.latex convert.Symbolic.__getitem__", lambda it: call("M"))
 
 # The random field.
 _of(

@@ -194,8 +194,8 @@ class Kernel(Stages):
         """The results by name, as views of an array (total,) or (batch, total)."""
         if not self._layout:
             return flat
-        lead = flat.shape[:-1]
-        return {n: flat[..., at].reshape(*lead, *shape) for n, at, shape in self._layout}
+        lead = () if flat.ndim == 1 else (len(flat),)  # DLPack's arrays need have no more
+        return {n: flat[..., at].reshape((*lead, *shape)) for n, at, shape in self._layout}
 
     def describe(self, code: int) -> str:
         """The meaning of a status code, naming the body."""

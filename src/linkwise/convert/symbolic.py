@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from linkwise.codegen.formula import TooLongError
 from linkwise.codegen.scalar.parameters import INERTIA
@@ -55,7 +55,7 @@ class Symbolic:
         return next(iter(self.values.values()))
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self.values:
+        if not isinstance(cast(object, name), str) or name not in self.values:
             raise unknown_name("result", name, self.values, owner="this Symbolic")
         return self.values[name]
 

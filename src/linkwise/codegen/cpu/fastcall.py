@@ -169,7 +169,7 @@ def _parted(
     function: Any,
     build: ir.IRBuilder,
     failed: Any,
-    whole: Any,
+    array: Any,
     dims: Any,
     parts: tuple[tuple[int, ...], ...],
     table: Any,
@@ -178,13 +178,13 @@ def _parted(
     """A tuple of views of an array, one for each part. Where memory is out, it leaks a little."""
     together = _called(build, table, TUPLE, POINTER, [_int(len(parts))])
     build = _demand(function, build, failed, _exists(build, together))
-    data, start = _field(build, whole, DATA, POINTER), 0
+    data, start = _field(build, array, DATA, POINTER), 0
     for i, shape in enumerate(parts):
         if i:  # each view owns a reference; the first takes over that of this function
-            _called(build, table, HOLD, ir.VOID, [whole])
+            _called(build, table, HOLD, ir.VOID, [array])
         view = _new_array(build, dims, shape, table, itemsize, build.gep(data, [_int(start)]))
         build = _demand(function, build, failed, _exists(build, view))
-        _called(build, table, OWNER, INT32, [view, whole])
+        _called(build, table, OWNER, INT32, [view, array])
         _called(build, table, PUT, INT32, [together, _int(i), view])
         start += math.prod(shape) * itemsize
     return build, together
