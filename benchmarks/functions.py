@@ -21,7 +21,7 @@ from linkwise.dynamics.configuration import DIFFERENCE, INTEGRATED
 from linkwise.dynamics.derivatives import FORWARD_DERIVATIVES, INVERSE_DERIVATIVES
 from linkwise.dynamics.kernels import kernel, written
 from linkwise.dynamics.kinematics import jacobian_rate as rate, jacobian_seen
-from linkwise.dynamics.momentum import CENTER, CENTROIDAL, FORMULAS, LINEAR
+from linkwise.dynamics.momentum import CENTERS, CENTROIDAL, FORMULAS
 from linkwise.dynamics.viewpoint import viewed
 
 Array = np.ndarray
@@ -188,14 +188,14 @@ PAIRS = (
     Pair(
         "center_of_mass",
         lambda m, n, q: lw.center_of_mass(m, q),
-        lambda m, n: written(m, CENTER),
+        lambda m, n: written(m, CENTERS["position"]),
         lambda m, d, f, q: pin.centerOfMass(m, d, q, False),
         ("",),
     ),
     Pair(
         "center_of_mass_jacobian",
-        lambda m, n, q: lw.dynamics.center_of_mass_jacobian(m, q),
-        lambda m, n: written(m, LINEAR["momentum_matrix"]),
+        lambda m, n, q: lw.center_of_mass(m, q, what="jacobian"),
+        lambda m, n: written(m, CENTERS["jacobian"]),
         lambda m, d, f, q: pin.jacobianCenterOfMass(m, d, q, False),
         ("", "v"),
     ),
@@ -209,15 +209,15 @@ PAIRS = (
     ),
     Pair(
         "momentum_matrix",
-        lambda m, n, q: lw.momentum_matrix(m, q),
-        lambda m, n: written(m, FORMULAS["momentum_matrix", "com"]),
+        lambda m, n, q: lw.momentum(m, q, what="matrix"),
+        lambda m, n: written(m, FORMULAS["matrix", "com"]),
         lambda m, d, f, q: pin.computeCentroidalMap(m, d, q),
         ("six", "v"),
     ),
     Pair(
         "momentum_bias",
-        lambda m, n, q, v: lw.dynamics.momentum_bias(m, q, v),
-        lambda m, n: written(m, FORMULAS["momentum_bias", "com"]),
+        lambda m, n, q, v: lw.momentum(m, q, v, what="bias"),
+        lambda m, n: written(m, FORMULAS["bias", "com"]),
         _momentum_bias,
         ("six",),
         "qv",
@@ -231,7 +231,7 @@ PAIRS = (
     ),
     Pair(
         "kinetic_energy",
-        lambda m, n, q, v: lw.kinetic_energy(m, q, v),
+        lambda m, n, q, v: lw.dynamics.kinetic_energy(m, q, v),
         _named("kinetic_energy"),
         lambda m, d, f, q, v: pin.computeKineticEnergy(m, d, q, v),
         (),
@@ -239,7 +239,7 @@ PAIRS = (
     ),
     Pair(
         "potential_energy",
-        lambda m, n, q: lw.potential_energy(m, q),
+        lambda m, n, q: lw.dynamics.potential_energy(m, q),
         _named("potential_energy"),
         lambda m, d, f, q: pin.computePotentialEnergy(m, d, q),
         (),

@@ -97,7 +97,7 @@ def led(
         passive=False,
     )
     there = lw.forward_kinematics(arm, motion.q, "tip").p
-    goals = np.array([path(t).target for t in motion.t])
+    goals = np.array([path(t).position for t in motion.t])
     return motion, np.linalg.norm(there - goals, axis=1)
 
 

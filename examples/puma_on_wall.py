@@ -148,7 +148,7 @@ def slide(duration: float = 2.2, *, step: float = 4e-3) -> Slide:
             return law.torque(
                 q,
                 v,
-                target=pose,
+                goal=pose,
                 velocity=velocity,
                 acceleration=acceleration,
                 force=pressed(t),
@@ -194,7 +194,7 @@ def slide_in_steps(duration: float = 2.2, *, step: float = 1e-3, ki: float = 0.0
         command = law.command(
             q,
             v,
-            target=pose,
+            goal=pose,
             velocity=velocity,
             acceleration=acceleration,
             force=pressed(t),

@@ -52,7 +52,8 @@ def draw(tick: float, duration: float = TURN) -> tuple[lw.Recording, float]:
         passive=False,  # the drives compensate for friction
         probes={
             "distance from the circle [mm]": lambda t, q, v, tau: (
-                1e3 * np.linalg.norm(lw.tasks.task_position(arm, q, HAND) - circle(begin, t).target)
+                1e3
+                * np.linalg.norm(lw.tasks.task_position(arm, q, HAND) - circle(begin, t).position)
             )
         },
     )

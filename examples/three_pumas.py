@@ -115,7 +115,7 @@ class Cell:
         """Error of the path (n, 6) [rad, m]."""
         start = self.carry.pose(self.mech.neutral())
         each = zip(motion.t, motion.q, strict=True)
-        return np.stack([self.carry.error(q, desired(start, t).target) for t, q in each])
+        return np.stack([self.carry.error(q, desired(start, t).position) for t, q in each])
 
     def tensions(self, motion: lw.Recording) -> np.ndarray:
         """Tensions of the bars (n, bars) from the contact forces of the closed chain [N]."""
@@ -175,7 +175,7 @@ def draw(
     """The three pictures, on three axes of Matplotlib."""
     above, off, squeeze = panels  # type: ignore[misc]
     start = cell.carry.pose(cell.mech.neutral())
-    requested = np.stack([desired(start, t).target.p - start.p for t in motion.t])
+    requested = np.stack([desired(start, t).position.p - start.p for t in motion.t])
     for run, name, color in (
         (motion, "augmented object", colors[1]),
         (other, "disc alone, arms forgotten", colors[0]),

@@ -107,7 +107,7 @@ def driven(arm: lw.Mechanism, law: str, path: Path) -> Run:
     def torque(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         goal = path.goal(t)
         tau = controller(q, v, goal)
-        off = lw.tasks.task_error(arm, q, POSE, goal.target)[3:]
+        off = lw.tasks.task_error(arm, q, POSE, goal.position)[3:]
         rows.append((t, np.abs(tau / arm.effort_limit).max(), np.linalg.norm(off)))
         return tau
 

@@ -56,8 +56,8 @@ class Case:
     def energy(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Energy [J] of records (..., nq) and (..., nv)."""
         flat_q, flat_v = q.reshape(-1, self.mech.nq), v.reshape(-1, self.mech.nv)
-        kinetic = lw.kinetic_energy(self.mech, flat_q, flat_v)
-        total = kinetic + lw.potential_energy(self.mech, flat_q)
+        kinetic = lw.dynamics.kinetic_energy(self.mech, flat_q, flat_v)
+        total = kinetic + lw.dynamics.potential_energy(self.mech, flat_q)
         return np.reshape(total, q.shape[:-1])
 
     def rollout(

@@ -1,4 +1,4 @@
-"""Draw an arm on its way to a target, and how errors fall: docs/_static/inverse_kinematics.png.
+"""Draw an arm on its way to a goal, and how errors fall: docs/_static/inverse_kinematics.png.
 
 Run from the repository root, with the extra `plot` installed:
 
@@ -61,11 +61,11 @@ def draw_arm(axes: Axes, arm: lw.Mechanism) -> None:
     axes.set_aspect("equal")
     axes.set_xlabel("x [m]")
     axes.set_ylabel("z [m]")
-    axes.set_title("from neutral to the target", fontsize=10, color=INK)
+    axes.set_title("from neutral to the goal", fontsize=10, color=INK)
 
 
 def draw_errors(axes: Axes, arm: lw.Mechanism) -> None:
-    """Errors after each step, for three targets."""
+    """Errors after each step, for three goals."""
     top = arm.pose(arm.neutral(), "hand")
     begin = arm.random(seed=0)
     cases = {
@@ -73,8 +73,8 @@ def draw_errors(axes: Axes, arm: lw.Mechanism) -> None:
         "at full stretch": ({"hand": top}, begin),
         "0.31 m out of reach": ({"hand": top.p + np.array([0.0, 0.0, 0.31])}, begin),
     }
-    for name, (target, q0) in cases.items():
-        result = lw.inverse_kinematics(arm, target, q0, restarts=0)
+    for name, (goal, q0) in cases.items():
+        result = lw.inverse_kinematics(arm, goal, q0, restarts=0)
         axes.semilogy(result.history[:16], "-o", color=COLORS[name], markersize=3, label=name)
     axes.set_xlabel("step")
     axes.set_title("weighted error", fontsize=10, color=INK)

@@ -99,7 +99,7 @@ def main() -> None:
         draw_arm(scene, arm, run.q[-1], color, 1.0)
         share.plot(run.t, dextrous.share(run.q).max(axis=1), color=color, lw=1.8, label=name)
         miss.semilogy(run.t, 1e3 * np.maximum(error, 1e-7), color=color, lw=1.8)
-    way = np.array([path(t).target[:2] for t in np.linspace(0.0, 2.0, 40)])
+    way = np.array([path(t).position[:2] for t in np.linspace(0.0, 2.0, 40)])
     scene.plot(*way.T, ":", color=INK, lw=1.3)
     scene.plot(*way[-1], "x", color=INK, ms=8)
     plain_look(scene, "led 0.58 m away")

@@ -13,7 +13,6 @@ from .algebra.prove import (
     prove as prove,
 )
 from .dynamics import (
-    Target as Target,
     bias_force as bias_force,
     center_of_mass as center_of_mass,
     computed_torque as computed_torque,
@@ -33,20 +32,15 @@ from .dynamics import (
     inverse_kinematics as inverse_kinematics,
     jacobian as jacobian,
     jacobian_dot as jacobian_dot,
-    kinetic_energy as kinetic_energy,
     linearize as linearize,
     mass_matrix as mass_matrix,
     mass_matrix_inverse as mass_matrix_inverse,
     momentum as momentum,
-    momentum_matrix as momentum_matrix,
     node_acceleration as node_acceleration,
     node_velocity as node_velocity,
     operational_inertia as operational_inertia,
-    operational_inertia_inverse as operational_inertia_inverse,
     operational_space as operational_space,
     passive_force as passive_force,
-    potential_energy as potential_energy,
-    relative_pose as relative_pose,
 )
 from .errors import (
     ClosureError as ClosureError,
@@ -82,7 +76,6 @@ from .pipeline import (
     plan as plan,
 )
 from .simulation import (
-    Channel as Channel,
     Event as Event,
     Recording as Recording,
     load_recording as load_recording,

@@ -137,7 +137,7 @@ def test_operational_inertia_inverse(name, nodes):
     q, _, _ = state(mech, 9)
     frame = "world" if len(nodes) == 1 else "node"
     J, A = stacked_jacobian(mech, q, frame, nodes), mass_matrix(mech, q)
-    found = lw.operational_inertia_inverse(mech, q, nodes, frame=frame)
+    found = lw.dynamics.operational_inertia_inverse(mech, q, nodes, frame=frame)
     # (J A⁻¹ J*) by Cholesky of A scaled to ones on its diagonal: good for any ratio of masses.
     size = 1.0 / np.sqrt(np.diag(A))
     root = np.linalg.solve(np.linalg.cholesky(A * np.outer(size, size)), (J * size).T)

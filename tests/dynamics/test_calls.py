@@ -31,7 +31,7 @@ CALLS = {
     "mass_matrix_inverse": lambda m, q, v, x, **o: lw.mass_matrix_inverse(m, q, **o),
     "jacobian": lambda m, q, v, x, **o: lw.jacobian(m, q, "ee", **o),
     "node_velocity": lambda m, q, v, x, **o: lw.node_velocity(m, q, v, "ee", **o),
-    "operational_inertia_inverse": lambda m, q, v, x, **o: lw.operational_inertia_inverse(
+    "operational_inertia_inverse": lambda m, q, v, x, **o: lw.dynamics.operational_inertia_inverse(
         m, q, "ee", **o
     ),
 }
@@ -308,7 +308,7 @@ def test_what_is_not_a_mechanism(what):
         **{name: lambda call=call: call(mech, q, v, x) for name, call in CALLS.items()},
         "poses": lambda: lw.forward_kinematics(mech, q),
         "pose": lambda: lw.forward_kinematics(mech, q, "ee"),
-        "relative pose": lambda: lw.relative_pose(mech, q, "ee", "world"),
+        "relative pose": lambda: lw.dynamics.relative_pose(mech, q, "ee", "world"),
         "velocities": lambda: lw.dynamics.body_velocities(mech, q, v, frame="world"),
         "accelerations": lambda: lw.dynamics.body_accelerations(mech, q, v, tau=x),
         "acceleration": lambda: lw.node_acceleration(mech, q, v, "ee", vdot=x),
@@ -366,7 +366,7 @@ NODE_CALLS = {
     "rate": lambda node: lw.jacobian_dot(ARM, *state(ARM)[:2], node),
     "inertia": lambda node: lw.operational_inertia(ARM, state(ARM)[0], node),
     "space": lambda node: lw.operational_space(ARM, state(ARM)[0], node),
-    "inverse": lambda node: lw.operational_inertia_inverse(ARM, state(ARM)[0], node),
+    "inverse": lambda node: lw.dynamics.operational_inertia_inverse(ARM, state(ARM)[0], node),
 }
 
 
@@ -387,9 +387,9 @@ def test_relative_poses_are_seen_from_one_node():
     q = state(ARM)[0]
     for seen_from in (["ee"], ARM.node("ee"), None):
         with pytest.raises(ModelError, match=r"seen_from is a .*name of one node or body"):
-            lw.relative_pose(ARM, q, "body_2", seen_from)  # type: ignore[arg-type]
+            lw.dynamics.relative_pose(ARM, q, "body_2", seen_from)  # type: ignore[arg-type]
     with pytest.raises(ModelError, match="name of this one is 'ee'"):
-        lw.relative_pose(ARM, q, ARM.node("ee"), "world")  # type: ignore[arg-type]
+        lw.dynamics.relative_pose(ARM, q, ARM.node("ee"), "world")  # type: ignore[arg-type]
 
 
 def test_forces_are_given_by_node():

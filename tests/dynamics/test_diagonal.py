@@ -63,7 +63,7 @@ def test_the_change_of_variables(name):
     close(root @ eps, tau, bound)
     close(lw.papers.velocity_from_diagonal(mech, q, nu), v, 1e-11)
     close(lw.papers.force_from_innovations(mech, q, eps), tau, 1e-11)
-    close(0.5 * nu @ nu, lw.kinetic_energy(mech, q, v), 1e-12)
+    close(0.5 * nu @ nu, lw.dynamics.kinetic_energy(mech, q, v), 1e-12)
     close(nu @ eps, v @ tau, 1e-11, scale=float(np.abs(v) @ np.abs(tau)))
 
 
@@ -254,7 +254,7 @@ def test_long_chains_take_loops():
     mech = lw.models.chain(100)
     q, v, _ = state(mech, 0)
     nu = lw.papers.diagonal_velocity(mech, q, v)
-    close(0.5 * nu @ nu, lw.kinetic_energy(mech, q, v), 1e-12)
+    close(0.5 * nu @ nu, lw.dynamics.kinetic_energy(mech, q, v), 1e-12)
     c = lw.papers.diagonal_coriolis(mech, q, nu)
     close(nu @ c, 0.0, 1e-11, scale=float(np.abs(nu) @ np.abs(c)))
 

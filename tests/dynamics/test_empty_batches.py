@@ -32,9 +32,9 @@ CALLS = {
     "articulated inertias": lambda q, v, w: lw.dynamics.articulated_inertias(MECH, q),
     "determinant": lambda q, v, w: lw.dynamics.log_det_mass_matrix(MECH, q),
     "momentum": lambda q, v, w: lw.momentum(MECH, q, v),
-    "momentum matrix": lambda q, v, w: lw.momentum_matrix(MECH, q),
-    "momentum bias": lambda q, v, w: lw.dynamics.momentum_bias(MECH, q, v, about="world"),
-    "center of mass": lambda q, v, w: lw.dynamics.center_of_mass_jacobian(MECH, q),
+    "momentum matrix": lambda q, v, w: lw.momentum(MECH, q, what="matrix"),
+    "momentum bias": lambda q, v, w: lw.momentum(MECH, q, v, about="world", what="bias"),
+    "center of mass": lambda q, v, w: lw.center_of_mass(MECH, q, what="jacobian"),
     "diagonal": lambda q, v, w: lw.papers.diagonal_dynamics(MECH, q, v, w),
     "operational inertia": lambda q, v, w: lw.operational_inertia(MECH, q, "ball"),
     "velocity": lambda q, v, w: lw.dynamics.body_velocities(MECH, q, v, frame="world"),
@@ -83,18 +83,18 @@ def test_determinant_of_nothing():
     assert lw.dynamics.log_det_mass_matrix(lw.Builder("nothing").build(), []) == 0.0
     post = lw.Builder("post").body("post", hinge=lw.hinges.Locked(), inertia=BOX).build()
     assert lw.dynamics.log_det_mass_matrix(post, []) == 0.0
-    assert lw.momentum_matrix(post, []).shape == (6, 0)
+    assert lw.momentum(post, [], what="matrix").shape == (6, 0)
 
 
 def test_points_that_do_not_fit():
     q = np.stack([MECH.random(seed=i) for i in range(3)])
     with pytest.raises(lw.ShapeError, match="about has 2 rows; the batch has 3"):
-        lw.momentum_matrix(MECH, q, about=np.zeros((2, 3)))
+        lw.momentum(MECH, q, about=np.zeros((2, 3)), what="matrix")
     with pytest.raises(ModelError, match="about is not finite"):
-        lw.momentum_matrix(MECH, q[0], about=[0.0, np.nan, 0.0])
+        lw.momentum(MECH, q[0], about=[0.0, np.nan, 0.0], what="matrix")
     with pytest.warns(lw.errors.TroubleWarning, match="3 of 3 states .* an input is not finite"):
-        assert np.isnan(lw.momentum_matrix(MECH, q, about=[0.0, np.nan, 0.0])).all()
-    assert lw.momentum_matrix(MECH, q[0], about=np.zeros((2, 3))).shape == (2, 6, 4)
+        assert np.isnan(lw.momentum(MECH, q, about=[0.0, np.nan, 0.0], what="matrix")).all()
+    assert lw.momentum(MECH, q[0], about=np.zeros((2, 3)), what="matrix").shape == (2, 6, 4)
 
 
 def test_the_code_of_one_state():

@@ -88,7 +88,7 @@ def test_articulated_inertia_is_what_an_acceleration_meets():
     for k, body in enumerate(mech.bodies):
         floating = _subtree(mech, k)
         q_sub = np.concatenate([[1.0, 0, 0, 0, 0, 0, 0], *_positions(mech, q, floating)])
-        yielding = lw.operational_inertia_inverse(floating, q_sub, body.name)
+        yielding = lw.dynamics.operational_inertia_inverse(floating, q_sub, body.name)
         close(P[k] @ yielding, np.eye(6), 1e-10)
 
 

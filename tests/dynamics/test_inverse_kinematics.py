@@ -20,10 +20,10 @@ from linkwise.dynamics.inverse_kinematics.descent import (
     weight_numbers,
     weightless,
 )
+from linkwise.dynamics.inverse_kinematics.goal import NodeGoal
 from linkwise.dynamics.inverse_kinematics.joints import couplings, joints, tightened
 from linkwise.dynamics.inverse_kinematics.search import inverse_kinematics
 from linkwise.dynamics.inverse_kinematics.solution import Solution
-from linkwise.dynamics.inverse_kinematics.target import Target
 from linkwise.spatial import quaternion, rotation
 from tests.dense_kinematics import node_jacobian
 from tests.dynamics.mechanisms import TREES, close, tree
@@ -54,7 +54,7 @@ def step(mech, nodes, q, force, payloads, noise, held):
 
 
 def _obeying(at: Any, rules: Any) -> Any:
-    """A step that obeys couplings, with the position of one node as its target."""
+    """A step that obeys couplings, with the position of one node as its goal."""
     make = Search(((True, False, False),), (), rules, ())
     force, noise = (at.q, at.read("f", 6))[1], at.read("noise", at.mech.nv)
     given: Any = SimpleNamespace(weights=np.array([[0, 0, 0, 1, 1, 1]]), goal=np.zeros((1, 18)))
@@ -120,7 +120,7 @@ def test_weights_are_the_only_inertia_of_the_twin():
 
 
 def test_the_pull_is_the_slope_of_the_error():
-    """J* W e is minus the derivative of ½ e* W e, far from the target too."""
+    """J* W e is minus the derivative of ½ e* W e, far from the goal too."""
     mech = tree("every hinge, armature")
     rng = np.random.default_rng(4)
     q, there = mech.random(rng), pose(mech, mech.random(rng), "tool")
@@ -155,12 +155,12 @@ def test_pose_position_orientation_and_direction():
     assert np.linalg.norm(pose(PUMA, found.q, "flange").p - there.p) <= 1e-6
 
     for orientation in (there.rot, quaternion.from_matrix(there.rot)):
-        found = inverse_kinematics(PUMA, {"flange": Target(orientation=orientation)})
+        found = inverse_kinematics(PUMA, {"flange": NodeGoal(orientation=orientation)})
         here = pose(PUMA, found.q, "flange")
         assert found.reached and not found.position_error
         assert np.linalg.norm(rotation.log(here.rot.T @ there.rot)) <= 1e-6
 
-    asked = Target(position=there.p, direction=(0.0, 0.0, -2.0), axis=(1.0, 0.0, 0.0))
+    asked = NodeGoal(position=there.p, direction=(0.0, 0.0, -2.0), axis=(1.0, 0.0, 0.0))
     found = inverse_kinematics(PUMA, {"flange": asked})
     here = pose(PUMA, found.q, "flange")
     assert found.reached and np.linalg.norm(here.p - there.p) <= 1e-6
@@ -172,7 +172,7 @@ def test_pose_position_orientation_and_direction():
 
 def test_a_direction_opposite_to_where_the_axis_points():
     there = -pose(ARM, ARM.neutral(), "hand").rot[:, 2]
-    found = inverse_kinematics(ARM, {"hand": Target(direction=there)}, ARM.neutral())
+    found = inverse_kinematics(ARM, {"hand": NodeGoal(direction=there)}, ARM.neutral())
     assert found.reached
     assert pose(ARM, found.q, "hand").rot[:, 2] @ there == pytest.approx(1.0)
 
@@ -197,8 +197,8 @@ def test_weights_decide_who_gives_way():
     mech = b.build().with_node("right", "left", (0.5, 0.0, 0.0))
     for weight in (0.1, 1.0, 30.0):
         asked = {
-            "left": Target(position=(1.0, 0.0, 0.0), weight=weight),
-            "right": Target(position=(-0.5, 0.0, 0.0)),
+            "left": NodeGoal(position=(1.0, 0.0, 0.0), weight=weight),
+            "right": NodeGoal(position=(-0.5, 0.0, 0.0)),
         }
         found = inverse_kinematics(mech, asked, restarts=0)
         assert not found.reached
@@ -251,12 +251,12 @@ def test_one_target_from_many_starts_and_none():
     found = inverse_kinematics(ARM, {"hand": (0.3, 0.2, 0.7)}, starts)
     assert found.q.shape == (5, 7) and found.reached.all()
     assert len({tuple(np.round(q, 3)) for q in found.q}) == 5
-    empty = inverse_kinematics(ARM, {"hand": Target(position=np.zeros((0, 3)))})
+    empty = inverse_kinematics(ARM, {"hand": NodeGoal(position=np.zeros((0, 3)))})
     assert empty.q.shape == (0, 7) and len(empty) == 0
 
 
 def test_solutions_index_and_print():
-    asked = Target(position=[(0.3, 0.2, 0.7), (9.0, 0.0, 0.0)])
+    asked = NodeGoal(position=[(0.3, 0.2, 0.7), (9.0, 0.0, 0.0)])
     found = inverse_kinematics(ARM, {"hand": asked})
     assert repr(found).startswith("<Solution: 1 of 2 reached; 1: out of reach by at least")
     assert isinstance(found[1], Solution) and found[-1].reason == found[1].reason
@@ -278,7 +278,7 @@ def test_nothing_ends_outside_of_its_limits(mech):
     rng = np.random.default_rng(3)
     node = {"puma560": "flange", "seven_dof_arm": "hand"}.get(mech.name, "left_hand")
     found = inverse_kinematics(
-        mech, {node: Target(position=rng.uniform(-1.5, 1.5, (40, 3)))}, restarts=2
+        mech, {node: NodeGoal(position=rng.uniform(-1.5, 1.5, (40, 3)))}, restarts=2
     )
     assert found.reached.any()
     assert ((found.q >= mech.lower) & (found.q <= mech.upper)).all()
@@ -286,7 +286,7 @@ def test_nothing_ends_outside_of_its_limits(mech):
 
 
 def test_blocked_by_a_limit():
-    """A target behind the limit of a single hinge; without limits it is reached."""
+    """A goal behind the limit of a single hinge; without limits it is reached."""
     b = lw.Builder("post")
     drive = lw.Drive(lower=-0.5, upper=0.5)
     b.body("beam", hinge=lw.hinges.Pin((0, 0, 1)), hinge_name="elbow", drive=drive)
@@ -305,12 +305,12 @@ def test_the_largest_turn_of_a_ball_joint():
     b = lw.Builder("neck")
     b.body("head", hinge=lw.hinges.Spherical(), hinge_name="neck", drive=lw.Drive(max_angle=0.6))
     mech = b.build()
-    asked = {"head": Target(orientation=rotation.exp(np.array([1.0, 0.0, 0.0])))}
+    asked = {"head": NodeGoal(orientation=rotation.exp(np.array([1.0, 0.0, 0.0])))}
     found = inverse_kinematics(mech, asked)
     assert not found.reached and found.limits == ("neck",)
     assert found.orientation_error["head"] == pytest.approx(0.4, abs=1e-6)
     assert np.linalg.norm(quaternion.log(found.q)) <= 0.6 + 1e-12
-    within = {"head": Target(orientation=rotation.exp(np.array([0.3, -0.4, 0.2])))}
+    within = {"head": NodeGoal(orientation=rotation.exp(np.array([0.3, -0.4, 0.2])))}
     assert inverse_kinematics(mech, within).reached
 
 
@@ -340,7 +340,7 @@ def test_from_a_singular_pose():
 
 
 def test_to_full_stretch():
-    """The rank is lost at the target: the error falls by constant factors only."""
+    """The rank is lost at the goal: the error falls by constant factors only."""
     stretched = pose(ARM, ARM.neutral(), "hand")
     for seed in range(4):
         found = inverse_kinematics(ARM, {"hand": stretched}, ARM.random(seed))
@@ -373,7 +373,7 @@ def test_out_of_reach_is_proved_and_the_nearest_point_found():
 def test_hands_too_far_apart():
     asked = {"left_hand": (0.0, 3.0, 1.0), "right_hand": (0.0, -3.0, 1.0)}
     found = inverse_kinematics(HUMANOID, asked, restarts=2)
-    assert "can be at most" in found.reason and "the targets are 6 m apart" in found.reason
+    assert "can be at most" in found.reason and "the goals are 6 m apart" in found.reason
 
 
 def test_too_near_to_be_reached():
@@ -411,9 +411,9 @@ def test_a_held_base_is_no_way_to_come_nearer():
     """With its base free nothing is out of reach; held it is the first link of a fixed robot."""
     q0 = HUMANOID.random(3)
     base = HUMANOID.bodies[0].hinge_name
-    target = {"left_hand": np.array([3.0, 0.0, 1.0])}
-    assert inverse_kinematics(HUMANOID, target, q0, restarts=0).reached
-    found = inverse_kinematics(HUMANOID, target, q0, hold=[base], restarts=0)
+    goal = {"left_hand": np.array([3.0, 0.0, 1.0])}
+    assert inverse_kinematics(HUMANOID, goal, q0, restarts=0).reached
+    found = inverse_kinematics(HUMANOID, goal, q0, hold=[base], restarts=0)
     assert found.reason.startswith("out of reach by at least"), found.reason
     first = HUMANOID.bodies[reach.path(HUMANOID, HUMANOID.node("left_hand").body)[1]]
     assert f"from the hinge {first.hinge_name!r}" in found.reason
@@ -422,17 +422,17 @@ def test_a_held_base_is_no_way_to_come_nearer():
 
 
 def test_each_row_of_a_batch_is_held_where_it_is():
-    """The slide is held: from 0.0 the target is beyond the arm, from 1.5 it is not."""
+    """The slide is held: from 0.0 the goal is beyond the arm, from 1.5 it is not."""
     b = lw.Builder("gantry")
     b.body("car", hinge=lw.hinges.Prismatic((1, 0, 0)))
     b.body("arm", parent="car", hinge=lw.hinges.Pin((0, 0, 1)))
     mech = b.build().with_node("tip", "arm", (1.0, 0.0, 0.0))
     q0 = np.array([[0.0, 0.3], [1.5, 0.3], [0.2, -0.4]])
-    asked = Target(position=[(2.0, 0.0, 0.0), (2.5, 0.0, 0.0), (2.0, 0.0, 0.0)])
+    asked = NodeGoal(position=[(2.0, 0.0, 0.0), (2.5, 0.0, 0.0), (2.0, 0.0, 0.0)])
     found = inverse_kinematics(mech, {"tip": asked}, q0, hold=["car"])
     assert found.reached.tolist() == [False, True, False]
     np.testing.assert_array_equal(found.q[:, 0], q0[:, 0])
-    text = "'tip' can be at most 1 m from the hinge 'arm', and the target is {} m away"
+    text = "'tip' can be at most 1 m from the hinge 'arm', and the goal is {} m away"
     for i, far in ((0, "2"), (2, "1.8")):
         assert text.format(far) in found.reasons[i], found.reasons[i]
 
@@ -530,37 +530,37 @@ def test_a_coupled_step_is_the_dense_one():
 
 BAD = {
     "unknown node": (lambda: ({"hnd": (0, 0, 1)}, {}), "no node or body called 'hnd'.*'hand'"),
-    "no targets": (lambda: ({}, {}), "targets must be a dictionary"),
+    "no goals": (lambda: ({}, {}), "goals must be a dictionary"),
     "shape": (lambda: ({"hand": np.zeros(5)}, {}), r"shape \(5,\); it can be a Pose"),
-    "3 x 3": (lambda: ({"hand": np.eye(3)}, {}), "use lw.Target"),
-    "NaN": (lambda: ({"hand": (0, np.nan, 1)}, {}), "position of Target must not be NaN"),
+    "3 x 3": (lambda: ({"hand": np.eye(3)}, {}), "use lw.dynamics.NodeGoal"),
+    "NaN": (lambda: ({"hand": (0, np.nan, 1)}, {}), "position of NodeGoal must not be NaN"),
     "zero quaternion": (
-        lambda: ({"hand": Target(orientation=np.zeros(4))}, {}),
+        lambda: ({"hand": NodeGoal(orientation=np.zeros(4))}, {}),
         "quaternion of length 0; it must be 1",
     ),
     "not a rotation": (
-        lambda: ({"hand": Target(orientation=2 * np.eye(3))}, {}),
+        lambda: ({"hand": NodeGoal(orientation=2 * np.eye(3))}, {}),
         "not a rotation matrix",
     ),
-    "nothing asked": (lambda: ({"hand": Target()}, {}), "is empty"),
+    "nothing asked": (lambda: ({"hand": NodeGoal()}, {}), "is empty"),
     "too much asked": (
-        lambda: ({"hand": Target(orientation=np.eye(3), direction=(0, 0, 1))}, {}),
+        lambda: ({"hand": NodeGoal(orientation=np.eye(3), direction=(0, 0, 1))}, {}),
         "an orientation and a direction",
     ),
     "zero direction": (
-        lambda: ({"hand": Target(direction=(0, 0, 0))}, {}),
+        lambda: ({"hand": NodeGoal(direction=(0, 0, 0))}, {}),
         "zero vector",
     ),
     "zero axis": (
-        lambda: ({"hand": Target(direction=(0, 0, 1), axis=(0, 0, 0))}, {}),
+        lambda: ({"hand": NodeGoal(direction=(0, 0, 1), axis=(0, 0, 0))}, {}),
         "zero vector",
     ),
-    "weight": (lambda: ({"hand": Target(position=(0, 0, 1), weight=0)}, {}), "positive number"),
+    "weight": (lambda: ({"hand": NodeGoal(position=(0, 0, 1), weight=0)}, {}), "positive number"),
     "batches": (
         lambda: (
             {
-                "hand": Target(position=np.zeros((3, 3))),
-                ARM.bodies[2].name: Target(position=np.zeros((4, 3))),
+                "hand": NodeGoal(position=np.zeros((3, 3))),
+                ARM.bodies[2].name: NodeGoal(position=np.zeros((4, 3))),
             },
             {},
         ),
@@ -568,7 +568,7 @@ BAD = {
     ),
     "q0 shape": (lambda: ({"hand": (0, 0, 1)}, {"q0": np.zeros(6)}), r"q has shape \(6,\)"),
     "q0 batch": (
-        lambda: ({"hand": Target(position=np.zeros((3, 3)))}, {"q0": np.zeros((2, 7))}),
+        lambda: ({"hand": NodeGoal(position=np.zeros((3, 3)))}, {"q0": np.zeros((2, 7))}),
         r"q0 has shape \(2, 7\); it must be \(7,\) or \(3, 7\)",
     ),
     "q0 NaN": (lambda: ({"hand": (0, 0, 1)}, {"q0": np.full(7, np.nan)}), "not finite"),
@@ -578,7 +578,7 @@ BAD = {
     ),
     "absurd": (lambda: ({"hand": (1e300, 0, 0)}, {}), "1e.300 m away.*at most 1e.09 m"),
     "text": (lambda: ({"hand": "up"}, {}), "must be made of real numbers"),
-    "a list": (lambda: ([(0, 0, 1)], {}), "targets must be a dictionary"),
+    "a list": (lambda: ([(0, 0, 1)], {}), "goals must be a dictionary"),
     "all held": (
         lambda: ({"hand": (0, 0, 1)}, {"hold": [b.name for b in ARM.bodies]}),
         "hold leaves no hinge that moves 'hand'",
@@ -597,18 +597,18 @@ def test_bad_input_is_refused(case):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(lw.LinkwiseError, match=message):
-            targets, options = make()  # some targets cannot even be made
-            inverse_kinematics(ARM, targets, **options)
+            goals, options = make()  # some goals cannot even be made
+            inverse_kinematics(ARM, goals, **options)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Target(), "the target is empty"),
-        (lambda: Target(direction=np.zeros(3)), "direction of the target is the zero vector"),
-        (lambda: Target(direction=[(0, 0, 1), (0, 0, 0)]), "in row 1 of 2 is the zero vector"),
-        (lambda: Target(direction=(0, 0, 1), axis=(0, 0, 0)), "the axis of the target is the zero"),
-        (lambda: Target(orientation=np.eye(3), direction=(0, 0, 1)), "leave one out"),
+        (lambda: NodeGoal(), "the goal is empty"),
+        (lambda: NodeGoal(direction=np.zeros(3)), "direction of the goal is the zero vector"),
+        (lambda: NodeGoal(direction=[(0, 0, 1), (0, 0, 0)]), "in row 1 of 2 is the zero vector"),
+        (lambda: NodeGoal(direction=(0, 0, 1), axis=(0, 0, 0)), "the axis of the goal is the zero"),
+        (lambda: NodeGoal(orientation=np.eye(3), direction=(0, 0, 1)), "leave one out"),
     ],
 )
 def test_targets_that_make_no_sense_cannot_be_made(make, message):
@@ -625,7 +625,7 @@ def _spoilt(value: np.ndarray, rows: list[int], bad: object) -> np.ndarray:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"position": _spoilt(np.ones(3), [7], np.nan)}, r"position of Target .*entry \[7, 0\]"),
+        ({"position": _spoilt(np.ones(3), [7], np.nan)}, r"position of NodeGoal .*entry \[7, 0\]"),
         ({"position": _spoilt(np.ones(3), [3, 9], 1e12)}, r"in row 3 of 50 \(and in 1 more\) is"),
         ({"orientation": _spoilt(np.eye(3), [4], 0.5)}, r"in row 4 of 50 is not a rotation"),
         ({"orientation": _spoilt(np.eye(3), [5], np.inf)}, r"in row 5 of 50 is not finite"),
@@ -634,7 +634,7 @@ def _spoilt(value: np.ndarray, rows: list[int], bad: object) -> np.ndarray:
 )
 def test_a_bad_row_of_a_batch_is_named(asked, message):
     with pytest.raises(lw.LinkwiseError, match=message) as info:
-        inverse_kinematics(ARM, {"hand": Target(**asked)})
+        inverse_kinematics(ARM, {"hand": NodeGoal(**asked)})
     assert len(str(info.value)) < 200
 
 
@@ -649,7 +649,7 @@ def test_other_mechanisms_refuse_too():
     neck.body("head", hinge=lw.hinges.Spherical(), hinge_name="neck", drive=lw.Drive(max_angle=0.6))
     turned = quaternion.exp(np.array([0.0, 0.0, 1.0]))
     with pytest.raises(lw.LinkwiseError, match=r"'neck'.*turned by 1 rad, and 0.6 is allowed"):
-        inverse_kinematics(neck.build(), {"head": Target(direction=(0, 0, 1))}, turned)
+        inverse_kinematics(neck.build(), {"head": NodeGoal(direction=(0, 0, 1))}, turned)
 
 
 def test_limits_of_a_follower_are_limits_of_what_it_follows():
@@ -689,5 +689,5 @@ def test_a_posture_is_taken_as_far_as_the_targets_leave_it():
         assert abs(free @ way) < 0.02 * np.linalg.norm(way)
         assert np.linalg.norm(way) < np.linalg.norm(rest - plain.q) + 1e-9
     batch = [pose(ARM, ARM.random(rng), "hand").p for _ in range(5)]
-    found = inverse_kinematics(ARM, {"hand": Target(position=np.array(batch))}, posture=rest)
+    found = inverse_kinematics(ARM, {"hand": NodeGoal(position=np.array(batch))}, posture=rest)
     assert found.reached.all() and is_within(ARM, found.q)

@@ -1,6 +1,6 @@
-"""How often inverse kinematics reaches targets that can be reached: those of random positions.
+"""How often inverse kinematics reaches goals that can be reached: those of random positions.
 
-Failures are counted, not only tolerated: each bound is what was measured on some thousand targets
+Failures are counted, not only tolerated: each bound is what was measured on some thousand goals
 (`docs/how_to/solve_inverse_kinematics.md`), less what chance allows on as many as are tried here.
 """
 
@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.dynamics.inverse_kinematics.goal import NodeGoal
 from linkwise.dynamics.inverse_kinematics.solution import Solution
-from linkwise.dynamics.inverse_kinematics.target import Target
 from tests.algebra.trees import MOVING
 
 
@@ -129,7 +129,7 @@ def test_long_chains():
     mech = lw.models.chain(300)
     tip = mech.bodies[-1].name
     q = np.full(300, 0.01)
-    asked = {tip: Target(position=mech.pose(q, tip).p)}
+    asked = {tip: NodeGoal(position=mech.pose(q, tip).p)}
     found = lw.inverse_kinematics(mech, asked, np.full(300, 0.005))
     assert found.reached
     assert np.linalg.norm(mech.pose(found.q, tip).p - mech.pose(q, tip).p) <= 1.001e-6

@@ -44,7 +44,7 @@ def test_relative_poses_are_products_of_hinge_poses(name):
     mech = mechanism(name)
     q, names = state(mech)[0], [body.name for body in mech.bodies]
     first = names[0]
-    found, seen = lw.relative_pose(mech, q, names, first), 0
+    found, seen = lw.dynamics.relative_pose(mech, q, names, first), 0
     for k in range(1, mech.n_bodies):
         X, p = lw.Pose.identity(), k
         while p > 0:  # the first body is a forebear of all others
@@ -59,17 +59,19 @@ def test_relative_poses_across_branches_and_of_nodes():
     q = np.stack([mech.random(s) for s in range(3)])
     tips = [node.name for node in mech.nodes]
     assert len(tips) > 2
-    found = lw.relative_pose(mech, q, tips, tips[0])
+    found = lw.dynamics.relative_pose(mech, q, tips, tips[0])
     assert found.p.shape == (3, len(tips), 3)
     close(found.matrix[:, 0], np.broadcast_to(np.eye(4), (3, 4, 4)), 1e-14)
     for i in range(3):
         back = mech.pose(q[i], tips[0]).inverse()
         for j, tip in enumerate(tips):
             close(found[i, j].matrix, (back @ mech.pose(q[i], tip)).matrix, 1e-13)
-    one = lw.relative_pose(mech, q[1], tips[2], tips[1])
-    close(one.inverse().matrix, lw.relative_pose(mech, q[1], tips[1], tips[2]).matrix, 1e-13)
+    one = lw.dynamics.relative_pose(mech, q[1], tips[2], tips[1])
+    close(
+        one.inverse().matrix, lw.dynamics.relative_pose(mech, q[1], tips[1], tips[2]).matrix, 1e-13
+    )
     with pytest.raises(UnknownNameError, match="no node or body called 'hnd'"):
-        lw.relative_pose(mech, q, "tool", "hnd")
+        lw.dynamics.relative_pose(mech, q, "tool", "hnd")
 
 
 def test_hinge_frames_are_nodes():

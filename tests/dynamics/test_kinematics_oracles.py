@@ -99,7 +99,7 @@ def test_poses(it):
         theirs = it.data.oMf[it.frame(name)]
         close(lw.forward_kinematics(it.mech, it.q, name).matrix, theirs.homogeneous, 1e-12)
     first, second = (it.data.oMf[it.frame(name)] for name in it.nodes)
-    found = lw.relative_pose(it.mech, it.q, it.nodes[1], it.nodes[0])
+    found = lw.dynamics.relative_pose(it.mech, it.q, it.nodes[1], it.nodes[0])
     close(found.matrix, first.actInv(second).homogeneous, 1e-12)
 
 

@@ -185,8 +185,8 @@ CALLS = {
     "node_velocity": lambda m, q, v: lw.node_velocity(m, q, v, "tool"),
     "node_acceleration": lambda m, q, v: lw.node_acceleration(m, q, v, "tool", vdot=v),
     "hinge_forces": lambda m, q, v: lw.hinge_forces(m, q, v, tau=v),
-    "kinetic_energy": lw.kinetic_energy,
-    "potential_energy": lambda m, q, v: lw.potential_energy(m, q),
+    "kinetic_energy": lw.dynamics.kinetic_energy,
+    "potential_energy": lambda m, q, v: lw.dynamics.potential_energy(m, q),
     "forward_kinematics": lambda m, q, v: lw.forward_kinematics(m, q).matrix,
 }
 

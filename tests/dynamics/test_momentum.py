@@ -56,7 +56,7 @@ def test_momentum_is_that_of_the_bodies(name):
         # Moments about far points cancel: the scale is that about the origin.
         scale = np.abs(by_bodies(mech, q, v, np.zeros(3))).max() * (1 + np.abs(com).max())
         close(lw.momentum(mech, q, v, about=about), expected, 1e-12, scale=scale)
-        A = lw.momentum_matrix(mech, q, about=about)
+        A = lw.momentum(mech, q, about=about, what="matrix")
         close(A @ v, expected, 1e-12, scale=scale)
     close(lw.center_of_mass(mech, q), com, 1e-13, scale=1.0)
 
@@ -77,15 +77,15 @@ def test_rates(name):
     size = (1 + np.abs(v).max()) ** 2
     for about in ("com", POINT):
         rate = slope(lambda x, about=about: lw.momentum(mech, x, v, about=about))
-        scale = np.abs(lw.momentum_matrix(mech, q, about=about)).max() * size
-        close(lw.dynamics.momentum_bias(mech, q, v, about=about), rate, 1e-8, scale=scale)
-    J = lw.dynamics.center_of_mass_jacobian(mech, q)
+        scale = np.abs(lw.momentum(mech, q, about=about, what="matrix")).max() * size
+        close(lw.momentum(mech, q, v, about=about, what="bias"), rate, 1e-8, scale=scale)
+    J = lw.center_of_mass(mech, q, what="jacobian")
     scale = np.abs(J).max() * size
-    moving = lw.dynamics.center_of_mass_velocity(mech, q, v)
+    moving = lw.center_of_mass(mech, q, v, what="velocity")
     close(moving, slope(lambda x: lw.center_of_mass(mech, x)), 1e-8, scale=scale)
     close(J @ v, moving, 1e-12, scale=scale)
-    slow = slope(lambda x: lw.dynamics.center_of_mass_velocity(mech, x, v))
-    close(lw.dynamics.center_of_mass_bias(mech, q, v), slow, 1e-8, scale=scale)
+    slow = slope(lambda x: lw.center_of_mass(mech, x, v, what="velocity"))
+    close(lw.center_of_mass(mech, q, v, what="bias"), slow, 1e-8, scale=scale)
 
 
 def test_forces_from_outside_are_the_rate_of_momentum():
@@ -94,7 +94,7 @@ def test_forces_from_outside_are_the_rate_of_momentum():
     q, v, tau = state(mech, 5)
     tau[mech.v_slice(mech.bodies[0].hinge_name)] = 0.0  # nothing pushes the base
     vdot = lw.forward_dynamics(mech, q, v, tau)
-    rate = lw.momentum_matrix(mech, q) @ vdot + lw.dynamics.momentum_bias(mech, q, v)
+    rate = lw.momentum(mech, q, what="matrix") @ vdot + lw.momentum(mech, q, v, what="bias")
     weight = mech.total_mass * mech.gravity
     close(rate, np.concatenate([np.zeros(3), weight]), 1e-10, scale=np.abs(tau).max() + 10)
 
@@ -106,7 +106,7 @@ def test_centroidal_inertia():
     found = lw.dynamics.centroidal_inertia(mech, q)
     locked = mech.lock({b.hinge_name: q[mech.q_slice(b.hinge_name)] for b in mech.bodies[1:]})
     q_0 = q[mech.q_slice(mech.bodies[0].hinge_name)]
-    A = lw.momentum_matrix(locked, q_0)
+    A = lw.momentum(locked, q_0, what="matrix")
     pose = mech.pose(q, mech.bodies[0].name)
     arm = mech.center_of_mass(q) - pose.p
     for i, spin in enumerate(np.eye(3)):
@@ -124,7 +124,7 @@ def test_pinocchio(short):
     mech, q, v = it.mech, it.q, it.v
     model, data = it.model, it.data
     A = np.array(pin.ccrba(model, data, it.q_pin, it.v_pin))
-    ours = lw.momentum_matrix(mech, q)
+    ours = lw.momentum(mech, q, what="matrix")
     close(ours, A[ROTATED] @ it.T, 1e-11)
     close(lw.momentum(mech, q, v), data.hg.vector[ROTATED], 1e-11, scale=np.abs(A).max())
     found = data.Ig.matrix()[np.ix_(ROTATED, ROTATED)]
@@ -132,14 +132,14 @@ def test_pinocchio(short):
     pin.dccrba(model, data, it.q_pin, it.v_pin)
     bias = (data.dAg @ it.v_pin)[ROTATED]
     scale = np.abs(data.dAg).max() * np.abs(it.v_pin).sum()
-    close(lw.dynamics.momentum_bias(mech, q, v), bias, 1e-11, scale=scale)
+    close(lw.momentum(mech, q, v, what="bias"), bias, 1e-11, scale=scale)
     zero = np.zeros(model.nv)
     com = pin.centerOfMass(model, data, it.q_pin, it.v_pin, zero)
     close(lw.center_of_mass(mech, q), com, 1e-12)
-    close(lw.dynamics.center_of_mass_velocity(mech, q, v), data.vcom[0], 1e-11)
-    close(lw.dynamics.center_of_mass_bias(mech, q, v), data.acom[0], 1e-10)
+    close(lw.center_of_mass(mech, q, v, what="velocity"), data.vcom[0], 1e-11)
+    close(lw.center_of_mass(mech, q, v, what="bias"), data.acom[0], 1e-10)
     J = pin.jacobianCenterOfMass(model, data, it.q_pin)
-    close(lw.dynamics.center_of_mass_jacobian(mech, q), J @ it.T, 1e-11)
+    close(lw.center_of_mass(mech, q, what="jacobian"), J @ it.T, 1e-11)
 
 
 @pytest.mark.oracle
@@ -154,13 +154,13 @@ def test_mujoco(tmp_path):
     mujoco.mj_forward(model, data)
     mujoco.mj_subtreeVel(model, data)
     close(lw.center_of_mass(mech, q), data.subtree_com[0], 1e-12)
-    close(lw.dynamics.center_of_mass_velocity(mech, q, v), data.subtree_linvel[0], 1e-11)
+    close(lw.center_of_mass(mech, q, v, what="velocity"), data.subtree_linvel[0], 1e-11)
     found = lw.momentum(mech, q, v)  # armature is no part of either
     close(found[:3], data.subtree_angmom[0], 1e-10)
     jac = np.zeros((3, model.nv))
     mujoco.mj_jacSubtreeCom(model, data, jac, 1)
     T = np.stack([layout.v_to(q, e) for e in np.eye(mech.nv)], axis=-1)
-    close(lw.dynamics.center_of_mass_jacobian(mech, q), jac @ T, 1e-11)
+    close(lw.center_of_mass(mech, q, what="jacobian"), jac @ T, 1e-11)
 
 
 def test_batches_out_and_trouble():
@@ -170,10 +170,10 @@ def test_batches_out_and_trouble():
     codes, out = np.full(4, 7, np.int32), np.empty((4, 6))
     found = lw.momentum(mech, q, v, about=POINT, out=out, status=codes)
     assert found is out and not codes.any()
-    A = lw.momentum_matrix(mech, q, about=POINT)
+    A = lw.momentum(mech, q, about=POINT, what="matrix")
     for i in range(4):
         close(A[i] @ v[i], found[i], 1e-12)
-        close(lw.momentum_matrix(mech, q[i], about=POINT), A[i], 1e-12)
+        close(lw.momentum(mech, q[i], about=POINT, what="matrix"), A[i], 1e-12)
     broken = q.copy()
     broken[2, :4] *= 1.5
     codes = np.zeros(4, np.int32)

@@ -37,8 +37,8 @@ def test_accelerations_energies_and_poses(mech, seed):
     close(A @ vdot + c, tau, 2e-15, scale=float(size.max(initial=1e-9)))
     needed = lw.inverse_dynamics(mech, q, v, vdot)
     close(needed, tau, 4e-15, scale=float(size.max(initial=1e-9)))
-    close(lw.kinetic_energy(mech, q, v), 0.5 * v @ A @ v, 1e-12)
+    close(lw.dynamics.kinetic_energy(mech, q, v), 0.5 * v @ A @ v, 1e-12)
     close(lw.forward_kinematics(mech, q).matrix, mech.poses(q).matrix, 1e-12)
     com = -mech.total_mass * mech.gravity @ mech.center_of_mass(q)
     spread = 9.81 * float(mech.inertias.mass @ np.abs(mech.poses(q).p[:, 2])) + 1.0
-    close(lw.potential_energy(mech, q), com, 1e-12, scale=spread + abs(float(com)))
+    close(lw.dynamics.potential_energy(mech, q), com, 1e-12, scale=spread + abs(float(com)))

@@ -118,7 +118,7 @@ _made("Channel", lambda: recording().channel("q"))
 _made("ForceLoop", lambda: OBJECTS["ForceServo"]().loop(1e4))
 _made("Touch", lambda: samples.SURFACE.touch(six(), q(six()), v(six()), "tip"))
 _made("MotionForceCommand", lambda: OBJECTS["MotionForceController"]().command(
-    q(six()), v(six()), target=lw.Pose.translation(POINT)))  # fmt: skip
+    q(six()), v(six()), goal=lw.Pose.translation(POINT)))  # fmt: skip
 _made("Report", lambda: recording().report)
 _made("algebra.Expr", lambda: mass)
 _made("algebra.Space", lambda: lw.algebra.BODY)
@@ -211,7 +211,7 @@ _made("AugmentedArm(batch)", lambda: next(iter(OBJECTS["AugmentedObject(batch)"]
 _made("ControlReport(batch)", lambda: OBJECTS["TaskController"]().explain(
     np.stack([q(), q()]), np.stack([v(), v()]), goals=[0.1]))  # fmt: skip
 _made("LevelReport(batch)", lambda: OBJECTS["ControlReport(batch)"]().levels[0])
-BOTH = {"tip": lw.Target(position=[[0.3, 0, -1.5], [0.2, 0, -1.4]])}
+BOTH = {"tip": lw.dynamics.NodeGoal(position=[[0.3, 0, -1.5], [0.2, 0, -1.4]])}
 _made("Solution(batch)", lambda: lw.inverse_kinematics(arm(), BOTH, q0=q(), seed=0))
 _made("Pose(batch)", lambda: arm().poses(q()))
 _made("SpatialInertia(batch)", lambda: arm().bodies[0].inertia.moved(arm().poses(q())))
@@ -484,7 +484,7 @@ _of("ForceServo.loop", lambda it: call(1e4, mass=1.0, step=1e-3))
 _of("MotionForceCommand.integral_after", lambda it: call(1e-3))
 _of(
     "MotionForceController.command MotionForceController.torque",
-    lambda it: call(q(six()), v(six()), target=lw.Pose.translation(POINT), force=1.0, velocity=X6),
+    lambda it: call(q(six()), v(six()), goal=lw.Pose.translation(POINT), force=1.0, velocity=X6),
 )
 _of("MotionForceController.sense", lambda it: call(q(six()), v(six()), samples.SURFACE))
 _of("JointLimits.places", lambda it: call(limited()))

@@ -137,14 +137,13 @@ def _of(names: str, make: Callable[[], Call]) -> None:
 
 _of(
     "mass_matrix mass_matrix_inverse gravity_force potential_energy composite_inertias "
-    "log_det_mass_matrix center_of_mass center_of_mass_jacobian centroidal_inertia whole_inertia "
-    "momentum_matrix innovations_factors articulated_inertias forward_kinematics",
+    "log_det_mass_matrix center_of_mass centroidal_inertia whole_inertia "
+    "innovations_factors articulated_inertias forward_kinematics",
     lambda: call(arm(), q()),
 )
 _of(
     "bias_force coriolis_force coriolis_matrix kinetic_energy energy body_velocities "
-    "hinge_velocities inboard_velocities diagonal_velocity center_of_mass_bias momentum "
-    "center_of_mass_velocity momentum_bias passive_force",
+    "hinge_velocities inboard_velocities diagonal_velocity momentum passive_force",
     lambda: call(arm(), q(), v()),
 )
 _of("velocity_from_diagonal diagonal_coriolis", lambda: call(arm(), q(), nu=v()))
@@ -260,7 +259,7 @@ _of("task_space", lambda: call(arm(), q(), TASK, tolerance=1e-9, length=1.0))
 _of("task_bias task_velocity", lambda: call(arm(), q(), v(), tasks=TASK))
 _of("task_dynamics", lambda: call(arm(), q(), v(), TASK, tolerance=1e-9, length=1.0))
 _of("task_position", lambda: call(arm(), q(), task=TASK))
-_of("task_error", lambda: call(arm(), q(), task=TASK, target=[0.1]))
+_of("task_error", lambda: call(arm(), q(), task=TASK, goal=[0.1]))
 _of("task_torque", lambda: call(arm(), q(), v(), TASK, acceleration=[1.0], tolerance=1e-9))
 _of(
     "task_coordinates coordinate_dynamics",
@@ -368,7 +367,7 @@ _of("Builder", lambda: call("robot", gravity=(0.0, 0.0, -9.81)))
 
 # Parts of controllers and tasks.
 _of("Task", lambda: call("reach", "position", "tip"))
-_of("Target", lambda: call(position=(0.0, 0.0, 1.0), weight=1.0, orientation_weight=1.0))
+_of("NodeGoal", lambda: call(position=(0.0, 0.0, 1.0), weight=1.0, orientation_weight=1.0))
 _of("Contact", lambda: call("point", friction=0.5))
 _of(
     "Grasp", lambda: call(contacts={"a": lw.grasp.Contact("point"), "b": lw.grasp.Contact("point")})
@@ -378,7 +377,7 @@ _of("ContactTransition", lambda: call(approach_speed=0.1, impact_damping=1.0))
 _of("ForceServo", lambda: call(kf=1.0, kv=1.0, ki=0.0))
 _of("JointLimits", lambda: call(margin=0.1, gain=1.0))
 _of("LimitSpring", lambda: call(stiffness=10.0, damping=1.0))
-_of("Posture", lambda: call(target=[0.0], kp=1.0, kv=1.0))
+_of("Posture", lambda: call(position=[0.0], kp=1.0, kv=1.0))
 _of("Selection", lambda: call((True, True, False, True, True, True)))
 _of("Servo", lambda: call(TASK, kp=1.0, kv=1.0))
 _of("SingularStrategy", lambda: call(threshold=0.02, remaining="goal"))

@@ -51,7 +51,7 @@ def test_parts_are_those_of_each_arm_alone() -> None:
     close(whole.inertia, whole.object.inertia + sum(x.inertia for x in whole.arms.values()))
     # All of the energy is in the motion of the object, where no arm is redundant.
     energy = 0.5 * whole.velocity @ whole.inertia @ whole.velocity
-    assert np.isclose(energy, lw.kinetic_energy(mech, q, v), rtol=1e-11)
+    assert np.isclose(energy, lw.dynamics.kinetic_energy(mech, q, v), rtol=1e-11)
 
 
 @pytest.mark.parametrize("name", ["in a plane", pytest.param("space", marks=pytest.mark.slow)])

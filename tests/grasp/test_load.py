@@ -101,7 +101,9 @@ def test_lemma_3_where_motions_are_lost() -> None:
 
 
 def position_inertia(mech: lw.Mechanism, q: np.ndarray, node: str) -> np.ndarray:
-    return np.linalg.inv(lw.operational_inertia_inverse(mech, q, node, frame="world")[3:, 3:])
+    return np.linalg.inv(
+        lw.dynamics.operational_inertia_inverse(mech, q, node, frame="world")[3:, 3:]
+    )
 
 
 def test_lemma_3_needs_all_of_the_load_in_the_task() -> None:

@@ -154,7 +154,7 @@ def test_plain_control_runs_into_the_stops_and_coordination_does_not(arm, tuned,
     # The tip is where it should be in both, as far as they went: torques held for 4 ms.
     for run in runs.values():
         there = lw.forward_kinematics(arm, run.q, "tip").p
-        goals = np.array([path(t).target for t in run.t])
+        goals = np.array([path(t).position for t in run.t])
         assert np.linalg.norm(there - goals, axis=1).max() < 1e-4
 
 

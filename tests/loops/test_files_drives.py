@@ -191,7 +191,7 @@ def wound(hinge: lw.hinges.Hinge) -> lw.Mechanism:
 def test_a_spring_may_be_wound_up(hinge: lw.hinges.Hinge, angle: float):
     """The moment is -k (angle - rest), whatever the number of turns, where a guess tells it."""
     mech, near = wound(hinge), [angle + 1.0, 0.0][: hinge.nq]
-    force = lw.loops.loop_drive_forces(mech, [angle], [0.0], guess={"spring": near})["wheel"]
+    force = lw.loops.loop_drive_forces(mech, [angle], [0.0], near={"spring": near})["wheel"]
     assert force[1] == pytest.approx(-2.0 * (angle - 0.5), abs=1e-12)
     plain = lw.loops.loop_drive_forces(mech, [angle], [0.0])["wheel"]
     within = np.arctan2(np.sin(angle), np.cos(angle))
@@ -200,17 +200,17 @@ def test_a_spring_may_be_wound_up(hinge: lw.hinges.Hinge, angle: float):
 
 def test_guesses_of_a_batch_and_bad_ones():
     mech, angles = wound(PIN), np.array([[3.1], [3.2], [9.0]])
-    found = lw.loops.loop_drive_forces(mech, angles, [0.0], guess={"spring": angles + 0.5})["wheel"]
+    found = lw.loops.loop_drive_forces(mech, angles, [0.0], near={"spring": angles + 0.5})["wheel"]
     np.testing.assert_allclose(found[:, 1], -2.0 * (angles[:, 0] - 0.5), atol=1e-12)
-    one = lw.loops.loop_drive_forces(mech, angles, [0.0], guess={"spring": 4.0})["wheel"]
+    one = lw.loops.loop_drive_forces(mech, angles, [0.0], near={"spring": 4.0})["wheel"]
     np.testing.assert_allclose(one[:, 1], -2.0 * (np.array([3.1, 3.2, 9.0 - 2 * np.pi]) - 0.5))
     assert (
-        lw.loops.loop_drive_forces(mech, np.zeros((0, 1)), [0.0], guess={"spring": 4.0}) is not None
+        lw.loops.loop_drive_forces(mech, np.zeros((0, 1)), [0.0], near={"spring": 4.0}) is not None
     )
     bad = ({"other": 1.0}, {"spring": [1.0, 2.0]}, {"spring": np.zeros((2, 1))}, {"spring": np.nan})
     for guess in (*bad, 3.0):
-        with pytest.raises(lw.errors.LinkwiseError, match=r"guess|other"):
-            lw.loops.loop_drive_forces(mech, angles, [0.0], guess=guess)  # type: ignore[arg-type]
+        with pytest.raises(lw.errors.LinkwiseError, match=r"near|other"):
+            lw.loops.loop_drive_forces(mech, angles, [0.0], near=guess)  # type: ignore[arg-type]
 
 
 def test_a_screw_counts_its_own_turns():
@@ -223,9 +223,9 @@ def test_a_screw_counts_its_own_turns():
     mech = b.build()
     (theta,) = lw.loops.loop_coordinates(mech, [0.3])["s"]
     plain, guessed = (
-        lw.loops.loop_drive_forces(mech, [0.3], [0.0], guess=x)["nut"] for x in (None, {"s": 0.3})
+        lw.loops.loop_drive_forces(mech, [0.3], [0.0], near=x)["nut"] for x in (None, {"s": 0.3})
     )
-    far = lw.loops.loop_drive_forces(mech, [0.3], [0.0], guess={"s": theta + 2 * np.pi})["nut"]
+    far = lw.loops.loop_drive_forces(mech, [0.3], [0.0], near={"s": theta + 2 * np.pi})["nut"]
     np.testing.assert_allclose(guessed, plain)
     np.testing.assert_allclose(far, plain, rtol=1e-9)
 

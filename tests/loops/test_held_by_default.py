@@ -259,7 +259,7 @@ def test_tasks_and_operational_space_hold_them(name: str) -> None:
     vdot, _, _ = dense(mech, q, v, space.jacobian.T @ force)
     asked = motion.inertia @ (space.jacobian @ vdot + motion.bias)
     close(basis.T @ (asked + motion.coriolis + motion.gravity), basis.T @ force, 1e-6)
-    world = lw.operational_inertia_inverse(mech, q, node, frame="world")
+    world = lw.dynamics.operational_inertia_inverse(mech, q, node, frame="world")
     close(world[3:, 3:], space.inverse, 1e-9)
     open_space = lw.tasks.task_space(mech, q, task, loops="open")
     assert np.abs(open_space.inverse - space.inverse).max() > 1e-3 * np.abs(space.inverse).max()

@@ -105,7 +105,7 @@ def test_holding_by_virtual_work(name):
         guess = q.copy()
         guess[crank] += s
         there = lw.loops.assemble(mech, guess, hold=["crank"]).required()
-        heights.append(lw.potential_energy(mech, there))
+        heights.append(lw.dynamics.potential_energy(mech, there))
     slope = (heights[0] - heights[1]) / (2.0 * h)
     # Truncation h² / 6 times the third derivative, of the order of the energy.
     assert abs(found.tau[mech.v_slice("crank").start] - slope) < 1e-6 * max(1.0, abs(slope))

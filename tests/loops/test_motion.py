@@ -26,8 +26,8 @@ def swinging():
 def test_projection_keeps_loops_closed_and_baumgarte_nearly():
     mech, q, v = swinging()
     runs = {
-        keep: lw.simulate(mech, q, v, duration=0.4, step=4e-3, keep=keep, passive=False)
-        for keep in ("projection", "baumgarte", "nothing")
+        keep: lw.simulate(mech, q, v, duration=0.4, step=4e-3, stabilization=keep, passive=False)
+        for keep in ("projection", "baumgarte", "none")
     }
     worst = {keep: run.report.loop[0] for keep, run in runs.items()}
     assert worst["projection"] < 1e-11 and runs["projection"]["loop.rate"].max() < 1e-12
@@ -35,8 +35,8 @@ def test_projection_keeps_loops_closed_and_baumgarte_nearly():
     added = runs["projection"].report.notes.added_loop[0]
     assert 1e-9 < added < 1e-6
     assert f"kept by projection; one step adds {added:.1e} m" in str(runs["projection"])
-    assert 1e-11 < worst["baumgarte"] < worst["nothing"] / 2.0
-    assert runs["nothing"]["loop.rate"].max() > 1e-9
+    assert 1e-11 < worst["baumgarte"] < worst["none"] / 2.0
+    assert runs["none"]["loop.rate"].max() > 1e-9
     for run in runs.values():
         assert run.report.loop_place == "coupler_rocker"
         assert len(run) == 101 and run.t[-1] == pytest.approx(0.4, abs=1e-15)
@@ -64,8 +64,8 @@ def test_four_bar_moves_like_its_one_freedom():
         guess = crank_at(mech, guess, angle)
         unit = lw.loops.project_velocity(mech, guess, np.array([1.0, 0.0, 0.0]))
         unit = unit / unit[0]
-        inertia = 2.0 * lw.kinetic_energy(mech, guess, unit)
-        rates.append(np.sqrt(2.0 * (total - lw.potential_energy(mech, guess)) / inertia))
+        inertia = 2.0 * lw.dynamics.kinetic_energy(mech, guess, unit)
+        rates.append(np.sqrt(2.0 * (total - lw.dynamics.potential_energy(mech, guess)) / inertia))
     weights = np.ones(81)
     weights[1:-1:2], weights[2:-1:2] = 4.0, 2.0
     elapsed = (theta[1] - theta[0]) / 3.0 * (weights / np.array(rates)).sum()
@@ -176,7 +176,7 @@ def test_open_loops_and_pulling_velocities_are_refused():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"keep": "glue"}, "'projection', 'baumgarte', 'nothing'"),
+        ({"stabilization": "glue"}, "'projection', 'baumgarte', 'none'"),
         ({"drift_limit": np.nan}, "drift_limit is nan"),
         ({"drift_limit": 0.0}, "drift_limit is 0.0"),
         ({"baumgarte": (-5.0, 1.0)}, "baumgarte is .*not negative and finite"),
@@ -204,7 +204,7 @@ def test_errors_of_couplings_are_told_in_their_unit():
     b.couple("mesh", "rack", {"wheel": 0.1})
     rack = b.build()
     q = rack.couple(np.array([0.2, 0.0])) + np.array([0.0, 3e-7])
-    run = lw.simulate(rack, q, np.zeros(2), duration=0.01, keep="nothing")
+    run = lw.simulate(rack, q, np.zeros(2), duration=0.01, stabilization="none")
     assert run.report.loop == (pytest.approx(3e-7, rel=1e-6), 0.0)
     assert "3.0e-07 m, 0.0e+00 rad at most, at 'mesh'" in str(run)
 

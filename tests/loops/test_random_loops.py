@@ -59,7 +59,7 @@ def test_random_loops(seed):
     node = mech.bodies[-1].name
     J = lw.jacobian(mech, q, node)
     expected = J @ free @ np.linalg.inv(free.T @ M @ free) @ free.T @ J.T
-    inverse = lw.operational_inertia_inverse(mech, q, node)
+    inverse = lw.dynamics.operational_inertia_inverse(mech, q, node)
     # Singular vectors of J_c, and what is made of them, are good to rounding over the smallest
     # singular value that counts.
     bound = 1e-14 / values[told.rank - 1] * np.linalg.cond(M)

@@ -17,7 +17,9 @@ START = np.array([0.3, 0.8, -0.4, 1.0, 0.2, -0.5, 0.1])
 
 def energy(mech: lw.Mechanism, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     flat_q, flat_v = q.reshape(-1, mech.nq), v.reshape(-1, mech.nv)
-    total = lw.kinetic_energy(mech, flat_q, flat_v) + lw.potential_energy(mech, flat_q)
+    total = lw.dynamics.kinetic_energy(mech, flat_q, flat_v) + lw.dynamics.potential_energy(
+        mech, flat_q
+    )
     return np.reshape(total, q.shape[:-1])
 
 

@@ -189,11 +189,11 @@ def test_loops_and_couplings_are_told_with_the_worst():
     mech = lw.models.four_bar()
     q = lw.loops.project_position(mech, mech.neutral()).required()
     q = np.stack([q, q + np.array([0.0, 0.01, 0.0])])
-    rec = Recording.of(mech, [0.0, 0.1], q, np.zeros((2, 3)), keep="nothing")
+    rec = Recording.of(mech, [0.0, 0.1], q, np.zeros((2, 3)), stabilization="none")
     wanted = np.linalg.norm(lw.loops.constraint_error(mech, q, per="loop")[1, 0, 3:])
     assert rec["loop.distance[coupler_rocker]"][1] == pytest.approx(wanted)
     assert rec.report.loop[0] == pytest.approx(wanted)
-    assert "at 'coupler_rocker', kept by nothing" in str(rec)
+    assert "at 'coupler_rocker', not kept closed" in str(rec)
     worse = Recording.of(mech, [0.0, 0.1], q, np.zeros((2, 3)), worst_loop=(0.5, 0.1))
     assert worse.report.loop == (0.5, 0.1)  # between records it was worse than at any
 

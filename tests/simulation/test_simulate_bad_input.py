@@ -212,7 +212,7 @@ def test_errors_of_the_user_say_when():
         ({"step": 1e-300}, "more than there is time for"),
         ({"integrator": "rk5"}, "integrator='rk5' is unknown"),
         ({"limits": "hard"}, "limits='hard' says nothing"),
-        ({"keep": "glue"}, "keep='glue'"),
+        ({"stabilization": "glue"}, "stabilization='glue'"),
         ({"forces_frame": "body"}, "frame"),
         ({"record_every": 0}, "record_every=0; it counts steps"),
         ({"record_every": 1.5}, "record_every=1.5"),

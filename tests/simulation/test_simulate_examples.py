@@ -38,7 +38,7 @@ def test_the_circle_is_a_motion():
     center, h = np.array([0.4, 0.1, 0.5]), 1e-4
     for t in (0.4, 1.7):
         before, now, after = (circle(center, t + d) for d in (-h, 0.0, h))
-        speed = (after.target - before.target) / (2.0 * h)
+        speed = (after.position - before.position) / (2.0 * h)
         np.testing.assert_allclose(now.velocity, speed, atol=1e-6)
         rush = (np.array(after.velocity) - np.array(before.velocity)) / (2.0 * h)
         np.testing.assert_allclose(now.acceleration, rush, atol=1e-5)

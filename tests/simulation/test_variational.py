@@ -53,7 +53,9 @@ def sliding() -> lw.Mechanism:
 
 def lagrangian(coords: Coordinates, q: np.ndarray, u: np.ndarray) -> float:
     mech, v = coords.mech, coords.velocities(q, u)
-    return float(np.sum(lw.kinetic_energy(mech, q, v) - lw.potential_energy(mech, q)))
+    return float(
+        np.sum(lw.dynamics.kinetic_energy(mech, q, v) - lw.dynamics.potential_energy(mech, q))
+    )
 
 
 def between(coords: Coordinates, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
@@ -189,7 +191,9 @@ def test_energy_of_an_arm_has_no_trend():
         q, p, w = found.q, found.p, found.w
         v = leave(mech, q, p)
         w = 2.0 * v - w  # the rates of the next middle, by a straight line
-        energy.append(float(lw.kinetic_energy(mech, q, v) + lw.potential_energy(mech, q)))
+        energy.append(
+            float(lw.dynamics.kinetic_energy(mech, q, v) + lw.dynamics.potential_energy(mech, q))
+        )
     parts = np.abs(np.array(energy) - energy[0]).reshape(3, -1).max(axis=1)
     assert parts.max() < 2.0 * parts[0]
 

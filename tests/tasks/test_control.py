@@ -105,7 +105,7 @@ def test_gains_may_differ_by_row_and_be_matrices():
         q, v = BENT + 0.2 * rng.standard_normal(7), rng.standard_normal(7)
         there, speed, rush = ARM.random(seed=5), rng.standard_normal(6), rng.standard_normal(6)
         goal = lw.Goal(lw.tasks.task_position(ARM, there, POSE), speed, rush)
-        error = lw.tasks.task_error(ARM, q, POSE, goal.target)
+        error = lw.tasks.task_error(ARM, q, POSE, goal.position)
         J = lw.tasks.task_jacobian(ARM, q, POSE)
 
         def gain(k, x):

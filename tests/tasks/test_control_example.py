@@ -33,8 +33,8 @@ def test_goals_are_motions(example, path):
     h = 1e-4
     for t in (0.3, 0.9):
         before, now, after = (goal(t + d) for d in (-h, 0.0, h))
-        ahead = rotation.log(after.target.rot @ before.target.rot.T) / (2 * h)
-        speed = np.concatenate([ahead, (after.target.p - before.target.p) / (2 * h)])
+        ahead = rotation.log(after.position.rot @ before.position.rot.T) / (2 * h)
+        speed = np.concatenate([ahead, (after.position.p - before.position.p) / (2 * h)])
         np.testing.assert_allclose(now.velocity, speed, atol=1e-6)
         rush = (np.array(after.velocity) - np.array(before.velocity)) / (2 * h)
         np.testing.assert_allclose(now.acceleration, rush, atol=1e-5)

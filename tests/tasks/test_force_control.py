@@ -86,7 +86,7 @@ def test_equations_15_and_16(case):
         wanted, accelerate, faster, integral = rng.normal(size=(4, m))
         moving = task_velocity(mech, q, v, task)
         asked = {
-            "target": task_position(mech, q, task), "velocity": moving + faster,
+            "goal": task_position(mech, q, task), "velocity": moving + faster,
             "acceleration": accelerate, "force": wanted, "contact": sensed, "integral": integral,
         }  # fmt: skip
         command = controller.command(q, v, **asked)
@@ -121,7 +121,7 @@ def test_it_is_the_printed_formula():
     q, v = mech.random(seed=5), mech.random_velocity(seed=6)
     sensed, wanted = np.random.default_rng(0).normal(size=(2, 6))
     command = controller.command(
-        q, v, target=mech.pose(q, "flange"), velocity=np.zeros(6), force=wanted, contact=sensed
+        q, v, goal=mech.pose(q, "flange"), velocity=np.zeros(6), force=wanted, contact=sensed
     )
     J = lw.jacobian(mech, q, "flange", frame="world")
     back = np.linalg.inv(J)
@@ -146,7 +146,7 @@ def test_without_sensing_the_two_systems_are_coupled():
     controller = MotionForceController(mech, task, selection, kp=90.0, kv=17.0, servo=SERVO)
     q, v = POSTURE, np.zeros(6)
     pushed = np.append(np.zeros(3), 20.0 * NORMAL)
-    tau = controller.torque(q, v, target=mech.pose(q, "flange"))
+    tau = controller.torque(q, v, goal=mech.pose(q, "flange"))
     vdot = lw.forward_dynamics(mech, q, v, tau, forces={"flange": pushed}, forces_frame="world")
     Omega, _ = selection.matrices(mech, q, task)
     assert np.abs(Omega @ task_acceleration(mech, q, v, vdot, task)).max() > 0.1
@@ -174,7 +174,7 @@ def test_near_a_singularity_it_does_without_what_is_lost(case, bend):
     options = {"kp": 90.0, "kv": 17.0, "servo": SERVO, "posture": Posture.damping(2.0)}
     controller = MotionForceController(mech, task, selection, **options)
     wanted, sensed = np.arange(6.0), np.append(0.3 * NORMAL, 7.0 * NORMAL)
-    asked = {"target": task_position(mech, q, task), "acceleration": wanted, "contact": sensed}
+    asked = {"goal": task_position(mech, q, task), "acceleration": wanted, "contact": sensed}
     command, tau = controller.command(q, v, **asked), controller.torque(q, v, **asked)
     assert np.abs(tau).max() < 200.0
     np.testing.assert_allclose(command.tau, tau, rtol=0.0, atol=1e-9 * np.abs(tau).max())
@@ -204,8 +204,8 @@ def test_nothing_jumps_near_a_singularity(case):
         q = np.tile(q_0, (count, 1))
         q[:, joint] = np.linspace(-0.5, 0.5, count)
         v, target = 0.3 * np.ones((count, mech.nv)), task_position(mech, q_0, task)
-        whole = controller.torque(q, v, target=target, **rest)
-        one = controller.torque(q[count // 2], v[0], target=target, **rest)
+        whole = controller.torque(q, v, goal=target, **rest)
+        one = controller.torque(q[count // 2], v[0], goal=target, **rest)
         np.testing.assert_allclose(one, whole[count // 2], atol=1e-9 * np.abs(one).max())
         return np.abs(np.diff(whole, axis=0)).max()
 
@@ -225,7 +225,7 @@ def test_no_states_have_no_torques(case):
     mech, task, selection = CASES[case]
     controller = MotionForceController(mech, task, selection, kp=90.0, kv=17.0, servo=SERVO)
     q, v, m = np.zeros((0, mech.nq)), np.zeros((0, mech.nv)), len(task.rows)
-    asked = {"target": task_position(mech, mech.neutral(), task), "contact": np.ones(6)}
+    asked = {"goal": task_position(mech, mech.neutral(), task), "contact": np.ones(6)}
     assert controller.torque(q, v, **asked).shape == (0, mech.nv)
     command = controller.command(q, v, **asked)
     assert command.tau.shape == (0, mech.nv) and command.motion.shape == (0, m)
@@ -242,9 +242,9 @@ def test_a_batch_is_its_rows():
     q = np.array([mech.random(seed=s) for s in range(4)])
     v, sensed = rng.normal(size=(4, 6)), rng.normal(size=(4, 6))
     target = rng.normal(size=(4, 3))
-    whole = controller.command(q, v, target=target, force=9.0, contact=sensed)
+    whole = controller.command(q, v, goal=target, force=9.0, contact=sensed)
     for i in range(4):
-        one = controller.command(q[i], v[i], target=target[i], force=9.0, contact=sensed[i])
+        one = controller.command(q[i], v[i], goal=target[i], force=9.0, contact=sensed[i])
         for name in ("tau", "motion", "active", "force_error", "motion_error"):
             assert np.allclose(getattr(whole, name)[i], getattr(one, name), atol=1e-9)
 
@@ -252,7 +252,7 @@ def test_a_batch_is_its_rows():
 def test_a_number_presses_against_the_normal():
     mech, task, selection = CASES["pose"]
     controller = MotionForceController(mech, task, selection, kp=90.0, kv=17.0, servo=SERVO)
-    at = {"target": mech.pose(POSTURE, "flange"), "contact": np.append(np.zeros(3), NORMAL)}
+    at = {"goal": mech.pose(POSTURE, "flange"), "contact": np.append(np.zeros(3), NORMAL)}
     by_number = controller.command(POSTURE, np.zeros(6), force=9.0, **at)
     vector = np.append(np.zeros(3), -9.0 * NORMAL)
     by_vector = controller.command(POSTURE, np.zeros(6), force=vector, **at)
@@ -283,7 +283,7 @@ def sliding(surface, task, *, duration, servo, force=12.0, depth=1e-3):
         turn = puma.pose(q, "flange").rot.T if task.axes == "node" else np.eye(3)
         ahead = np.append(np.zeros(3), turn @ across)
         return controller.torque(
-            q, v, target=target, velocity=rows @ ahead, force=force,
+            q, v, goal=target, velocity=rows @ ahead, force=force,
             contact=controller.sense(q, v, surface),
         )  # fmt: skip
 
@@ -389,12 +389,12 @@ def test_questions_a_controller_cannot_answer():
         ({"phase": "impact"}, "has no transition"),
     ):
         with pytest.raises((ModelError, ShapeError), match=told):
-            controller.command(q, v, target=at, **asked)
+            controller.command(q, v, goal=at, **asked)
     several = MotionForceController(
         puma, Task.pose("flange"), Selection.from_axes(force="z rx"), **GOOD
     )
     with pytest.raises(ModelError, match="2 axes of force control"):
-        several.command(q, v, target=puma.pose(q, "flange"), force=5.0)
+        several.command(q, v, goal=puma.pose(q, "flange"), force=5.0)
 
 
 def pressing():
@@ -412,7 +412,7 @@ def test_what_is_not_finite_is_refused_by_name(what, bad):
     for given in (vector, *((bad,) if what == "force" else ())):
         for ask in (run.command, run.torque):
             with pytest.raises(ModelError, match=f"{what} is not finite"):
-                ask(POSTURE, v, target=pose, **{what: given})
+                ask(POSTURE, v, goal=pose, **{what: given})
 
 
 def test_tasks_that_cannot_be_are_refused_as_by_a_task_controller():
@@ -431,19 +431,19 @@ def test_a_goal_has_velocity_and_acceleration_in_it():
     run, pose, v = pressing()
     speed, ahead = np.arange(6.0), np.arange(6.0)[::-1]
     rest = {"force": 8.0, "contact": np.array([0.0, 0.0, 5.0])}
-    want = run.torque(POSTURE, v, target=pose, velocity=speed, acceleration=ahead, **rest)
+    want = run.torque(POSTURE, v, goal=pose, velocity=speed, acceleration=ahead, **rest)
     goal = lw.Goal(pose, speed, ahead)
     for given in (goal, {"pose of flange": goal}):
-        np.testing.assert_array_equal(run.torque(POSTURE, v, target=given, **rest), want)
-        command = run.command(POSTURE, v, target=given, **rest)
+        np.testing.assert_array_equal(run.torque(POSTURE, v, goal=given, **rest), want)
+        command = run.command(POSTURE, v, goal=given, **rest)
         np.testing.assert_allclose(command.tau, want, atol=1e-9 * np.abs(want).max())
     part = lw.Goal(pose, speed)
-    got = run.torque(POSTURE, v, target=part, acceleration=ahead, **rest)
+    got = run.torque(POSTURE, v, goal=part, acceleration=ahead, **rest)
     np.testing.assert_array_equal(got, want)
     with pytest.raises(ModelError, match="velocity was given twice"):
-        run.torque(POSTURE, v, target=part, velocity=speed)
+        run.torque(POSTURE, v, goal=part, velocity=speed)
     with pytest.raises(UnknownNameError, match="pose of flnge"):
-        run.torque(POSTURE, v, target={"pose of flnge": goal})
+        run.torque(POSTURE, v, goal={"pose of flnge": goal})
 
 
 def test_loops_are_refused_unless_they_are_left_open():
@@ -464,7 +464,7 @@ def test_loops_are_refused_unless_they_are_left_open():
     assert np.abs(one).max() > 0.0
     np.testing.assert_array_equal(one, other)
     one, other = (
-        MotionForceController(mech, *given[1:], loops="open").torque(q, v, target=np.full(3, 0.1))
+        MotionForceController(mech, *given[1:], loops="open").torque(q, v, goal=np.full(3, 0.1))
         for mech in (closed, open_tree)
     )
     np.testing.assert_array_equal(one, other)

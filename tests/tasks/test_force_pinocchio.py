@@ -32,7 +32,7 @@ def test_equations_15_and_16_in_their_forward_dynamics(kind):
     sensed, accelerate = 15.0 * rng.normal(size=6), rng.normal(size=m)
     moving = lw.tasks.task_velocity(mech, q, v, task)
     tau = controller.torque(
-        q, v, target=lw.tasks.task_position(mech, q, task), velocity=moving,
+        q, v, goal=lw.tasks.task_position(mech, q, task), velocity=moving,
         acceleration=accelerate, force=20.0, contact=sensed,
     )  # fmt: skip
 

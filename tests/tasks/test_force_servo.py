@@ -87,7 +87,7 @@ def test_a_loop_in_steps_is_the_one_that_was_computed(step, ki):
     final = 30.0 / FLOOR.stiffness
     q, v, integral, found = np.array([-1.1 * final]), np.zeros(1), np.zeros(1), []
     for _ in range(7):
-        asked = {"target": np.zeros(3), "force": 30.0, "integral": integral}
+        asked = {"goal": np.zeros(3), "force": 30.0, "integral": integral}
         asked["contact"] = controller.sense(q, v, FLOOR)
         command = controller.command(q, v, **asked)
         integral = command.integral_after(step)
@@ -118,7 +118,7 @@ def test_a_wrong_model_leaves_an_error_that_the_integral_takes_away():
         q, v, integral = np.array([-0.016]), np.zeros(1), np.zeros(1)
         for _ in range(150):
             command = controller.command(
-                q, v, target=np.zeros(3), force=30.0, integral=integral,
+                q, v, goal=np.zeros(3), force=30.0, integral=integral,
                 contact=controller.sense(q, v, FLOOR),
             )  # fmt: skip
             integral = command.integral_after(0.01)
@@ -148,9 +148,7 @@ def test_an_impact_ends_where_the_damping_says():
 
         def tau(t, q, v, phase=phase):
             touch = controller.sense(q, v, FLOOR) if phase != "approach" else None
-            return controller.torque(
-                q, v, target=np.zeros(3), force=30.0, contact=touch, phase=phase
-            )
+            return controller.torque(q, v, goal=np.zeros(3), force=30.0, contact=touch, phase=phase)
 
         run = lw.simulate(
             mech, q, v, tau=tau, forces=acting, duration=0.2, step=2e-3,
@@ -188,7 +186,7 @@ def test_without_the_phase_of_impact_it_leaves_the_floor():
             mech, q, v, duration=0.3, step=2e-3, forces=FLOOR.forces(mech, "foot"),
             watch=transition.watch(phase, mech, "foot", FLOOR),
             tau=lambda t, q, v: controller.torque(
-                q, v, target=np.zeros(3), force=2.0, contact=controller.sense(q, v, FLOOR),
+                q, v, goal=np.zeros(3), force=2.0, contact=controller.sense(q, v, FLOOR),
                 phase=phase,
             ),
         )  # fmt: skip

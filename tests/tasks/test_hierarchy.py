@@ -151,7 +151,7 @@ def wanted_by_hand(case, found):
             [
                 found[task.name].acceleration
                 + 12.0 * (found[task.name].velocity - lw.tasks.task_velocity(mech, q, v, task))
-                + 60.0 * lw.tasks.task_error(mech, q, task, found[task.name].target)
+                + 60.0 * lw.tasks.task_error(mech, q, task, found[task.name].position)
                 for task in level
             ]
         )

@@ -190,7 +190,7 @@ def test_a_task_of_one_row_fades_out_towards_the_end_of_its_range():
         q = np.asarray(0.5 * np.pi - away).reshape(-1, 1)
         goal, v = lw.tasks.task_position(pendulum, q, task) + 0.1, np.zeros(q.shape)
         weight = lw.bias_force(pendulum, q, v)
-        given = law.torque(q, v, target=goal)
+        given = law.torque(q, v, goal=goal)
         # The law takes gravity out as the task sees it, so that what fades is it, too.
         return np.concatenate([run(q, v, goal) - weight, given - weight], axis=1) / mass
 

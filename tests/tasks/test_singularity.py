@@ -117,7 +117,7 @@ def test_joints_never_turn_faster_than_the_threshold_allows(place):
         v, goal = 0.3 * rng.standard_normal(6), away(mech, q, seed=rng.integers(100))
         u, sigma, along, scale = directions(mech, q)
         edge = THRESHOLD * sigma[0]
-        error = lw.tasks.task_error(mech, q, POSE, goal.target)
+        error = lw.tasks.task_error(mech, q, POSE, goal.position)
         speed = lw.tasks.task_velocity(mech, q, v, POSE)
         wanted = goal.acceleration + KV * (goal.velocity - speed) + KP * error
         asked = abs(u[:, 5] @ (scale * (wanted - lw.tasks.task_bias(mech, q, v, POSE))))
@@ -234,7 +234,7 @@ def driven(mech, run, q, goal, duration):
         duration=duration, step=4e-3, record_every=2, passive=False,
     )  # fmt: skip
     errors = [
-        lw.tasks.task_error(mech, q, POSE, goal(t).target)
+        lw.tasks.task_error(mech, q, POSE, goal(t).position)
         for t, q in zip(motion.t, motion.q, strict=True)
     ]
     return motion, np.array(errors)

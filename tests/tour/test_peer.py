@@ -49,8 +49,10 @@ def test_a_state_goes_by_names():
         assert np.array_equal(
             state.v[tree.v_slice(body.name)], carried.v[turned.v_slice(body.name)]
         )
-    expected = lw.kinetic_energy(tree, state.q, state.v)
-    assert np.isclose(lw.kinetic_energy(turned, carried.q, carried.v), expected, rtol=1e-12)
+    expected = lw.dynamics.kinetic_energy(tree, state.q, state.v)
+    assert np.isclose(
+        lw.dynamics.kinetic_energy(turned, carried.q, carried.v), expected, rtol=1e-12
+    )
 
 
 def test_what_is_another_robot_is_refused():

@@ -57,9 +57,9 @@ from linkwise.dynamics.hybrid import (
 from linkwise.dynamics.inverse_dynamics import (
     inverse_dynamics as inverse_dynamics,
 )
+from linkwise.dynamics.inverse_kinematics.goal import NodeGoal as NodeGoal
 from linkwise.dynamics.inverse_kinematics.search import inverse_kinematics as inverse_kinematics
 from linkwise.dynamics.inverse_kinematics.solution import Solution as Solution
-from linkwise.dynamics.inverse_kinematics.target import Target as Target
 from linkwise.dynamics.joint_force import (
     bias_force as bias_force,
     compensating_force as compensating_force,
@@ -96,13 +96,8 @@ from linkwise.dynamics.mass_matrix import (
 from linkwise.dynamics.momentum import (
     WholeInertia as WholeInertia,
     center_of_mass as center_of_mass,
-    center_of_mass_bias as center_of_mass_bias,
-    center_of_mass_jacobian as center_of_mass_jacobian,
-    center_of_mass_velocity as center_of_mass_velocity,
     centroidal_inertia as centroidal_inertia,
     momentum as momentum,
-    momentum_bias as momentum_bias,
-    momentum_matrix as momentum_matrix,
     whole_inertia as whole_inertia,
 )
 from linkwise.dynamics.operational_space import (
@@ -133,9 +128,9 @@ EVERYDAY = (
     *("mass_matrix_inverse", "forward_kinematics", "jacobian", "jacobian_bias", "node_velocity"),
     *("integrate", "difference", "kinetic_energy", "potential_energy"),
     *("operational_inertia", "operational_inertia_inverse"),
-    *("center_of_mass", "momentum", "momentum_matrix"),
+    *("center_of_mass", "momentum"),
     *("inverse_dynamics_derivatives", "forward_dynamics_derivatives", "linearize"),
 )
 """Functions that take a microsecond, and check the arguments that their kernel refuses."""
 
-open_front_door(globals(), careful=EVERYDAY, records=("Target",), texts=OF_TREES)
+open_front_door(globals(), careful=EVERYDAY, records=("NodeGoal",), texts=OF_TREES)

@@ -10,7 +10,7 @@ import numpy as np
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.kernels import BatchOptions, Options, check_mechanism, roots, written
 from linkwise.dynamics.quantity import expression
-from linkwise.errors import ModelError
+from linkwise.errors import ModelError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.spatial.rotation import skew
@@ -19,6 +19,8 @@ from linkwise.spatial.vector import blocks
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
 
+CenterOfMass: TypeAlias = Literal["position", "velocity", "jacobian", "bias"]
+Momentum: TypeAlias = Literal["momentum", "matrix", "bias"]
 About: TypeAlias = Literal["com", "world"] | ArrayLike
 """The centre of mass, the origin of the world, or a point in it (3,) or (batch, 3) [m]."""
 
@@ -72,121 +74,90 @@ def centroidal_inertia(mech: Mechanism, q: ArrayLike, **options: Unpack[BatchOpt
     return written(mech, CENTROIDAL)(q, **options)
 
 
-def center_of_mass(mech: Mechanism, q: ArrayLike, **options: Unpack[BatchOptions]) -> Array:
-    """Centre of mass of the whole mechanism in the world (3,) or (batch, 3) [m].
+def center_of_mass(
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    *,
+    what: CenterOfMass = "position",
+    **options: Unpack[BatchOptions],
+) -> Array:
+    """Centre of mass of the whole mechanism in the world, or its velocity, Jacobian or bias.
 
-    It is read from the composite inertia of the bodies on the ground: see `whole_inertia`.
+    The position is read from the composite inertia of the bodies on the ground: see
+    `whole_inertia`. The others are the linear part of `momentum` divided by the mass.
+
+    Args:
+        mech: The mechanism, free or on the ground; all of its trees count.
+        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s]; only for the velocity and the bias.
+        what: "position", "velocity", "jacobian" J, or "bias": the acceleration at v̇ = 0, so that
+            the acceleration is J v̇ plus the bias.
+
+    Returns:
+        (3,) or (batch, 3) [m, m/s, m/s²]; the Jacobian (3, nv) or (batch, 3, nv).
+
+    Raises:
+        ModelError: There is no mass; or v is missing, or given where it does not matter.
     """
-    return written(mech, CENTER)(q, **options)
-
-
-def center_of_mass_velocity(
-    mech: Mechanism, q: ArrayLike, v: ArrayLike, **options: Unpack[BatchOptions]
-) -> Array:
-    """Velocity of the centre of mass (3,) or (batch, 3) [m/s]: linear momentum over mass."""
-    return written(mech, LINEAR["momentum"])(q, v, **options)
-
-
-def center_of_mass_jacobian(
-    mech: Mechanism, q: ArrayLike, **options: Unpack[BatchOptions]
-) -> Array:
-    """Velocity of the centre of mass per joint velocity, (3, nv) or (batch, 3, nv)."""
-    return written(mech, LINEAR["momentum_matrix"])(q, **options)
-
-
-def center_of_mass_bias(
-    mech: Mechanism, q: ArrayLike, v: ArrayLike, **options: Unpack[BatchOptions]
-) -> Array:
-    """Acceleration of the centre of mass at v̇ = 0, (3,) or (batch, 3) [m/s²].
-
-    With `center_of_mass_jacobian` J: the acceleration is J v̇ plus this.
-    """
-    return written(mech, LINEAR["momentum_bias"])(q, v, **options)
+    if what not in CENTERS:
+        raise unknown_name("quantity", what, CENTERS, owner="lw.center_of_mass")
+    return written(mech, CENTERS[what])(*_state("center_of_mass", what, q, v), **options)
 
 
 def momentum(
-    mech: Mechanism, q: ArrayLike, v: ArrayLike, *, about: About = "com", **options: Unpack[Options]
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    *,
+    what: Momentum = "momentum",
+    about: About = "com",
+    **options: Unpack[Options],
 ) -> Array:
-    """Momentum of the whole mechanism: (angular about a point, linear), in world axes.
+    """Momentum of the whole mechanism, its matrix A, or Ȧ v: (angular about a point, linear).
 
-    Expression:
-        to_W⁻* φ M V in the rows of the bodies on the ground, summed over them:
-        `to_W.inv.T @ phi @ M @ V`, two passes, O(n)
-    which is about the origin of the world; about c it is (k − c × p, p).
-
-    Only the bodies count: rotors behind gears (armature) resist in 𝓜, but their spin is not
-    included.
-
-    Args:
-        mech: The mechanism, free or on the ground; all of its trees count.
-        about: "com", "world" or a point in the world (3,) or (batch, 3) [m].
-
-    Returns:
-        (6,) or (batch, 6) [kg m²/s, kg m/s].
-
-    Raises:
-        ModelError: `about` is "com" and there is no mass.
-    """
-    return _about(mech, "momentum", (q, v), about, options)
-
-
-def momentum_matrix(
-    mech: Mechanism, q: ArrayLike, *, about: About = "com", **options: Unpack[Options]
-) -> Array:
-    """Momentum per joint velocity; about the centre of mass, the centroidal momentum matrix.
-
-    Expression:
-        to_W⁻* φ M φ* H* = to_W⁻* φ R H* in the rows of the bodies on the ground, since there R φ~*
-        takes from no parent:   `to_W.inv.T @ phi @ R @ H.T`
-
-    Args:
-        mech: The mechanism, free or on the ground; all of its trees count.
-        about: "com", "world" or a point in the world (3,) or (batch, 3) [m].
-
-    Returns:
-        A with `momentum` = A v, (6, nv) or (batch, 6, nv).
-
-    Raises:
-        ModelError: `about` is "com" and there is no mass.
-    """
-    return _about(mech, "momentum_matrix", (q,), about, options)
-
-
-def momentum_bias(
-    mech: Mechanism, q: ArrayLike, v: ArrayLike, *, about: About = "com", **options: Unpack[Options]
-) -> Array:
-    """Ȧ v: the rate of momentum while no joint velocity changes.
-
-    Expression:
-        to_W⁻* φ (M φ* (a − a_g) + b) in the rows of the bodies on the ground:
-        `to_W.inv.T @ phi @ (M @ phi.T @ (a - a_g) + b)`, two passes, O(n)
+    Expression, in the rows of the bodies on the ground, summed over them, in world axes:
+        momentum   to_W⁻* φ M V,   `to_W.inv.T @ phi @ M @ V`
+        matrix A   to_W⁻* φ M φ* H* = to_W⁻* φ R H*,   `to_W.inv.T @ phi @ R @ H.T`
+        bias Ȧ v   to_W⁻* φ (M φ* (a − a_g) + b),
+                   `to_W.inv.T @ phi @ (M @ phi.T @ (a - a_g) + b)`
+    each O(n). They are about the origin of the world; about c they are (k − c × p, p).
 
     The rate of momentum is A v̇ + Ȧ v; it equals the external forces, gravity and the ground
     included, about the same point. (About the centre of mass ċ × p vanishes, so the motion of that
-    point adds nothing.)
+    point adds nothing.) Only the bodies count: rotors behind gears (armature) resist in 𝓜, but
+    their spin is not included.
 
     Args:
         mech: The mechanism, free or on the ground; all of its trees count.
+        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s]; not for the matrix.
+        what: "momentum"; "matrix" A with momentum = A v, about the centre of mass the centroidal
+            momentum matrix; or "bias" Ȧ v, the rate of momentum while no joint velocity changes.
         about: "com", "world" or a fixed point in the world (3,) or (batch, 3) [m].
 
     Returns:
-        (6,) or (batch, 6) [N m, N].
+        (6,) or (batch, 6) [kg m²/s, kg m/s], the bias in [N m, N]; the matrix (6, nv) or
+        (batch, 6, nv).
 
     Raises:
-        ModelError: `about` is "com" and there is no mass.
+        ModelError: `about` is "com" and there is no mass; or v is missing, or given with "matrix".
     """
-    return _about(mech, "momentum_bias", (q, v), about, options)
-
-
-def _about(
-    mech: Mechanism, name: str, arrays: tuple[ArrayLike, ...], about: About, options: Any
-) -> Array:
-    """A quantity at the roots, summed over them and referred to a point."""
+    if what not in MOMENTA:
+        raise unknown_name("quantity", what, MOMENTA, owner="lw.momentum")
+    arrays = _state("momentum", what, q, v)
     if not isinstance(about, str):
-        return written(mech, FORMULAS[name, "point"])(*arrays, about, **options)
+        return written(mech, FORMULAS[what, "point"])(*arrays, about, **options)
     if about not in ("com", "world"):
         raise ModelError(f"about is {about!r}; it must be 'com', 'world' or a point (3,).")
-    return written(mech, FORMULAS[name, about])(*arrays, **options)
+    return written(mech, FORMULAS[what, about])(*arrays, **options)
+
+
+def _state(name: str, what: str, q: ArrayLike, v: ArrayLike | None) -> tuple[ArrayLike, ...]:
+    """q, and v if this quantity depends on it."""
+    moves = what not in ("position", "jacobian", "matrix")
+    if moves != (v is not None):
+        say = "needs v, the joint velocities" if moves else "does not depend on v; leave it out"
+        raise ModelError(f"lw.{name} with what={what!r} {say}.")
+    return (q,) if v is None else (q, v)
 
 
 # ------------------------------------------------------------------------------------- formulas
@@ -243,12 +214,17 @@ def linear(at: Writing, name: str) -> Any:
 
 
 WHOLE, CENTROIDAL = Formula(_as_one_body, (), ("com", "about_world")), Formula(_centroidal)
-CENTER = Formula(center)
-LINEAR = {
-    name: Formula(linear, (name,)) for name in ("momentum", "momentum_matrix", "momentum_bias")
+MOMENTA = {"momentum": "momentum", "matrix": "momentum_matrix", "bias": "momentum_bias"}
+"""Expressions of the quantities of `momentum`."""
+
+CENTERS = {
+    "position": Formula(center),
+    "velocity": Formula(linear, ("momentum",)),
+    "jacobian": Formula(linear, ("momentum_matrix",)),
+    "bias": Formula(linear, ("momentum_bias",)),
 }
 FORMULAS = {
-    (name, about): Formula(at_roots, (name, about))
-    for name in ("momentum", "momentum_matrix", "momentum_bias")
+    (what, about): Formula(at_roots, (name, about))
+    for what, name in MOMENTA.items()
     for about in ("com", "world", "point")
 }

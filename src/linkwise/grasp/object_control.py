@@ -239,12 +239,12 @@ class ObjectController:
         at = self.mech.pose(self.mech.check_q(q), self.parts.object_bodies[0])
         return at @ Pose.translation(self._point)
 
-    def error(self, q: ArrayLike, target: Pose) -> Array:
+    def error(self, q: ArrayLike, goal: Pose) -> Array:
         """e (6,) or (batch, 6): rotation [rad] and distance [m] to a pose, in world axes."""
         here = self.pose(q)
-        turn = rotation.log(np.swapaxes(here.rot, -1, -2) @ target.rot)
+        turn = rotation.log(np.swapaxes(here.rot, -1, -2) @ goal.rot)
         turn = (here.rot @ turn[..., None])[..., 0]
-        return np.concatenate(np.broadcast_arrays(turn, target.p - here.p), axis=-1)
+        return np.concatenate(np.broadcast_arrays(turn, goal.p - here.p), axis=-1)
 
     def _states(self, q: Array, v: Array) -> list[HeldState]:
         return held_states(self.mech, self.parts, q, v, self._point, self.tolerance)
@@ -252,15 +252,15 @@ class ObjectController:
     def _acceleration(self, q: Array, velocity: Array, goal: Any, single: bool) -> Array:
         """F* (batch, 6)."""
         goal = goal if isinstance(goal, Goal) else Goal(goal)
-        target: object = goal.target
-        if not isinstance(target, Pose):
+        position: object = goal.position
+        if not isinstance(position, Pose):
             raise ModelError(
-                f"the goal of the object {self.parts.object!r} is a {type(target).__name__}; it "
+                f"the goal of the object {self.parts.object!r} is a {type(position).__name__}; it "
                 "must be a lw.Pose, or a lw.Goal with one."
             )
-        if np.shape(target.p) not in ((3,), (len(q), 3)) or np.shape(target.rot)[-2:] != (3, 3):
+        if np.shape(position.p) not in ((3,), (len(q), 3)) or np.shape(position.rot)[-2:] != (3, 3):
             raise ShapeError(
-                f"the goal has positions of shape {np.shape(target.p)}; it must be (3,)"
+                f"the goal has positions of shape {np.shape(position.p)}; it must be (3,)"
                 + ("." if single else f" or ({len(q)}, 3).")
             )
         speed, ahead = (
@@ -268,7 +268,7 @@ class ObjectController:
             for x, what in ((goal.velocity, "velocity"), (goal.acceleration, "acceleration"))
         )
         kp, kv = cast(Array, self.kp), cast(Array, self.kv)
-        return ahead + times(kv, speed - velocity) + times(kp, self.error(q, target))
+        return ahead + times(kv, speed - velocity) + times(kp, self.error(q, position))
 
     def _torque(
         self,

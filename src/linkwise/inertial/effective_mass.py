@@ -117,7 +117,7 @@ def directional_inertia(
     if (value < -small).any():
         raise ModelError(
             f"w* Λ⁻¹ w is {float(np.min(value)):.3g}, below zero: the matrix is not the response "
-            "Λ⁻¹ of a mechanism. Use lw.operational_inertia_inverse, or a block of it."
+            "Λ⁻¹ of a mechanism. Use lw.dynamics.operational_inertia_inverse, or a block of it."
         )
     with np.errstate(divide="ignore"):
         result = 1.0 / np.where(value <= small, 0.0, value)
@@ -139,6 +139,6 @@ def response_matrix(value: ArrayLike, tolerance: float = ROUNDING) -> Array:
     if skew > 1e-9 * np.abs(matrix).max():
         raise ShapeError(
             f"the response Λ⁻¹ is not symmetric: two entries differ by {skew:.3g}. Use the result "
-            "of lw.operational_inertia_inverse."
+            "of lw.dynamics.operational_inertia_inverse."
         )
     return matrix

@@ -233,7 +233,7 @@ def _axes(
     if values[-1] < -small:
         raise ModelError(
             f"the response has the eigenvalue {values[-1]:.3g}, below zero: the matrix is not the "
-            "response Λ⁻¹ of a mechanism. Give lw.operational_inertia_inverse, or a block of it."
+            "response Λ⁻¹ of a mechanism. Give `operational_inertia_inverse`, or a block of it."
         )
     with np.errstate(divide="ignore"):
         return basis, 1.0 / np.where(values > small, values, 0.0), axes

@@ -14,9 +14,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.dynamics.inverse_kinematics.goal import NodeGoal
 from linkwise.dynamics.inverse_kinematics.reach import from_ground
 from linkwise.dynamics.inverse_kinematics.search import inverse_kinematics
-from linkwise.dynamics.inverse_kinematics.target import Target
 from linkwise.dynamics.kinematics import forward_kinematics
 from linkwise.errors import ShapeError
 from linkwise.model.mechanism import Mechanism
@@ -111,9 +111,9 @@ class Front:
         return every, self.q[np.concatenate(source)[first]]
 
     def _search(self, rows: NDArray[np.int64], begin: Array, restarts: int, seed: int) -> None:
-        target = Target(position=self.points[rows], orientation=self._turned(len(rows)))
+        goal = NodeGoal(position=self.points[rows], orientation=self._turned(len(rows)))
         solution = inverse_kinematics(
-            self.mech, {self.node: target}, begin, restarts=restarts, seed=seed
+            self.mech, {self.node: goal}, begin, restarts=restarts, seed=seed
         )
         miss = solution.position_error[self.node]
         better = solution.reached | (~self.reached[rows] & (miss < self.miss[rows]))

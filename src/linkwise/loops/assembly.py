@@ -29,7 +29,7 @@ TOGETHER = 8
 class Assembly:
     """Joint positions at which loops are closed, or as nearly as was found.
 
-    For one guess the shapes are as said; for a batch all arrays have (batch,) in front, and
+    For one q0 the shapes are as said; for a batch all arrays have (batch,) in front, and
     `assembly[i]` is one of them.
 
     Attributes:
@@ -40,10 +40,10 @@ class Assembly:
         coupling_error: Error of each coupling () [m or rad], by its name.
         loop_coordinates: θ of the hinge inside each loop (nq of the hinge,), by the loop's name.
         iterations: Steps of the search that found it ().
-        starts: Number of searches (): the one at the guess and those from random positions.
-        blocked: For each guess the hinges whose limits prevent closing, or, without limits, those
+        starts: Number of searches (): the one at q0 and those from random positions.
+        blocked: For each q0 the hinges whose limits prevent closing, or, without limits, those
             that are beyond them; a tuple of one for one.
-        messages: For each guess the result in words; a tuple of one for one.
+        messages: For each q0 the result in words; a tuple of one for one.
     """
 
     q: Array
@@ -106,7 +106,7 @@ class Assembly:
 
 def assemble(
     mech: Mechanism,
-    guess: ArrayLike | None = None,
+    q0: ArrayLike | None = None,
     *,
     hold: Mapping[str, ArrayLike] | Iterable[str] = (),
     limits: bool = True,
@@ -119,10 +119,10 @@ def assemble(
 
     Expression of a step:
         y = -(A* A + μ)⁻¹ A* e,   A the Jacobian of all loops with the coordinates of their hinges
-    by the Levenberg-Marquardt method (`linkwise.loops.assembly_search`): from any guess, with
+    by the Levenberg-Marquardt method (`linkwise.loops.assembly_search`): from any q0, with
     redundant constraints, and always downhill.
 
-    The search begins at the guess, and usually ends near it. Where it ends with open loops, it
+    The search begins at q0, and usually ends near it. Where it ends with open loops, it
     begins again at random positions within the limits. Rolling balls are placed anywhere on their
     planes: whether they could roll there is not checked.
 
@@ -130,9 +130,9 @@ def assemble(
     which loop stays open by how much; `lw.loops.assemble(...).required()` gives q or raises.
 
     Args:
-        guess: Where to begin (nq,), or (batch, nq) [m or rad]; default: neutral.
+        q0: Where to begin (nq,), or (batch, nq) [m or rad]; default: neutral.
         hold: Hinges (by their names or their bodies') that do not move: with their coordinates,
-            {"crank": 0.3}, or only named, at those of the guess.
+            {"crank": 0.3}, or only named, at those of q0.
         limits: Whether the limits of the hinges apply, including those of loops.
         tolerance: Largest error of a row of the constraints that counts as closed [rad or m].
         iterations: Most steps of one search.
@@ -149,9 +149,9 @@ def assemble(
     check_mechanism(mech)
     tolerance = number(tolerance, "tolerance", above=0.0)
     most, again = count(iterations, "iterations", least=1), count(restarts, "restarts")
-    start = mech.neutral() if guess is None else mech.check_q(guess)
+    start = mech.neutral() if q0 is None else mech.check_q(q0)
     if start.ndim > 2:
-        raise ShapeError(f"guess has shape {start.shape}; it must be ({mech.nq},) or (batch, nq).")
+        raise ShapeError(f"q0 has shape {start.shape}; it must be ({mech.nq},) or (batch, nq).")
     rows, names = _held(mech, np.array(np.atleast_2d(start)), hold, limits=limits)
     setup = problem(holonomic(mech), names, limits=limits, tolerance=tolerance)
     begin = (
@@ -212,10 +212,10 @@ def _elsewhere(
     restarts: int,
     rng: np.random.Generator,
 ) -> tuple[int, int]:
-    """Searches for one guess from random positions.
+    """Searches for one q0 from random positions.
 
     Returns:
-        The number of starts, including the guess, and the one that led nearest.
+        The number of starts, including q0, and the one that led nearest.
     """
     done, nearest = 0, 1
     while done < restarts:
@@ -330,7 +330,7 @@ def _message(
     if closed:
         text = f"closed in {steps} step{'' if steps == 1 else 's'}"
         if nearest > 1:
-            text += f" from start {nearest}, at random; the start at the guess did not converge"
+            text += f" from start {nearest}, at random; the start at q0 did not converge"
         return text + (f"; {at} {where}" if at else "")
     if freed:
         which = "limit" if len(names) == 1 else "limits"

@@ -48,7 +48,7 @@ def loop_drive_forces(
     q: ArrayLike,
     v: ArrayLike,
     *,
-    guess: Mapping[str, ArrayLike] | None = None,
+    near: Mapping[str, ArrayLike] | None = None,
 ) -> dict[str, Array]:
     """Forces at nodes of the springs and dampers inside loops, as the argument `forces` takes them.
 
@@ -59,13 +59,13 @@ def loop_drive_forces(
 
     θ is computed from the pose of the two nodes, which does not count turns: angles are in (-π, π],
     and the force of a spring jumps where a hinge passes π. For a spring that is wound up farther
-    `guess` gives the approximate angle; in a plane that is a sum of angles of the tree.
+    `near` gives the approximate angle; in a plane that is a sum of angles of the tree.
 
     Args:
         mech: The mechanism; `loop.drive` has stiffness, rest and damping.
-        guess: Approximate coordinates of the hinges of loops, by the loop's name: (nq of its
+        near: Approximate coordinates of the hinges of loops, by the loop's name: (nq of its
             hinge,) or (batch, nq of its hinge), or a number for one coordinate [m or rad]. Angles
-            that repeat after a turn are moved by full turns to be nearest to the guess.
+            that repeat after a turn are moved by full turns to be nearest to them.
 
     Returns:
         By node (moment, force), (6,) or (batch, 6) [N m, N], about its origin, in its own axes.
@@ -73,10 +73,10 @@ def loop_drive_forces(
 
     Raises:
         ShapeError: An array does not fit, or q and v are batches of different size.
-        UnknownNameError: A guess for a loop that the mechanism does not have.
+        UnknownNameError: Coordinates for a loop that the mechanism does not have.
     """
     q, v = _state(mech, q, v)
-    theta, forces = _coordinates(mech, q, guess), dict[str, Array]()
+    theta, forces = _coordinates(mech, q, near), dict[str, Array]()
     W, poses = _velocities(mech, q, v, theta), relative_poses(mech, q)
     for loop, X_ab in zip(mech.loops, poses, strict=True):
         stiffness, damping = (loop.drive.array(x, loop.hinge) for x in ("stiffness", "damping"))
@@ -92,49 +92,49 @@ def loop_drive_forces(
 
 
 def _coordinates(
-    mech: Mechanism, q: Array, guess: Mapping[str, ArrayLike] | None
+    mech: Mechanism, q: Array, near: Mapping[str, ArrayLike] | None
 ) -> dict[str, Array]:
-    """θ of each loop, nearest to the guess."""
-    if guess is None:
+    """θ of each loop, nearest to the given coordinates."""
+    if near is None:
         return loop_coordinates(mech, q)
     lead = q.shape[:-1]
-    near = _guesses(mech, guess, lead)
+    given = _near(mech, near, lead)
     parts = dict[str, list[Array]]()
     for i in np.ndindex(*lead):
-        start = {name: x[i] if x.ndim > 1 else x for name, x in near.items()}
+        start = {name: x[i] if x.ndim > 1 else x for name, x in given.items()}
         for name, each in loop_coordinates(mech, q[i], start).items():
             parts.setdefault(name, []).append(each)
     shapes = {loop.name: (*lead, loop.hinge.nq) for loop in mech.loops}
     theta_of = {name: np.reshape(parts.get(name, []), shape) for name, shape in shapes.items()}
     for loop in mech.loops:
-        if loop.name in near:
-            theta_of[loop.name] = _wound(loop, theta_of[loop.name], near[loop.name])
+        if loop.name in given:
+            theta_of[loop.name] = _wound(loop, theta_of[loop.name], given[loop.name])
     return theta_of
 
 
-def _guesses(mech: Mechanism, guess: object, lead: tuple[int, ...]) -> dict[str, Array]:
-    """Guesses as arrays (nq,) or (batch, nq), checked."""
-    if not isinstance(guess, Mapping):
-        raise ModelError(f"guess is {guess!r}; it must be a dictionary of coordinates by loop.")
-    loops, guesses = {loop.name: loop for loop in mech.loops}, dict[str, Array]()
-    for name, value in cast("Mapping[str, ArrayLike]", guess).items():
+def _near(mech: Mechanism, near: object, lead: tuple[int, ...]) -> dict[str, Array]:
+    """Coordinates as arrays (nq,) or (batch, nq), checked."""
+    if not isinstance(near, Mapping):
+        raise ModelError(f"near is {near!r}; it must be a dictionary of coordinates by loop.")
+    loops, checked = {loop.name: loop for loop in mech.loops}, dict[str, Array]()
+    for name, value in cast("Mapping[str, ArrayLike]", near).items():
         if name not in loops:
             raise unknown_name("loop", name, list(loops), owner=f"mechanism {mech.name!r}")
-        x, size = floats(value, f"guess[{name!r}]"), loops[name].hinge.nq
+        x, size = floats(value, f"near[{name!r}]"), loops[name].hinge.nq
         x = x[None] if x.ndim == 0 else x
         if x.shape not in ((size,), (*lead, size)):
             also = f" or {(*lead, size)}" if lead else ""
             raise ShapeError(
-                f"guess[{name!r}] has shape {x.shape}; its hinge takes ({size},){also}."
+                f"near[{name!r}] has shape {x.shape}; its hinge takes ({size},){also}."
             )
         if not np.isfinite(x).all():
-            raise ModelError(f"guess[{name!r}] is not finite: {x.tolist()}.")
-        guesses[name] = x
-    return guesses
+            raise ModelError(f"near[{name!r}] is not finite: {x.tolist()}.")
+        checked[name] = x
+    return checked
 
 
 def _wound(loop: Loop, theta: Array, near: Array) -> Array:
-    """θ + 2π k, nearest to the guess, for angles that leave the pose unchanged after a turn."""
+    """θ + 2π k, nearest to the near, for angles that leave the pose unchanged after a turn."""
     hinge, neutral = loop.hinge, loop.hinge.neutral()
     here = hinge.pose(neutral)
     turns = np.zeros(hinge.nq)

@@ -87,7 +87,7 @@ def _notes(a: Notes, b: Notes) -> Notes:
         weight=a.weight if a.weight == b.weight else (),
         worst_loop=largest(a.worst_loop, b.worst_loop),
         added_loop=largest(a.added_loop, b.added_loop),
-        keep=a.keep if a.keep == b.keep else "",
+        stabilization=a.stabilization if a.stabilization == b.stabilization else "",
         wall=a.wall + b.wall,
         compiling=a.compiling + b.compiling,
     )

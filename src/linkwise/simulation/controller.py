@@ -170,7 +170,7 @@ def _with_goal(law: Any, goal: Any) -> Controller:
         check_arguments(goal, "the goal of a controller", "t")
         return lambda t, q, v: law(q, v, goal(t))
     numbers = getattr(law, "goal", None)
-    if callable(numbers) and not hasattr(goal, "target") and not isinstance(goal, Mapping):
+    if callable(numbers) and not hasattr(goal, "acceleration") and not isinstance(goal, Mapping):
         goal = numbers(goal)  # a goal that stays is looked at once
     return lambda t, q, v: law(q, v, goal)
 

@@ -141,7 +141,7 @@ def _by_newton(mech: Mechanism, q: Array, v: Array, gap: Gap) -> tuple[Array, Ar
     return q, v, gap
 
 
-Keep: TypeAlias = Literal["projection", "baumgarte", "nothing"]
+Stabilization: TypeAlias = Literal["projection", "baumgarte", "none"]
 """projection: after each step q and v go to the nearest that the loops allow;
 baumgarte: the accelerations pull errors back; nothing: the accelerations alone, for comparison."""
 
@@ -164,15 +164,15 @@ class LoopKeeper:
     def __init__(
         self,
         mech: Mechanism,
-        keep: Keep = "projection",
+        stabilization: Stabilization = "projection",
         baumgarte: tuple[float, float] = (20.0, 20.0),
         frame: Frame = "node",
         drift_limit: float = DRIFT_LIMIT,
     ) -> None:
-        if keep not in get_args(Keep):
-            known = ", ".join(repr(name) for name in get_args(Keep))
-            raise ModelError(f"keep={keep!r} is an unknown way to keep loops closed; use {known}.")
-        self.mech, self.keep, self.rates = mech, keep, check_rates(baumgarte)
+        if stabilization not in get_args(Stabilization):
+            known = ", ".join(repr(name) for name in get_args(Stabilization))
+            raise ModelError(f"stabilization={stabilization!r} is unknown; use {known}.")
+        self.mech, self.stabilization, self.rates = mech, stabilization, check_rates(baumgarte)
         self.limit = number(drift_limit, "drift_limit", above=0.0, finite=False)
         self.frame: Frame = frame
         self.open = not (mech.loops or mech.couplings)  # a tree
@@ -182,7 +182,7 @@ class LoopKeeper:
     def accelerated(self, q: Array, v: Array, tau: Array, forces: OutsideForces | None) -> Array:
         """v̇ (nv,) by these joint forces and forces from outside, with the pull of Baumgarte."""
         closing = None
-        if self.keep == "baumgarte":
+        if self.stabilization == "baumgarte":
             closing = baumgarte_closing(self.mech, q, v, self.rates)
         vdot = forward_dynamics(
             self.mech, q, v, tau, forces=forces, forces_frame=self.frame, closing=closing
@@ -213,7 +213,7 @@ class LoopKeeper:
                 f"{self.mech.name!r} cannot begin to move: the velocities pull its loops apart, "
                 f"|J_c v| = {speed:.3g}. Use lw.loops.project_velocity(mech, q, v)."
             )
-        if self.keep == "projection":
+        if self.stabilization == "projection":
             q, v, gap = settled(self.mech, q, v, gap)
             off = gap.drift
         self.last, self.worst = (off, off), off
@@ -229,7 +229,7 @@ class LoopKeeper:
                 f"rad, more than drift_limit = {self.limit:.3g}. A shorter step may help; near "
                 "singular configurations or with growing velocities nothing does."
             )
-        if self.keep == "projection":
+        if self.stabilization == "projection":
             q, v, gap = settled(self.mech, q, v, gap)
             off = gap.drift
         self.last = off, before

@@ -105,7 +105,7 @@ class Recording:
         contacts: bool = False,
         pushed: bool = False,
         not_modelled: Sequence[str] = (),
-        keep: str = "",
+        stabilization: str = "",
         worst_loop: tuple[float, float] = (float("nan"), float("nan")),
         added_loop: tuple[float, float] = (float("nan"), float("nan")),
         dense: Dense | None = None,
@@ -137,7 +137,7 @@ class Recording:
             pushed: Whether something pushed from outside that the records need not show, as a
                 force that acts between two of them: then no momentum is kept.
             not_modelled: More lines about what did not act.
-            keep: How loops were kept closed.
+            stabilization: How loops were kept closed.
             worst_loop: Largest distance [m] and angle [rad] at loops after any step, if known.
             added_loop: The same before they were projected.
             dense: Dense output: a function of the time [s] that gives q and v.
@@ -188,7 +188,7 @@ class Recording:
             weight=weight,
             worst_loop=worst_loop,
             added_loop=added_loop,
-            keep=keep if mech.loops or mech.couplings else "",
+            stabilization=stabilization if mech.loops or mech.couplings else "",
             wall=wall,
         )
         return made(

@@ -30,7 +30,7 @@ class Notes:
             can be kept; else empty.
         worst_loop: Largest distance [m] and angle [rad] of loops after any step; NaN if unknown.
         added_loop: The same before projection: what one step adds.
-        keep: How loops were kept closed; "" where there are none.
+        stabilization: How loops were kept closed; "" where there are none.
         wall: How long it took to compute [s], without compiling; NaN if unknown.
         compiling: How long it took to compile kernels for it [s].
     """
@@ -41,7 +41,7 @@ class Notes:
     weight: tuple[float, ...] = ()
     worst_loop: tuple[float, float] = (float("nan"), float("nan"))
     added_loop: tuple[float, float] = (float("nan"), float("nan"))
-    keep: str = ""
+    stabilization: str = ""
     wall: float = float("nan")
     compiling: float = 0.0
 
@@ -164,10 +164,11 @@ class Report:
         if not self.loop_place:
             return []
         distance, angle = self.loop
-        kept = f", kept by {self.notes.keep}" if self.notes.keep else ""
+        way = self.notes.stabilization
+        kept = ", not kept closed" if way == "none" else f", kept by {way}" * bool(way)
         where = f"{distance:.1e} m, {angle:.1e} rad at most, at {self.loop_place!r}{kept}"
         added = self.notes.added_loop
-        if self.notes.keep == "projection" and not np.isnan(added[0]):
+        if way == "projection" and not np.isnan(added[0]):
             where += f"; one step adds {added[0]:.1e} m, {added[1]:.1e} rad"
         return [_line("loop drift", where)]
 

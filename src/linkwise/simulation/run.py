@@ -28,7 +28,7 @@ from linkwise.simulation.limits import (
     LimitStops,
     check_limits,
 )
-from linkwise.simulation.loop_keeper import DRIFT_LIMIT, Keep, LoopKeeper
+from linkwise.simulation.loop_keeper import DRIFT_LIMIT, LoopKeeper, Stabilization
 from linkwise.simulation.margin import Margin, MarginGroup, Watch
 from linkwise.simulation.observer import Log, Observer, Probe
 from linkwise.simulation.recording import Recording
@@ -63,7 +63,7 @@ def simulate(
     stop: bool = True,
     passive: bool = True,
     loops: Loops = "closed",
-    keep: Keep = "projection",
+    stabilization: Stabilization = "projection",
     baumgarte: tuple[float, float] = (20.0, 20.0),
     drift_limit: float = DRIFT_LIMIT,
     record_every: int | None = None,
@@ -121,8 +121,8 @@ def simulate(
             forces.
         stop: Whether to end at the first lost margin, or to note it and continue.
         passive: Whether dampers and springs of the drives act, including those in loops.
-        keep: How loops are kept closed: "projection", "baumgarte" or "nothing".
-        baumgarte: The two rates [1/s] for keep="baumgarte".
+        stabilization: How loops are kept closed: "projection", "baumgarte" or "none".
+        baumgarte: The two rates [1/s] for stabilization="baumgarte".
         drift_limit: Errors of loops larger than this [m or rad] after one step end the run.
         record_every: Steps from one record to the next; default: about 1000 records. The last state
             and those of events are recorded as well.
@@ -164,7 +164,7 @@ def simulate(
             f"a simulation begins with one state; q is {q.shape}, v is {v.shape}. Many motions at "
             "once are lw.rollout."
         )
-    keeper = LoopKeeper(mech, keep, baumgarte, forces_frame, drift_limit)
+    keeper = LoopKeeper(mech, stabilization, baumgarte, forces_frame, drift_limit)
     q, v = keeper.beginning(q, v)
     springs = _springs(mech, q, limits)
     points = Contacts(mech, contacts)
@@ -200,7 +200,7 @@ def simulate(
     facts: dict[str, Any] = {
         "integrator": scheme.name,
         "limits": limits if isinstance(limits, str) else "spring",
-        "keep": keep,
+        "stabilization": stabilization,
         "not_modelled": _not_modelled(springs),
     }
     tolerances = positive("rtol", rtol, "no unit"), positive("atol", atol, "rad or m")

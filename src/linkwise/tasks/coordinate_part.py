@@ -30,7 +30,7 @@ class Part:
         matrix: E (..., k, m) over the basic velocities of this part.
         inverse: E⁺ (..., m, k).
         rate: Ė ϑ (..., k).
-        difference: From coordinates to those of a target.
+        difference: From coordinates to those of a goal.
     """
 
     labels: tuple[str, ...]

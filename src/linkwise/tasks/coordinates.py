@@ -58,10 +58,9 @@ class TaskCoordinates:
     rate: Array
     parts: tuple[Part, ...]
 
-    def error(self, target: ArrayLike) -> Array:
-        """The difference (k,) from x to the target: angles wrapped, quaternions to ±target."""
-        goal = self.sized(target, "the target")
-        x, goal = np.broadcast_arrays(self.x, goal)
+    def error(self, goal: ArrayLike) -> Array:
+        """The difference (k,) from x to the goal: angles wrapped, quaternions to ±goal."""
+        x, goal = np.broadcast_arrays(self.x, self.sized(goal, "the goal"))
         errors, at = list[Array](), 0
         for part in self.parts:
             columns = slice(at, at + len(part.labels))

@@ -24,8 +24,9 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import compile
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.spatial.pose import Pose
+from linkwise.tasks.control.goal import Goal
 from linkwise.tasks.dynamics import Compensate
-from linkwise.tasks.measure import checked_target
+from linkwise.tasks.measure import checked_goal
 from linkwise.tasks.quantity import TASK, Law, torque
 from linkwise.tasks.task import Task, Tasks
 from linkwise.tasks.task_stack import HOLDS, TaskStack, task_stack
@@ -83,7 +84,7 @@ class ControlLaw:
     def __post_init__(self) -> None:
         quick = self.kernel.quick  # only CPU kernels have it
         plan = None
-        # The goal of one direction could also be a target, which must be normalised.
+        # The goal of one direction could also be a position, which must be normalised.
         doubtful = len(self.tasks) == 1 and self.tasks[0].kind == "direction"
         if quick is not None and self._stack.order is None and not doubtful:
             arrays = [self.inputs.get(name) for name in self.arguments]
@@ -181,12 +182,12 @@ class ControlLaw:
             goal = [by_name[name] for name in names]
             goal = goal[0] if len(names) == 1 else goal
         each = cast("list[Any]", goal) if isinstance(goal, list | tuple) else [goal]
-        if not any(hasattr(x, "target") for x in each):
+        if not any(isinstance(x, Goal) for x in each):
             return {**given, "goal": goal}
         if len(each) != len(self.tasks):
             raise ModelError(f"{len(each)} goals were given for {len(self.tasks)} tasks.")
-        targets = [getattr(x, "target", x) for x in each]
-        inputs = {**given, "goal": targets if len(each) > 1 else targets[0]}
+        places = [x.position if isinstance(x, Goal) else x for x in each]
+        inputs = {**given, "goal": places if len(each) > 1 else places[0]}
         for what in ("velocity", "acceleration"):
             parts = [getattr(x, what, None) for x in each]
             if any(part is not None for part in parts):
@@ -205,7 +206,7 @@ class ControlLaw:
         if name == "goal":
             size = self.inputs["goal"].shape[0]
             numbers = isinstance(value, np.ndarray) and np.shape(cast(Any, value))[-1:] == (size,)
-            alone = len(self.tasks) == 1 and size <= 3  # a target is its own numbers
+            alone = len(self.tasks) == 1 and size <= 3  # a position is its own numbers
             return cast(Any, value) if numbers and not alone else self.goal(value)
         array = floats(value, name)
         if name == "tau0":
@@ -217,18 +218,18 @@ class ControlLaw:
             )
         return self._stack.unsorted(array)
 
-    def goal(self, targets: Any) -> Array:
+    def goal(self, positions: Any) -> Array:
         """The numbers of a goal (size,) or (batch, size), in the order of the kernel.
 
         Args:
-            targets: The desired `lw.tasks.task_position`; for several tasks a list of these.
+            positions: The desired `lw.tasks.task_position`; for several tasks a list of these.
         """
-        each = [targets] if len(self.tasks) == 1 else list(targets)
+        each = [positions] if len(self.tasks) == 1 else list(positions)
         if len(each) != len(self.tasks):
-            raise ModelError(f"{len(each)} targets were given for {len(self.tasks)} tasks.")
+            raise ModelError(f"{len(each)} positions were given for {len(self.tasks)} tasks.")
         nodes, joints = list[Array](), list[Array]()
-        for task, target in zip(self.tasks, each, strict=True):
-            place = checked_target(self.mech, task, target)
+        for task, position in zip(self.tasks, each, strict=True):
+            place = checked_goal(self.mech, task, position)
             if isinstance(place, Pose):
                 numbers = np.concatenate([place.rot, place.p[..., None]], axis=-1)
                 nodes.append(numbers.reshape(*place.p.shape[:-1], 12))

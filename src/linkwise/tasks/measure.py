@@ -20,7 +20,7 @@ from linkwise.tasks.task import Task, Tasks, as_tuple
 from linkwise.tasks.task_stack import task_stack
 
 SQUARE = 1e-9
-"""Largest deviation of a target from a rotation, and smallest length of a direction."""
+"""Largest deviation of a goal from a rotation, and smallest length of a direction."""
 
 
 def task_position(mech: Mechanism, q: ArrayLike, task: Task) -> Any:
@@ -48,8 +48,8 @@ def task_position(mech: Mechanism, q: ArrayLike, task: Task) -> Any:
     return X.rot if task.kind == "orientation" else X.rot @ np.array(task.axis)
 
 
-def task_error(mech: Mechanism, q: ArrayLike, task: Task, target: Any) -> Array:
-    """The error of a task: the velocities that would reach the target in one second.
+def task_error(mech: Mechanism, q: ArrayLike, task: Task, goal: Any) -> Array:
+    """The error of a task: the velocities that would reach the goal in one second.
 
     Expression:
         e = S (log(R* R_d), R* (p_d - p)) in the node's axes, each part times R in the reference's
@@ -59,7 +59,7 @@ def task_error(mech: Mechanism, q: ArrayLike, task: Task, target: Any) -> Array:
     Args:
         mech: The mechanism; loops and couplings are left open.
         task: One task.
-        target: The desired `task_position`; a batch of targets has (batch,) in front.
+        goal: The desired `task_position`; a batch of them has (batch,) in front.
 
     Returns:
         (m,) or (batch, m) [rad or m], in the order of the rows.
@@ -67,20 +67,20 @@ def task_error(mech: Mechanism, q: ArrayLike, task: Task, target: Any) -> Array:
     (task,) = _one(task)
     task_stack(mech, task)  # raises for unknown names
     if task.kind == "joints":
-        return _joint_error(mech, mech.check_q(q), task, target)
+        return _joint_error(mech, mech.check_q(q), task, goal)
     X = _pose(mech, q, task)
-    goal = checked_target(mech, task, target)
-    given = goal.p if isinstance(goal, Pose) else goal
+    desired = checked_goal(mech, task, goal)
+    given = desired.p if isinstance(desired, Pose) else desired
     lead = given.shape[: given.ndim - (2 if task.kind == "orientation" else 1)]
     rows = {X.p.shape[:-1], lead}
     if len(rows - {(), (1,)}) > 1:
         raise ShapeError(
-            f"q and the target of {task.name!r} are batches of {sorted(rows)}; they must be one "
+            f"q and the goal of {task.name!r} are batches of {sorted(rows)}; they must be one "
             "batch."
         )
-    if isinstance(goal, Pose):
-        return missing(task, X.rot, X.p, goal.rot, goal.p)
-    return missing(task, X.rot, X.p, goal, goal)
+    if isinstance(desired, Pose):
+        return missing(task, X.rot, X.p, desired.rot, desired.p)
+    return missing(task, X.rot, X.p, desired, desired)
 
 
 def missing(task: Task, R: Any, p: Any, R_d: Any, p_d: Any) -> Any:
@@ -164,34 +164,34 @@ def _one(task: object) -> tuple[Task]:
     return (each[0],)
 
 
-def checked_target(mech: Mechanism, task: Task, target: Any) -> Any:
-    """A target of the task's kind, checked."""
+def checked_goal(mech: Mechanism, task: Task, given: Any) -> Any:
+    """A goal of the task's kind, checked."""
     if task.kind == "joints":
-        return _joint_target(mech, task, target)
+        return _joint_goal(mech, task, given)
     if task.kind == "pose":
-        if not isinstance(target, Pose):
+        if not isinstance(given, Pose):
             raise ModelError(
-                f"the target of {task.name!r} is a {type(target).__name__}; it must be a lw.Pose."
+                f"the goal of {task.name!r} is a {type(given).__name__}; it must be a lw.Pose."
             )
-        return target
-    goal = floats(target, f"the target of {task.name!r}")
+        return given
+    goal = floats(given, f"the goal of {task.name!r}")
     shape = (3, 3) if task.kind == "orientation" else (3,)
     if goal.shape[-len(shape) :] != shape:
         full = f"the full {task.kind}, for any rows of the task: "
         raise ShapeError(
-            f"the target of {task.name!r} has shape {goal.shape}; it must be "
+            f"the goal of {task.name!r} has shape {goal.shape}; it must be "
             f"{full * (len(task.rows) < 3 and task.kind != 'direction')}{shape}, or with (batch,) "
             "in front."
         )
     if not np.isfinite(goal).all():
-        raise ModelError(f"the target of {task.name!r} is not finite.")
+        raise ModelError(f"the goal of {task.name!r} is not finite.")
     if task.kind == "orientation":
         _rotation(task, goal)
     if task.kind == "direction":
         length = np.linalg.norm(goal, axis=-1, keepdims=True)
         if not np.all(length > SQUARE):
             raise ModelError(
-                f"the target of {task.name!r} is {goal.tolist()}; it must be a direction, not zero."
+                f"the goal of {task.name!r} is {goal.tolist()}; it must be a direction, not zero."
             )
         goal = goal / length
     return goal
@@ -199,7 +199,7 @@ def checked_target(mech: Mechanism, task: Task, target: Any) -> Any:
 
 def _rotation(task: Task, rot: Array) -> None:
     if not np.all(rotation.deviation(rot) < SQUARE):
-        raise ModelError(f"the target of {task.name!r} is not a rotation matrix.")
+        raise ModelError(f"the goal of {task.name!r} is not a rotation matrix.")
 
 
 def _turn(d: Any, goal: Any) -> Any:
@@ -224,21 +224,21 @@ def _times(matrix: Any, vector: Any) -> Any:
     return (matrix @ vector[..., None])[..., 0]
 
 
-def _joint_target(mech: Mechanism, task: Task, target: Any) -> Array:
-    goal = floats(target, f"the target of {task.name!r}")
+def _joint_goal(mech: Mechanism, task: Task, given: Any) -> Array:
+    goal = floats(given, f"the goal of {task.name!r}")
     size = sum(at.stop - at.start for at in map(mech.q_slice, task.hinges))
     if goal.shape[-1:] != (size,):
         raise ShapeError(
-            f"the target of {task.name!r} has shape {goal.shape}; it must be ({size},), or "
+            f"the goal of {task.name!r} has shape {goal.shape}; it must be ({size},), or "
             f"(batch, {size})."
         )
     if not np.isfinite(goal).all():
-        raise ModelError(f"the target of {task.name!r} is not finite.")
+        raise ModelError(f"the goal of {task.name!r} is not finite.")
     return goal
 
 
-def _joint_error(mech: Mechanism, q: Array, task: Task, target: Any) -> Array:
-    goal, start = _joint_target(mech, task, target), 0
+def _joint_error(mech: Mechanism, q: Array, task: Task, given: Any) -> Array:
+    goal, start = _joint_goal(mech, task, given), 0
     lead = np.broadcast_shapes(q.shape[:-1], goal.shape[:-1])
     there = np.array(np.broadcast_to(q, (*lead, mech.nq)))
     for at in map(mech.q_slice, task.hinges):

@@ -1,4 +1,4 @@
-"""Steps until the targets are reached or nothing improves: the Levenberg-Marquardt method.
+"""Steps until the goals are reached or nothing improves: the Levenberg-Marquardt method.
 
 All steps of a search are one kernel. A step that does not reduce the error
 
@@ -10,8 +10,8 @@ axis), some λ reduces E unless it is least already: the error never grows, and 
 no worse than any other. Joints at a limit that are pulled against it are held for the step, and
 those beyond a limit are put back: the projected Newton method for bounds.
 
-A posture uses the motions that are left once the targets are reached. A step towards it is N p with
-p the remaining way: (J* W J + N)⁻¹ N p is the part of p that moves no target.
+A posture uses the motions that are left once the goals are reached. A step towards it is N p with
+p the remaining way: (J* W J + N)⁻¹ N p is the part of p that moves no node.
 
 A step is a damped least-squares step, computed as forward dynamics. Errors e at the nodes are to be
 undone by the joint steps δ that make
@@ -39,8 +39,8 @@ from numpy.typing import NDArray
 from linkwise.algebra import X_B, J, f, mass, tau
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.configuration import coordinates, missing, moved
+from linkwise.dynamics.inverse_kinematics.goal import GoalArrays
 from linkwise.dynamics.inverse_kinematics.joints import Couplings, Joints
-from linkwise.dynamics.inverse_kinematics.target import Goals
 from linkwise.dynamics.kernels import written
 from linkwise.model.body import Coupling
 from linkwise.model.derived import replaced
@@ -71,7 +71,7 @@ FAR = 1e30
 """A limit that never applies."""
 
 HOLDING = 1e-8
-"""λ of steps towards a posture: the part that still moves the targets is smaller by it."""
+"""λ of steps towards a posture: the part that still moves the nodes is smaller by it."""
 
 NEARER = 1e-6
 """A step that brings the posture nearer by less than this part is the last."""
@@ -80,10 +80,10 @@ LONGEST, SHORTEST = 0.25, 1e-4
 """Longest step towards a posture [rad], and the smallest part of the way that is tried."""
 
 STEP = mass.inv @ (J.T @ f + tau)
-"""The step, on the mechanism whose only inertia is the weights of its targets."""
+"""The step, on the mechanism whose only inertia is the weights of its goals."""
 
 PULL = J.T @ f
-"""The pull of the targets at each joint: the slope of the error, with the sign changed."""
+"""The pull of the goals at each joint: the slope of the error, with the sign changed."""
 
 NAMES = ("q", "error", "cost", "iterations", "reached", "settled", "blocked")
 
@@ -122,7 +122,7 @@ class Samples:
         reached: Whether all errors are within tolerance (s,).
         settled: Whether it was at rest, or ran out of iterations (s,).
         iterations: Steps that were tried (s,).
-        blocked: Velocities (s, nv) at a limit that the targets pull against it.
+        blocked: Velocities (s, nv) at a limit that the goals pull against it.
         begun: For each the searches that led there: their starts, and the gain that counted.
     """
 
@@ -146,7 +146,7 @@ class Problem:
     """The constants of a search.
 
     Attributes:
-        goals: The targets.
+        goals: The goals.
         joints: The joints.
         couplings: Coordinates that follow others.
         movable: Limits of these and more, as the kernel takes them.
@@ -155,7 +155,7 @@ class Problem:
         posture: Preferred joint positions (nq,), or None.
     """
 
-    goals: Goals
+    goals: GoalArrays
     joints: Joints
     couplings: Couplings
     movable: Array
@@ -186,7 +186,7 @@ class Problem:
         return tuple((at.mech.coordinate(name), at.velocity[name]) for name in names)
 
     def inputs(self, which: NDArray[np.int64], slow: float, iterations: Array | int) -> list[Array]:
-        """The inputs of the kernel besides q, for samples with these targets."""
+        """The inputs of the kernel besides q, for samples with these goals."""
         goals = self.goals
         count, k = len(which), len(goals.nodes)
         axis = np.broadcast_to(goals.axis, (count, k, 3))
@@ -219,7 +219,7 @@ def solve(
     Args:
         problem: The problem.
         q: Starts of the samples (s, nq), within limits.
-        which: The target in the batch of each sample (s,).
+        which: The goal in the batch of each sample (s,).
         slow: A smaller relative gain in E counts as none.
         iterations: Most steps of each (s,); default: those of the problem.
     """
@@ -332,7 +332,7 @@ MOST = 1_000_000
 
 
 class Search:
-    """One step of a search in array code, for one structure of targets and rules."""
+    """One step of a search in array code, for one structure of goals and rules."""
 
     def __init__(self, senses: Any, plain: Any, rules: Any, cones: Any) -> None:
         self.senses, self.plain, self.rules, self.cones = senses, plain, rules, cones
@@ -383,7 +383,7 @@ class Search:
         return np.concatenate([q, error.ravel(), numbers]), more
 
     def settle(self, at: Writing, x: Any, given: Any) -> tuple[Any, Any]:
-        """One step towards the posture that moves no target, and one that brings them back.
+        """One step towards the posture that moves no node, and one that brings them back.
 
         It is accepted where it comes nearer; else half of it is tried.
         """

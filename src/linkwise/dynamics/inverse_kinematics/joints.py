@@ -257,7 +257,7 @@ def couplings(mech: Mechanism, moved: Iterable[int], *, limits: bool) -> Couplin
 
     Args:
         mech: The mechanism.
-        moved: Bodies whose hinges move the targets; couplings without any of them are left out.
+        moved: Bodies whose hinges move the nodes; couplings without any of them are left out.
         limits: Whether limits apply.
     """
     coordinates = {i for k in moved for i in range(*mech.q_start[k : k + 2].tolist())}

@@ -1,4 +1,4 @@
-"""Bounds of the distance between two nodes: proofs that a target is out of reach.
+"""Bounds of the distance between two nodes: proofs that a goal is out of reach.
 
 Between two hinges a body is a stick of constant length, and hinges that shift add the range of
 their shift. Sticks joined end to end reach no further than the sum of their lengths, and no nearer
@@ -42,7 +42,7 @@ def with_held(mech: Mechanism, held: list[int], q: Array) -> Mechanism:
     """The mechanism in which some bodies' hinges are held where q (nq,) has them.
 
     The bodies they join are one body, and so one stick. Couplings and loops are left out: without
-    them more can move, and a target out of reach then is certainly out of reach.
+    them more can move, and a goal out of reach then is certainly out of reach.
     """
     if not held:
         return mech

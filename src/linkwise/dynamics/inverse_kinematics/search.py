@@ -1,4 +1,4 @@
-"""Inverse kinematics: the joints that take nodes to their targets."""
+"""Inverse kinematics: the joints that take nodes to their goals."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from linkwise.dynamics.inverse_kinematics.descent import (
     history,
     solve,
 )
+from linkwise.dynamics.inverse_kinematics.goal import GoalLike, goal_arrays
 from linkwise.dynamics.inverse_kinematics.joints import (
     Couplings,
     Joints,
@@ -28,7 +29,6 @@ from linkwise.dynamics.inverse_kinematics.joints import (
     tightened,
 )
 from linkwise.dynamics.inverse_kinematics.solution import Solution, verdicts
-from linkwise.dynamics.inverse_kinematics.target import TargetLike, goals
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
@@ -44,7 +44,7 @@ AT_LEAST = 16
 
 def inverse_kinematics(
     mech: Mechanism,
-    targets: Mapping[str, TargetLike],
+    goals: Mapping[str, GoalLike],
     q0: ArrayLike | None = None,
     *,
     hold: Iterable[str] = (),
@@ -55,7 +55,7 @@ def inverse_kinematics(
     restarts: int = 30,
     seed: int | np.random.Generator = 0,
 ) -> Solution:
-    """Joint positions that take nodes to their targets, or as near as possible.
+    """Joint positions that take nodes to their goals, or as near as possible.
 
     Expression of a step:
         δ = (J* W J + N)⁻¹ J* W e,   `mass.inv @ (J.T @ f)`
@@ -69,44 +69,44 @@ def inverse_kinematics(
     redundant, without N.
 
     Any hinges and any tree; loops are left open, couplings are obeyed. The search begins at q0 and
-    goes downhill; if it ends short of the targets, it begins again at random positions within the
+    goes downhill; if it ends short of the goals, it begins again at random positions within the
     limits. The result is always within the limits.
 
     Args:
-        targets: Targets by the names of nodes or bodies: a `Pose`, a position (3,), a homogeneous
-            matrix (4, 4) or a `Target`, which also has orientations without positions, directions,
-            weights and batches.
+        goals: Goals by the names of nodes or bodies: a `Pose`, a position (3,), a homogeneous
+            matrix (4, 4) or a `lw.dynamics.NodeGoal`, which also has orientations without
+            positions, directions, weights and batches.
         q0: Where to begin (nq,), or (batch, nq); default: neutral, or mid-range where neutral is
             outside of the limits. The solution is usually near it.
         hold: Hinges (by their names or their bodies') that stay as in q0. One that follows others
             holds them too.
         limits: Whether the limits of the hinges apply.
-        posture: Preferred joint positions (nq,): once the targets are reached, the remaining
-            motions go there as far as the targets allow.
-        tolerance: Largest error of a target that is reached, for positions [m] and orientations
+        posture: Preferred joint positions (nq,): once the goals are reached, the remaining
+            motions go there as far as the goals allow.
+        tolerance: Largest error of a goal that is reached, for positions [m] and orientations
             [rad] alike, or one for each.
         iterations: Most steps of one search.
         restarts: Most further searches if the first one fails.
 
     Returns:
-        A `Solution`: q, whether the targets were reached, the remaining errors, and the reason.
+        A `Solution`: q, whether the goals were reached, the remaining errors, and the reason.
 
     Raises:
         UnknownNameError: A node or hinge that the mechanism does not have.
-        ModelError: A target that is empty or not finite, a node that no hinge moves, q0 off the
+        ModelError: A goal that is empty or not finite, a node that no hinge moves, q0 off the
             manifold or outside of the limits.
         ShapeError: An array of the wrong shape.
     """
     check_mechanism(mech)
-    nodes = _nodes(targets)
+    nodes = _nodes(goals)
     held = (hold,) if isinstance(hold, str) else tuple(hold)
     length = _length(mech, nodes)
-    given = goals(targets, length)
+    given = goal_arrays(goals, length)
     setting = _setting(mech, nodes, held, bool(limits))
     movable = setting.joints
     begin, batch = _begin(setting, q0, given.batch)
     count = len(begin)
-    if given.batch is None and count > 1:  # one target for many starts
+    if given.batch is None and count > 1:  # one goal for many starts
         given = replace(given, **{x: np.repeat(getattr(given, x), count, 0) for x in _ARRAYS})
     most = arguments.count(iterations, "iterations", least=1, most=MOST_ITERATIONS)
     rest = None if posture is None else movable.within(mech.check_q(posture)[None])[0]
@@ -133,9 +133,9 @@ SHAKE = 0.03
 
 
 def _shaken(problem: Problem, best: Samples, rng: np.random.Generator) -> None:
-    """Continue searches that rest short of their targets from nearby, once.
+    """Continue searches that rest short of their goals from nearby, once.
 
-    A stretched arm whose target is straight behind its hand is not pulled at any joint: its error
+    A stretched arm whose goal is straight behind its hand is not pulled at any joint: its error
     is stationary, though not least. After a small disturbance it bends.
     """
     rows = np.flatnonzero(~best.reached & best.settled)
@@ -149,7 +149,7 @@ def _shaken(problem: Problem, best: Samples, rng: np.random.Generator) -> None:
 
 
 def _settled(problem: Problem, best: Samples) -> None:
-    """Continue searches that end short of their targets until they are as near as possible."""
+    """Continue searches that end short of their goals until they are as near as possible."""
     rows = np.flatnonzero(~best.reached & best.settled)
     if len(rows):
         _on(best, rows, solve(problem, best.q[rows], rows, slow=LAST))
@@ -174,7 +174,7 @@ def _again(
     restarts: int,
     rng: np.random.Generator,
 ) -> None:
-    """Search from random positions for the targets that were not reached; `best` is updated."""
+    """Search from random positions for the goals that were not reached; `best` is updated."""
     each = 1
     while restarts:
         missing = np.flatnonzero(~best.reached)
@@ -189,7 +189,7 @@ def _again(
         starts[missing] += each
         restarts -= each
         each *= 2  # the remaining ones are hard
-        # The least error of each target's samples: those that reached it come first.
+        # The least error of each goal's samples: those that reached it come first.
         order = np.lexsort((samples.cost, ~samples.reached)).tolist()
         for i in reversed(order):
             at = int(which[i])
@@ -208,7 +208,7 @@ def _length(mech: Mechanism, nodes: tuple[str, ...]) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Setting:
-    """What does not depend on the targets."""
+    """What does not depend on the goals."""
 
     joints: Joints
     couplings: Couplings
@@ -238,13 +238,13 @@ def _setting(
     return _Setting(movable, coupled, as_input(movable, coupled), movable.start())
 
 
-def _nodes(targets: Mapping[str, TargetLike]) -> tuple[str, ...]:
-    if not isinstance(targets, Mapping) or not targets:  # pyright: ignore[reportUnnecessaryIsInstance]
+def _nodes(goals: Mapping[str, GoalLike]) -> tuple[str, ...]:
+    if not isinstance(goals, Mapping) or not goals:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ModelError(
-            "targets must be a dictionary of targets by node name, as in {'hand': pose}; found "
-            f"{targets!r}."
+            "goals must be a dictionary of goals by node name, as in {'hand': pose}; found "
+            f"{goals!r}."
         )
-    return tuple(targets)
+    return tuple(goals)
 
 
 def _begin(setting: _Setting, q0: ArrayLike | None, batch: int | None) -> tuple[Array, bool]:
@@ -252,7 +252,7 @@ def _begin(setting: _Setting, q0: ArrayLike | None, batch: int | None) -> tuple[
     movable, mech = setting.joints, setting.joints.mech
     q = setting.start if q0 is None else mech.check_q(q0)
     if q.ndim > 2 or (q.ndim == 2 and batch not in (None, len(q))):
-        many = "(batch, nq)" if batch is None else f"({batch}, {mech.nq}) like the targets"
+        many = "(batch, nq)" if batch is None else f"({batch}, {mech.nq}) like the goals"
         raise ShapeError(f"q0 has shape {q.shape}; it must be ({mech.nq},) or {many}.")
     rows = np.array(np.atleast_2d(q))
     if mech.couplings:

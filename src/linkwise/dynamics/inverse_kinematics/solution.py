@@ -19,24 +19,24 @@ from linkwise.spatial.array import Array
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Solution:
-    """Joint positions that take nodes to their targets, or as near as possible.
+    """Joint positions that take nodes to their goals, or as near as possible.
 
-    For one set of targets the shapes are as said; for a batch all arrays have (batch,) in front,
+    For one set of goals the shapes are as said; for a batch all arrays have (batch,) in front,
     and `solution[i]` is one of them.
 
     Attributes:
         q: Joint positions (nq,), within limits [m or rad].
-        reached: Whether all targets are met within the tolerance ().
-        position_error: Distance of each node from its target position () [m], by name.
-        orientation_error: Angle between each node and its target orientation or direction () [rad],
+        reached: Whether all goals are met within the tolerance ().
+        position_error: Distance of each node from its goal position () [m], by name.
+        orientation_error: Angle between each node and its goal orientation or direction () [rad],
             by name.
         iterations: Steps of the search that found it ().
         starts: Number of searches ().
         searches: Functions that recompute the history of each search, a tuple of one for one.
         at_limit: Coordinates at a limit (nq,).
-        blocked: For each set of targets that was not reached, the hinges that are pulled against
+        blocked: For each set of goals that was not reached, the hinges that are pulled against
             a limit; a tuple of one for one.
-        reasons: For each set of targets, why the search ended, in words; a tuple of one for one.
+        reasons: For each set of goals, why the search ended, in words; a tuple of one for one.
     """
 
     q: Array
@@ -119,7 +119,7 @@ def in_words(errors: list[tuple[str, float | None, float | None]]) -> str:
 def verdicts(
     problem: Problem, best: Samples, starts: NDArray[np.int64]
 ) -> tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]:
-    """For each target the hinges that limits hold back, and the reason."""
+    """For each goal the hinges that limits hold back, and the reason."""
     blocked = _blocked(problem, best)
     unlimited = _without_limits(problem, best, blocked)
     proofs = _proofs(problem, best)
@@ -159,7 +159,7 @@ def _errors(problem: Problem, best: Samples, i: int) -> str:
 
 
 def _blocked(problem: Problem, best: Samples) -> list[tuple[str, ...]]:
-    """Hinges at a limit that the targets pull against it."""
+    """Hinges at a limit that the goals pull against it."""
     movable, mech = problem.joints, problem.joints.mech
     if best.reached.all():
         return [()] * len(best.q)
@@ -180,7 +180,7 @@ def _blocked(problem: Problem, best: Samples) -> list[tuple[str, ...]]:
 def _without_limits(
     problem: Problem, best: Samples, blocked: list[tuple[str, ...]]
 ) -> NDArray[np.bool_]:
-    """Whether the targets would be reached from there if there were no limits."""
+    """Whether the goals would be reached from there if there were no limits."""
     reached = np.zeros(len(best.q), dtype=bool)
     at = np.array([i for i, names in enumerate(blocked) if names], dtype=np.int64)
     if len(at):
@@ -195,7 +195,7 @@ def _without_limits(
 
 
 def _proofs(problem: Problem, best: Samples) -> dict[int, str]:
-    """For the targets that are certainly out of reach, the distance and the reason."""
+    """For the goals that are certainly out of reach, the distance and the reason."""
     proofs, mech = dict[int, str](), problem.joints.mech
     rows = np.flatnonzero(~best.reached)
     if not len(rows):
@@ -214,7 +214,7 @@ def _proofs(problem: Problem, best: Samples) -> dict[int, str]:
 
 
 def _held(problem: Problem) -> list[int]:
-    """Bodies on the way to the targets whose hinges are held."""
+    """Bodies on the way to the goals whose hinges are held."""
     mech, fixed = problem.joints.mech, problem.joints.fixed
     ways = {k for node in problem.goals.nodes for k in reach.path(mech, mech.node(node).body)}
     spans = {k: fixed[mech.v_start[k] : mech.v_start[k + 1]] for k in sorted(ways)}
@@ -224,7 +224,7 @@ def _held(problem: Problem) -> list[int]:
 def _prove(
     proofs: dict[int, str], problem: Problem, mech: Mechanism, selected: NDArray[np.bool_]
 ) -> None:
-    """Compare the distances of the targets with the span of the sticks of `mech`."""
+    """Compare the distances of the goals with the span of the sticks of `mech`."""
     goals = problem.goals
     limits = bool(problem.joints.cones) or bool(np.isfinite(problem.joints.upper).any())
     placed = [j for j in range(len(goals.nodes)) if goals.placed[j]]
@@ -233,12 +233,12 @@ def _prove(
         assert span is not None
         far = np.linalg.norm(goals.p[:, j] - span.start, axis=-1)
         what = f"{goals.nodes[j]!r} can be at most {{}} m from the hinge {span.first!r}"
-        _compare(proofs, selected, far, span, what, "the target is {} m away")
+        _compare(proofs, selected, far, span, what, "the goal is {} m away")
     for a, b in combinations(placed, 2):
         span = reach.between(mech, goals.nodes[a], goals.nodes[b], limits=limits)
         far = np.linalg.norm(goals.p[:, a] - goals.p[:, b], axis=-1)
         what = f"{goals.nodes[a]!r} and {goals.nodes[b]!r} can be at most {{}} m apart"
-        _compare(proofs, selected, far, span, what, "the targets are {} m apart")
+        _compare(proofs, selected, far, span, what, "the goals are {} m apart")
 
 
 def _compare(

@@ -304,7 +304,7 @@ def notes_of(header: Mapping[str, Any]) -> Notes:
         weight=tuple(float(x) for x in notes["weight"]),
         worst_loop=(worst[0], worst[1]),
         added_loop=(added[0], added[1]),
-        keep=str(notes["keep"]),
+        stabilization=str(notes["stabilization"]),
         wall=float(notes["wall"]),
         compiling=float(notes.get("compiling", 0.0)),
     )

@@ -128,8 +128,8 @@ class TaskController:
         """The kernel of a call: of q, v, the goals and `numbers`, by their names, gives τ (nv,).
 
         It depends on the structure of the controller, not on its numbers. `goal` has the numbers of
-        all targets (for a pose rotation and origin, row by row), `velocity` ẋ_d and `acceleration`
-        ẍ_d of all servos in order.
+        all positions (for a pose rotation and origin, row by row), `velocity` ẋ_d and
+        `acceleration` ẍ_d of all servos in order.
         """
         stack = self._stack
         return written(stack.mech, torque_formula(self.structure), closure_nodes(stack.mech))
@@ -151,7 +151,7 @@ class TaskController:
         Args:
             q: Joint positions (nq,) or (batch, nq) [m or rad].
             v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-            goals: For one servo its goal, a `lw.Goal` or a target alone; for several a dictionary
+            goals: For one servo its goal, a `lw.Goal` or a position alone; for several a dictionary
                 of goals by the names of the tasks, or a list in their order.
 
         Returns:
@@ -289,5 +289,5 @@ def _check_options(controller: TaskController) -> None:
             number(getattr(controller, name), name, above=0.0)
     if controller.limits is not None:
         controller.limits.places(controller.mech)  # raises if there are none
-    if controller.posture is not None:  # raises for gains, targets and names that do not fit
+    if controller.posture is not None:  # raises for gains, positions and names that do not fit
         controller.posture.numbers(controller.mech)

@@ -1,4 +1,4 @@
-"""Goals of tasks: target, velocity and acceleration."""
+"""Goals of tasks: position, velocity and acceleration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.spatial.pose import Pose
-from linkwise.tasks.measure import checked_target
+from linkwise.tasks.measure import checked_goal
 from linkwise.tasks.task import Task
 from linkwise.tasks.task_stack import task_stack
 
@@ -25,13 +25,13 @@ class Goal:
     """The desired position, velocity and acceleration of a task.
 
     Attributes:
-        target: The desired `lw.tasks.task_position`: a `Pose`, a point, a rotation, a direction or
-            joint coordinates; a batch of them has (batch,) in front.
+        position: The desired `lw.tasks.task_position`: a `Pose`, a point, a rotation, a direction
+            or joint coordinates; a batch of them has (batch,) in front.
         velocity: ẋ_d (m,) or (batch, m) along the rows of the task; None for zero.
         acceleration: ẍ_d (m,) or (batch, m); None for zero.
     """
 
-    target: Any
+    position: Any
     velocity: ArrayLike | None = None
     acceleration: ArrayLike | None = None
 
@@ -75,7 +75,7 @@ def goal_size(mech: Mechanism, task: Task) -> int:
 
 
 class GoalNumbers:
-    """Goals of servos as inputs of a kernel: all targets, ẋ_d and ẍ_d in sequence."""
+    """Goals of servos as inputs of a kernel: all positions, ẋ_d and ẍ_d in sequence."""
 
     def __init__(self, mech: Mechanism, tasks: Sequence[Task]) -> None:
         self.mech, self.tasks, self.names = mech, tasks, [task.name for task in tasks]
@@ -102,9 +102,9 @@ class GoalNumbers:
             return None
         out, speeds = np.empty(self.size), [self._still, self._still]
         for (task, at, rows, plain), goal in zip(self._places, each, strict=True):
-            target = goal
+            position = goal
             if type(goal) is Goal:
-                target = goal.target
+                position = goal.position
                 for i, x in enumerate((goal.velocity, goal.acceleration)):
                     if x is None:
                         continue
@@ -113,15 +113,15 @@ class GoalNumbers:
                     if speeds[i] is self._still:
                         speeds[i] = np.zeros(self.rows)
                     speeds[i][rows] = x
-            if type(target) is Pose and task.kind == "pose" and target.p.ndim == 1:
+            if type(position) is Pose and task.kind == "pose" and position.p.ndim == 1:
                 place = out[at].reshape(3, 4)
-                place[:, :3], place[:, 3] = target.rot, target.p
-            elif not plain or type(target) is not np.ndarray or target.dtype.kind != "f":
+                place[:, :3], place[:, 3] = position.rot, position.p
+            elif not plain or type(position) is not np.ndarray or position.dtype.kind != "f":
                 return None
-            elif target.shape != (at.stop - at.start,):
+            elif position.shape != (at.stop - at.start,):
                 return None
             else:
-                out[at] = target
+                out[at] = position
         return out, speeds[0], speeds[1]
 
     def carefully(self, goals: Any, batch: int, single: bool) -> tuple[Array, Array, Array]:
@@ -129,30 +129,30 @@ class GoalNumbers:
 
         Raises:
             ShapeError: Targets or velocities for another number of states, or of another shape.
-            ModelError: A target of another kind, or not finite.
+            ModelError: A position of another kind, or not finite.
         """
         each = as_goals(goals, self.names)
         parts = [list[Array](), list[Array](), list[Array]()]
         for (task, at, _, _), goal in zip(self._places, each, strict=True):
-            target = self._numbers(task, goal.target)
-            if target.shape[:-1] not in (((),) if single else ((), (batch,))):
+            position = self._numbers(task, goal.position)
+            if position.shape[:-1] not in (((),) if single else ((), (batch,))):
                 raise ShapeError(
-                    f"the goal of {task.name!r} has targets for another number of states than q, "
-                    f"which has {'one' if single else batch}; give one target, or one for each "
+                    f"the goal of {task.name!r} has positions for another number of states than q, "
+                    f"which has {'one' if single else batch}; give one, or one for each "
                     "state."
                 )
             one, whose = task_stack(self.mech, task), f"of the goal of {task.name!r}"
             rest = (batch, single)
-            parts[0].append(np.broadcast_to(target, (batch, at.stop - at.start)))
+            parts[0].append(np.broadcast_to(position, (batch, at.stop - at.start)))
             parts[1].append(one.along_rows(goal.velocity, f"velocity {whose}", *rest))
             parts[2].append(one.along_rows(goal.acceleration, f"acceleration {whose}", *rest))
         joined = (np.concatenate(part, axis=-1) for part in parts)
         goal, velocity, acceleration = (x[0] if single else x for x in joined)
         return goal, velocity, acceleration
 
-    def _numbers(self, task: Task, target: Any) -> Array:
-        """A target as numbers (..., size), checked."""
-        place: Any = checked_target(self.mech, task, target)
+    def _numbers(self, task: Task, position: Any) -> Array:
+        """A position as numbers (..., size), checked."""
+        place: Any = checked_goal(self.mech, task, position)
         if isinstance(place, Pose):
             numbers = np.concatenate([place.rot, place.p[..., None]], axis=-1)
             return numbers.reshape(*place.p.shape[:-1], 12)

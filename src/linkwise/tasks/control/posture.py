@@ -31,7 +31,7 @@ class Drawn:
 
     Attributes:
         columns: Indices of its hinges in v.
-        to: Whether there is a target.
+        to: Whether there is a position.
         kp: Whether the stiffness is a matrix.
         kv: Whether the damping is.
         weighed: Whether gains give accelerations.
@@ -49,7 +49,7 @@ class Posture:
     """A spring to a configuration and a damper, in the null space of tasks.
 
     Expression:
-        Γ₀ = k_p e - k_v v,       e = difference(q, target),           by="torque"
+        Γ₀ = k_p e - k_v v,       e = difference(q, position),           by="torque"
         Γ₀ = 𝓜 (k_p e - k_v v),                                        by="acceleration"
     It is -∇V - k_v v of the potential V = ½ e* k_p e. A controller projects it to the dynamically
     consistent null space of its tasks, N* Γ₀, so that it does not disturb them.
@@ -57,40 +57,42 @@ class Posture:
     Source: 003 section 5.3, equations (53) to (55), where k_p = 2 k_d.
 
     Attributes:
-        target: Joint positions (nq,); None for damping alone.
+        position: Joint positions (nq,); None for damping alone.
         kp: Stiffness over the velocities of `hinges` [N m/rad], or [1/s²] by acceleration; a
-            number, one for each velocity or a symmetric positive matrix; None without a target.
+            number, one for each velocity or a symmetric positive matrix; None without a position.
         kv: Damping [N m s/rad], or [1/s]; like kp.
         hinges: Names of the attracted and damped hinges; None for all.
         by: Whether gains give torques, as in the paper, or accelerations, which act equally on
             heavy and light joints.
     """
 
-    target: ArrayLike | None
+    position: ArrayLike | None
     kp: ArrayLike | None
     kv: ArrayLike
     hinges: tuple[str, ...] | None = None
     by: By = "torque"
 
     def __post_init__(self) -> None:
-        if (self.target is None) != (self.kp is None):
+        if (self.position is None) != (self.kp is None):
             raise ModelError(
-                "a posture has a target and a stiffness kp, or neither of them, for damping only; "
-                "one was given without the other."
+                "a posture has a position and a stiffness kp, or neither, for damping only; one "
+                "was given without the other."
             )
         if self.by not in ("torque", "acceleration"):
             raise ModelError(f"by is {self.by!r}; it must be 'torque' or 'acceleration'.")
-        if self.target is not None:
-            target = np.array(floats(self.target, "the target of the posture"), dtype=np.float64)
-            if target.ndim != 1:
+        if self.position is not None:
+            position = np.array(
+                floats(self.position, "the position of the posture"), dtype=np.float64
+            )
+            if position.ndim != 1:
                 raise ShapeError(
-                    f"the target of the posture has shape {target.shape}; it must be (nq,)."
+                    f"the position of the posture has shape {position.shape}; it must be (nq,)."
                 )
-            if not np.isfinite(target).all():
+            if not np.isfinite(position).all():
                 raise ModelError(
-                    f"the target of the posture is {target.tolist()}; it must be finite."
+                    f"the position of the posture is {position.tolist()}; it must be finite."
                 )
-            object.__setattr__(self, "target", target)
+            object.__setattr__(self, "position", position)
         if self.kp is not None:
             object.__setattr__(self, "kp", checked_gain(self.kp, "kp of the posture"))
         object.__setattr__(self, "kv", checked_gain(self.kv, "kv of the posture"))
@@ -101,7 +103,7 @@ class Posture:
 
     @classmethod
     def damping(cls, kv: ArrayLike, *, hinges: Iterable[str] | None = None) -> Posture:
-        """No target: the null space of the tasks comes to rest."""
+        """No position: the null space of the tasks comes to rest."""
         return cls(None, None, kv, None if hinges is None else tuple(hinges))
 
     @classmethod
@@ -130,13 +132,13 @@ class Posture:
             what = f"hinge {bad[0]!r}" if bad else f"mechanism {mech.name!r}"
             raise ModelError(
                 f"{what} has no lower and upper limit, so there is no middle of its range; give "
-                "limits (mech.with_drive(name, lower=..., upper=...)) or a target."
+                "limits (mech.with_drive(name, lower=..., upper=...)) or a position."
             )
-        target = mech.neutral()
+        position = mech.neutral()
         for name in names:
             at = mech.q_slice(name)
-            target[at] = 0.5 * (mech.lower[at] + mech.upper[at])
-        return cls(target, kp, kv, names, by)
+            position[at] = 0.5 * (mech.lower[at] + mech.upper[at])
+        return cls(position, kp, kv, names, by)
 
     def columns(self, mech: Mechanism) -> NDArray[np.int64]:
         """Indices in v of the hinges."""
@@ -148,7 +150,7 @@ class Posture:
     def drawn(self, mech: Mechanism) -> Drawn:
         """The structure that kernels depend on."""
         kinds = (
-            self.target is not None,
+            self.position is not None,
             np.ndim(0.0 if self.kp is None else self.kp) == 2,
             np.ndim(self.kv) == 2,
         )
@@ -159,9 +161,9 @@ class Posture:
         size = len(self.columns(mech))
         kv = checked_gain(self.kv, "kv of the posture", size)
         inputs = {"posture_kv": spread_out(kv, size)}
-        if self.target is not None and self.kp is not None:
+        if self.position is not None and self.kp is not None:
             kp = checked_gain(self.kp, "kp of the posture", size)
-            inputs |= {"posture_kp": spread_out(kp, size), "posture": mech.check_q(self.target)}
+            inputs |= {"posture_kp": spread_out(kp, size), "posture": mech.check_q(self.position)}
         return inputs
 
     def torque(self, mech: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:

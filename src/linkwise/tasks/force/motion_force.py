@@ -66,7 +66,7 @@ from linkwise.tasks.task_stack import HOLDS, task_stack
 INTEGRAL = 6
 """Index of the integral among the inputs of the kernel."""
 
-Target: TypeAlias = Pose | ArrayLike | Goal | Mapping[str, Any]
+GoalLike: TypeAlias = Pose | ArrayLike | Goal | Mapping[str, Any]
 """The desired `task_position`: a pose or a point (3,); or a `Goal`, with velocity and acceleration;
 or either in a dictionary by the name of the task."""
 
@@ -125,7 +125,7 @@ class MotionForceController:
         controller = lw.tasks.MotionForceController(
             mech, lw.Task.pose("flange"), lw.tasks.Selection.along_normal(wall),
             kp=100.0, kv=20.0, servo=lw.tasks.ForceServo.for_surface(wall, 20.0))
-        command = controller.command(q, v, target=pose, force=15.0, contact=sensed)
+        command = controller.command(q, v, goal=pose, force=15.0, contact=sensed)
         command.tau
 
     Expression:
@@ -248,7 +248,7 @@ class MotionForceController:
         q: ArrayLike,
         v: ArrayLike,
         *,
-        target: Target,
+        goal: GoalLike,
         velocity: ArrayLike | None = None,
         acceleration: ArrayLike | None = None,
         force: ArrayLike = 0.0,
@@ -261,7 +261,7 @@ class MotionForceController:
         Args:
             q: Joint positions (nq,) or (batch, nq) [m or rad].
             v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-            target: The desired `task_position`; or a `lw.Goal`, which includes velocity and
+            goal: The desired `task_position`; or a `lw.Goal`, which includes velocity and
                 acceleration; or a dictionary of one, by the task's name.
             velocity: ẋ_d (m,), in the rows of the task; default: zero.
             acceleration: ẍ_d (m,); default: zero.
@@ -274,7 +274,7 @@ class MotionForceController:
             integral: ∫ (f_d - f) dt so far (m,) [N m s, N s]; default: zero.
             phase: The phase of the contact.
         """
-        given = self._given(q, v, target, velocity, acceleration, force, contact, integral, phase)
+        given = self._given(q, v, goal, velocity, acceleration, force, contact, integral, phase)
         result = self._run(self._kernel(full=True), given)
         return MotionForceCommand(**result, integral=given[INTEGRAL])
 
@@ -283,7 +283,7 @@ class MotionForceController:
         q: ArrayLike,
         v: ArrayLike,
         *,
-        target: Target,
+        goal: GoalLike,
         velocity: ArrayLike | None = None,
         acceleration: ArrayLike | None = None,
         force: ArrayLike = 0.0,
@@ -292,7 +292,7 @@ class MotionForceController:
         phase: PhaseName | ContactPhase = "contact",
     ) -> Array:
         """The joint forces of `command` alone (..., nv); arguments are the same."""
-        given = self._given(q, v, target, velocity, acceleration, force, contact, integral, phase)
+        given = self._given(q, v, goal, velocity, acceleration, force, contact, integral, phase)
         return self._run(self.kernel, given)
 
     @property
@@ -330,7 +330,7 @@ class MotionForceController:
         self,
         q: ArrayLike,
         v: ArrayLike,
-        target: Target,
+        goal: GoalLike,
         velocity: ArrayLike | None,
         acceleration: ArrayLike | None,
         force: ArrayLike,
@@ -341,13 +341,13 @@ class MotionForceController:
         """Inputs of the kernel, in its order."""
         if self.size < 3 and not self.selection.constant(self.task):
             self.selection.matrices(self.mech, q, self.task)  # rows must fit in this state too
-        target, velocity, acceleration = self._goal(target, velocity, acceleration)
-        goal = self._goals.quickly(target)
-        if goal is None:
+        position, velocity, acceleration = self._goal(goal, velocity, acceleration)
+        numbers = self._goals.quickly(position)
+        if numbers is None:
             q, v = self.mech.check_q(q), self.mech.check_v(v)
             single = q.ndim == 1 and v.ndim == 1
             batch = 1 if single else len(q if q.ndim > 1 else v)
-            goal = self._goals.carefully(target, batch, single)
+            numbers = self._goals.carefully(position, batch, single)
         rate, ahead = self._rows(velocity, "velocity"), self._rows(acceleration, "acceleration")
         along, press = self._rows(None, "force"), floats(force, "force")
         if press.ndim:
@@ -359,7 +359,7 @@ class MotionForceController:
         arrays = (
             q,
             v,
-            goal[0],
+            numbers[0],
             rate,
             ahead,
             along,
@@ -387,17 +387,17 @@ class MotionForceController:
         return 0.0, 0.0, self.servo.kv * self.transition.approach_speed, self.servo.kv
 
     def _goal(
-        self, target: Target, velocity: ArrayLike | None, acceleration: ArrayLike | None
+        self, goal: GoalLike, velocity: ArrayLike | None, acceleration: ArrayLike | None
     ) -> tuple[Any, ArrayLike | None, ArrayLike | None]:
-        """Target, velocity and acceleration, of a goal or separate."""
-        if not isinstance(target, Goal | Mapping):
-            return target, velocity, acceleration
-        (goal,) = as_goals(target, [self.task.name])
+        """Position, velocity and acceleration, of a goal or separate."""
+        if not isinstance(goal, Goal | Mapping):
+            return goal, velocity, acceleration
+        (goal,) = as_goals(goal, [self.task.name])
         for name, given in (("velocity", velocity), ("acceleration", acceleration)):
             if given is not None and getattr(goal, name) is not None:
                 raise ModelError(f"{name} was given twice, in the goal and separately; remove one.")
         ahead = goal.acceleration if acceleration is None else acceleration
-        return goal.target, goal.velocity if velocity is None else velocity, ahead
+        return goal.position, goal.velocity if velocity is None else velocity, ahead
 
     def _rows(self, given: ArrayLike | None, what: str) -> Array:
         """A vector over the rows of the task; zero for None."""

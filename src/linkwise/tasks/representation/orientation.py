@@ -135,9 +135,9 @@ class EulerAngles(Representation):
         turned = one * two * cross(w1, w2) + three * cross(one * w1 + two * w2, w3)
         return -(E @ turned[..., None])[..., 0]
 
-    def difference(self, x: Array, target: Array) -> Array:
+    def difference(self, x: Array, goal: Array) -> Array:
         """Each angle wrapped."""
-        return wrapped(target - x)
+        return wrapped(goal - x)
 
     def lock(self, x: Array) -> Array:
         """|d| (...): one for perpendicular axes, zero at gimbal lock."""
@@ -192,10 +192,10 @@ class QuaternionParameters(Representation):
         """(6)."""
         return -0.25 * (w * w).sum(axis=-1, keepdims=True) * x
 
-    def difference(self, x: Array, target: Array) -> Array:
-        """To the target or to its opposite, which is the same orientation: to the nearer one."""
-        across = (x * target).sum(axis=-1, keepdims=True)
-        return np.where(across < 0.0, -target, target) - x
+    def difference(self, x: Array, goal: Array) -> Array:
+        """To the goal or to its opposite, which is the same orientation: to the nearer one."""
+        across = (x * goal).sum(axis=-1, keepdims=True)
+        return np.where(across < 0.0, -goal, goal) - x
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,9 +134,9 @@ class CylindricalPosition(_Orthogonal):
         out = [-rho * phi_dot**2, 2.0 * rho_dot * phi_dot, np.zeros_like(rho_dot)]
         return np.stack(out, axis=-1)
 
-    def difference(self, x: Array, target: Array) -> Array:
+    def difference(self, x: Array, goal: Array) -> Array:
         """The angle wrapped."""
-        way = target - x
+        way = goal - x
         return np.stack([way[..., 0], wrapped(way[..., 1]), way[..., 2]], axis=-1)
 
 
@@ -179,7 +179,7 @@ class SphericalPosition(_Orthogonal):
         ]
         return np.stack(out, axis=-1)
 
-    def difference(self, x: Array, target: Array) -> Array:
+    def difference(self, x: Array, goal: Array) -> Array:
         """The angles wrapped."""
-        way = target - x
+        way = goal - x
         return np.concatenate([way[..., :1], wrapped(way[..., 1:])], axis=-1)

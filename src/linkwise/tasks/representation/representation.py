@@ -54,9 +54,9 @@ class Representation(ABC):
     def rate(self, x: Array, w: Array) -> Array:
         """Ė w (..., k) while the basic velocity is w (..., 3): ẍ where ẇ is zero."""
 
-    def difference(self, x: Array, target: Array) -> Array:
-        """The difference (..., k) from x to coordinates of a target."""
-        return target - x
+    def difference(self, x: Array, goal: Array) -> Array:
+        """The difference (..., k) from x to coordinates of a goal."""
+        return goal - x
 
     def singular(self, x: Array) -> NDArray[Any]:
         """Which coordinates (...) have no rates for some velocity; default: none."""

@@ -1,4 +1,4 @@
-"""Targets of a node: a position, an orientation, both, or a direction to point in."""
+"""Goals of a node: a position, an orientation, both, or a direction to point in."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from linkwise.spatial.pose import Pose
 FURTHEST = 1e9
 """Largest coordinate of a position [m]: beyond it, a millimetre is below rounding."""
 
-TargetLike: TypeAlias = "Target | Pose | ArrayLike"
+GoalLike: TypeAlias = "NodeGoal | Pose | ArrayLike"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Target:
-    """The target of one node, in world axes; parts that are None are free.
+class NodeGoal:
+    """The goal of one node, in world axes; parts that are None are free.
 
     Attributes:
         position: Of the node's origin (3,) or (batch, 3) [m].
@@ -31,7 +31,7 @@ class Target:
         direction: The direction of `axis` (3,) or (batch, 3), of any length; the turn about it is
             free. Not together with an orientation.
         axis: In the node's axes, for `direction`.
-        weight: Weight of this target relative to others.
+        weight: Weight of this goal relative to others.
         orientation_weight: Weight of the orientation relative to the position; with 1, one radian
             counts as much as an error in position of a quarter of the mechanism's length.
     """
@@ -44,35 +44,35 @@ class Target:
     orientation_weight: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_sense(self, "the target")
+        _check_sense(self, "the goal")
 
     @staticmethod
-    def of(value: TargetLike, node: str) -> Target:
-        """A target from a target, a pose, a position (3,) or a homogeneous matrix (4, 4)."""
-        if isinstance(value, Target):
+    def of(value: GoalLike, node: str) -> NodeGoal:
+        """A goal from a goal, a pose, a position (3,) or a homogeneous matrix (4, 4)."""
+        if isinstance(value, NodeGoal):
             return value
         if isinstance(value, Pose):
-            return Target(position=value.p, orientation=value.rot)
-        array = floats(value, f"the target of {node!r}")
+            return NodeGoal(position=value.p, orientation=value.rot)
+        array = floats(value, f"the goal of {node!r}")
         if array.shape == (3,):
-            return Target(position=array)
+            return NodeGoal(position=array)
         if array.shape == (4, 4):
             pose = Pose.from_matrix(array)
-            return Target(position=pose.p, orientation=pose.rot)
+            return NodeGoal(position=pose.p, orientation=pose.rot)
         raise ShapeError(
-            f"the target of {node!r} has shape {array.shape}; it can be a Pose, a position (3,) or "
+            f"the goal of {node!r} has shape {array.shape}; it can be a Pose, a position (3,) or "
             "a homogeneous matrix (4, 4). For an orientation, a direction or a batch use "
-            "lw.Target(orientation=...), lw.Target(position=...)."
+            "lw.dynamics.NodeGoal(orientation=...), lw.dynamics.NodeGoal(position=...)."
         )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Goals:
-    """The targets of all nodes, as arrays over (batch, nodes).
+class GoalArrays:
+    """The goals of all nodes, as arrays over (batch, nodes).
 
     Attributes:
         nodes: Names.
-        batch: Number of targets; None if they came without the batch axis.
+        batch: Number of goals; None if they came without the batch axis.
         p: Positions (batch, k, 3) [m]; zeros where there is none.
         rot: Orientations (batch, k, 3, 3); the identity where there is none.
         heading: Directions to point in (batch, k, 3).
@@ -95,19 +95,19 @@ class Goals:
     weights: Array
 
 
-def goals(targets: Mapping[str, TargetLike], length: float) -> Goals:
-    """Targets as arrays; raises for invalid ones.
+def goal_arrays(goals: Mapping[str, GoalLike], length: float) -> GoalArrays:
+    """Goals as arrays; raises for invalid ones.
 
     Args:
-        targets: Targets by the name of a node or body.
+        goals: Goals by the name of a node or body.
         length: An error in position as large as this counts as one radian [m].
     """
-    nodes = tuple(targets)
-    posed = {n: x for n, x in targets.items() if _is_checked(x)}
-    given = [PLAIN if n in posed else Target.of(targets[n], n) for n in nodes]
+    nodes = tuple(goals)
+    posed = {n: x for n, x in goals.items() if _is_checked(x)}
+    given = [PLAIN if n in posed else NodeGoal.of(goals[n], n) for n in nodes]
     parts = [
-        (posed[n].p, posed[n].rot, None) if n in posed else _checked(target, n)
-        for target, n in zip(given, nodes, strict=True)
+        (posed[n].p, posed[n].rot, None) if n in posed else _checked(goal, n)
+        for goal, n in zip(given, nodes, strict=True)
     ]
     sizes = {
         len(x)
@@ -117,7 +117,7 @@ def goals(targets: Mapping[str, TargetLike], length: float) -> Goals:
     }
     if len(sizes) > 1:
         raise ShapeError(
-            f"targets come in batches of {' and '.join(str(n) for n in sorted(sizes))}; all must "
+            f"goals come in batches of {' and '.join(str(n) for n in sorted(sizes))}; all must "
             "be of one size, or without the batch axis."
         )
     batch = sizes.pop() if sizes else None
@@ -134,26 +134,26 @@ def goals(targets: Mapping[str, TargetLike], length: float) -> Goals:
             weights[i, 0] = given[i].weight * given[i].orientation_weight
         if direction is not None:
             heading[:, i] = direction
-            axis[i] = unit(given[i].axis, f"the axis of the target of {nodes[i]!r}")
+            axis[i] = unit(given[i].axis, f"the axis of the goal of {nodes[i]!r}")
             weights[i, 0] = given[i].weight * given[i].orientation_weight
     has = np.array([[x is not None for x in part] for part in parts])
-    return Goals(
+    return GoalArrays(
         *(nodes, batch, p, rot, heading, axis, has[:, 0], has[:, 1], has[:, 2]),
         np.repeat(weights, 3, axis=1),
     )
 
 
-def _checked(target: Target, node: str) -> tuple[Array | None, Array | None, Array | None]:
+def _checked(goal: NodeGoal, node: str) -> tuple[Array | None, Array | None, Array | None]:
     """Position, rotation matrix and unit direction, each alone or a batch."""
-    what = f"the target of {node!r}"
-    direction = _check_sense(target, what)
+    what = f"the goal of {node!r}"
+    direction = _check_sense(goal, what)
     for name in ("weight", "orientation_weight"):
-        value = floats(getattr(target, name), f"{name} of {what}")
+        value = floats(getattr(goal, name), f"{name} of {what}")
         if value.ndim or not 0.0 < float(value) < np.inf:
             raise ModelError(f"{name} of {what} is {value}; it must be a positive number.")
     position = None
-    if target.position is not None:
-        position = _rows(target.position, f"position of {what}")
+    if goal.position is not None:
+        position = _rows(goal.position, f"position of {what}")
         far = np.abs(position).max(axis=-1)
         if (far > FURTHEST).any():
             row, where = _first(far > FURTHEST)
@@ -162,23 +162,23 @@ def _checked(target: Target, node: str) -> tuple[Array | None, Array | None, Arr
                 f"most {FURTHEST:g} m are allowed."
             )
     orientation = None
-    if target.orientation is not None:
-        orientation = _orientation(target.orientation, f"orientation of {what}")
+    if goal.orientation is not None:
+        orientation = _orientation(goal.orientation, f"orientation of {what}")
     return position, orientation, direction
 
 
-def _check_sense(target: Target, what: str) -> Array | None:
-    """Raises for an empty or contradictory target; gives the unit direction."""
-    if target.position is target.orientation is target.direction is None:
+def _check_sense(goal: NodeGoal, what: str) -> Array | None:
+    """Raises for an empty or contradictory goal; gives the unit direction."""
+    if goal.position is goal.orientation is goal.direction is None:
         raise ModelError(f"{what} is empty: give a position, orientation or direction.")
-    if target.direction is None:
+    if goal.direction is None:
         return None
-    if target.orientation is not None:
+    if goal.orientation is not None:
         raise ModelError(
             f"{what} has an orientation and a direction, which it determines: leave one out."
         )
-    unit(target.axis, f"the axis of {what}")
-    direction = _rows(target.direction, f"direction of {what}")
+    unit(goal.axis, f"the axis of {what}")
+    direction = _rows(goal.direction, f"direction of {what}")
     size = np.linalg.norm(direction, axis=-1, keepdims=True)
     if not (size > 0.0).all():
         _, where = _first(size[..., 0] == 0.0)
@@ -237,10 +237,10 @@ def _orientation(value: ArrayLike, what: str) -> Array:
     )
 
 
-def _is_checked(value: TargetLike) -> TypeGuard[Pose]:
+def _is_checked(value: GoalLike) -> TypeGuard[Pose]:
     """Whether it is a pose within range; poses are checked when they are made."""
     return isinstance(value, Pose) and bool(np.abs(value.p).max(initial=0.0) <= FURTHEST)
 
 
-PLAIN = Target(position=(0.0, 0.0, 0.0))
-"""Has the weights of a target that is only a pose."""
+PLAIN = NodeGoal(position=(0.0, 0.0, 0.0))
+"""Has the weights of a goal that is only a pose."""
