@@ -1,6 +1,6 @@
 """A quadruped drops from 25 cm and lands on compliant ground.
 
-    python examples/quadruped_landing.py [recording.parquet]
+    python examples/quadruped_landing.py [recording.npz]
 
 Springs and dampers hold its twelve joints, computed 500 times per second and held in between. Each
 foot may touch a compliant ground with friction. The instants of touching and leaving are located to

@@ -1,6 +1,6 @@
 """A seven-axis arm draws a circle in space, driven by one compiled control law at 1 kHz.
 
-    python examples/simulate_arm.py [recording.parquet]
+    python examples/simulate_arm.py [recording.npz]
 
 The operational-space law, τ = J* (Λ (ẍ_d + k_v (ẋ_d − ẋ) + k_p (x_d − x)) + μ + p), is computed at
 each tick and held for a millisecond. In between, one kernel integrates the arm. Holding costs a

@@ -74,7 +74,6 @@ def test_a_number_that_signals_is_refused_without_a_warning(tmp_path, kind, at):
     "arguments",
     [
         ["export-c", "pendulum", "--quantity", "mass_matrix", "-o", "a\0b"],
-        ["simulate", "pendulum", "--duration", "0.002", "--record", "a\0b.csv"],
         ["tour", "--report", "a\0b.html"],
         ["view", "pendulum", "--html", "a\0b.html"],
     ],

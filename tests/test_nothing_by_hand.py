@@ -17,7 +17,6 @@ from linkwise.tasks.quantity import TASK, Law, torque
 
 SOURCES = Path(linkwise.__file__).parent
 AS_PRINTED = {
-    "cli/plan.py": "options.derive",
     "dynamics/kernels.py": "name not in AS_WRITTEN",
     "grasp/multi_arm/equation.py": "name not in RCCFD",
 }

@@ -24,7 +24,7 @@ SHARES = {"models": 0.20, "meshes": 0.30, "recordings": 0.25, "kernels": 0.20, "
 TITLES = {
     "models": "URDF and MJCF files",
     "meshes": "meshes: STL, OBJ, MSH, COLLADA",
-    "recordings": "recordings: CSV, NPZ, Parquet, HDF5",
+    "recordings": "recordings",
     "kernels": "kernels on disk",
     "commands": "the command line",
 }

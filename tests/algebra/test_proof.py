@@ -24,7 +24,7 @@ from linkwise.algebra import (
     psi,
     tau,
 )
-from linkwise.algebra.prove import proof_of, prove
+from linkwise.algebra.prove import inverse_proof_of, proof_of, prove
 from linkwise.algebra.rules import ALL, BY_NAME
 from linkwise.algebra.symbols import bare_tree
 from tests.algebra import trees
@@ -118,3 +118,13 @@ def test_identities_with_armature_are_proved(name: str):
     assert proof.proved and not proof.derivation.needs, proof.verdict
     assert (proof.derivation.where, proof.derivation.result) == ("any tree", right + 0.0 * left)
     assert proof.derivation.replay()
+
+
+def test_the_inverse_is_proved_by_multiplying_out():
+    """Not by opening 𝓜⁻¹, which would use what is to be proved."""
+    for name in ("inverse of the mass operator", "whitening inverts coloring", "a.10", "a.11"):
+        proof = inverse_proof_of(BY_NAME[name])
+        assert proof is not None and proof.replay() and str(proof.result) == "I"
+        known = {r.name for r in ALL if r.kind != "theorem"} | {"definitions"}
+        assert {step.identity for step in proof} <= known
+    assert inverse_proof_of(BY_NAME["whitened propagation"]) is None

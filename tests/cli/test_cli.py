@@ -178,9 +178,8 @@ def test_roots_are_folders_that_files_may_come_from(tmp_path, capsys):
     assert "lies outside the model's directory" in capsys.readouterr().err
     assert main(["info", str(path), "--roots", str(tmp_path / "meshes")]) == 0
     assert "166.667 kg" in capsys.readouterr().out
-    for command in ("tour", "view", "simulate", "bench", "export-c"):
+    for command in ("tour", "view", "bench", "export-c"):
         words = [command, str(path), "--roots", "here", "--roots", "there"]
         words += ["--quantity", "mass_matrix"] if command == "export-c" else []
         assert parser().parse_args(words).roots == ["here", "there"]
-    assert parser().parse_args(["plan", "mass", "--roots", "here"]).roots == ["here"]
     assert parser().parse_args(["derive", "mass", "--roots", "here"]).roots == ["here"]

@@ -1,4 +1,4 @@
-"""`linkwise derive`, `plan` and `identities`, called as a user calls them."""
+"""`linkwise derive`, called as a user calls it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from hypothesis import given, settings
 
 import linkwise as lw
 from linkwise.algebra.parse import parse
-from linkwise.algebra.prove import inverse_proof_of
-from linkwise.algebra.rules import ALL, BY_NAME
 from linkwise.cli import main
 from tests.algebra.test_parse import expressions
 from tests.effort import at_most
@@ -103,11 +101,8 @@ def test_latex_goes_alone_to_the_output(capsys):
         (["derive", "mass", "--check", "chain(300)"], "at most 200 bodies"),
         (["derive", "mass", "--check", "pumba560"], "did you mean 'puma560'"),
         (["derive", "(J J*)^-1", "--check", "pendulum"], "J J* is singular on pendulum"),
-        (["plan", "H H"], "cannot multiply  H  and  H"),
-        (["plan", "(M + phi M phi*)^-1"], "cannot invert"),
-        (["plan", "H", "--robot", "nothing"], "no file or built-in mechanism"),
-        (["identities", "nonsense"], "no identity called 'nonsense'"),
-        (["identities", ""], "no identity called ''"),
+        (["derive", "H H"], "cannot multiply  H  and  H"),
+        (["derive", "(M + phi M phi*)^-1", "--plan"], "cannot invert"),
     ],
 )
 def test_mistakes_are_status_2_and_explained(arguments, message, capsys):
@@ -134,109 +129,15 @@ def test_any_expression_is_answered(expr):
         assert main(["derive", "--check", "chain(4)", "--plan", "--", f"({expr})"]) in (0, 2)
 
 
-# ------------------------------------------------------------------------------------- plan
-
-
-def test_plan_prints_sweeps_and_counts_as_kernels_do(capsys):
-    arm = lw.models.puma560()
-    for text, options in (("J v", []), ("mass^-1 (tau - bias)", ["--derive"])):
-        assert main(["plan", text, "--robot", "puma560", *options]) == 0
-        out = capsys.readouterr().out
-        assert "V(k) = φ*(p,k) V(p) + H*(k) v(k)" in out
-        kernel = lw.compile(parse(text), arm, nodes=[arm.bodies[-1].name], derive=bool(options))
-        end = f"{len(kernel.program.passes)} passes, {kernel.ops.total()} operations (puma560: 6"
-        assert end in out
-    assert main(["plan", "J v"]) == 0
-    assert "operations" not in capsys.readouterr().out, "they are of a mechanism"
-
-
-def test_plan_derives_first_if_asked(capsys):
-    assert main(["plan", "J M^-1 J*"]) == 0
-    as_written = capsys.readouterr().out
-    assert main(["plan", "J M^-1 J*", "--derive"]) == 0
-    derived = capsys.readouterr().out
-    assert "= J 𝓜⁻¹ J*" in as_written and f"y = {COMPLIANCE}" in derived
-    assert derived.count("for k = ") == 2 <= as_written.count("for k = ")
-
-
-def test_plan_in_latex(capsys):
-    assert main(["plan", "J v", "--latex"]) == 0
-    shown = capsys.readouterr()
-    assert shown.out.startswith("\\left\\{") and "passes" in shown.err
-
-
-# ------------------------------------------------------------------------------- identities
-
-
-def test_the_table_has_every_identity(capsys):
-    assert main(["identities"]) == 0
-    head, _, *rows = capsys.readouterr().out.splitlines()
-    assert head.split() == ["name", "kind", "where", "source", "statement"]
-    assert len(rows) == len(ALL)
-    for rule, row in zip(ALL, rows, strict=True):
-        for part in (rule.name, rule.kind, rule.where, rule.source, str(rule)):
-            assert part in row
-
-
-@pytest.mark.parametrize(
-    ("asked", "name"),
-    [
-        ("whitened propagation", "whitened propagation"),
-        ("Whitened  PROPAGATION", "whitened propagation"),
-        ("psi K H phi", "ψ K H φ"),
-        ("a.35", "a.35"),
-        ("5.1", "whitened propagation"),
-        ("psi_tilde = psi E_psi", "ψ̃ = ψ E_ψ"),
-    ],
-)
-def test_one_identity_by_any_of_its_names(asked, name, capsys):
-    assert main(["identities", asked]) == 0
-    out = capsys.readouterr().out
-    assert name in out.splitlines()
-    assert f"    {BY_NAME[name]}" in out.splitlines()
-
-
-def test_a_theorem_comes_with_its_proof(capsys):
-    assert main(["identities", "whitened propagation"]) == 0
-    out = capsys.readouterr().out
-    assert "proof in 2 steps" in out and "ψ K H φ = φ - ψ   [001 a.18]" in out
-    assert main(["identities", "Riccati equation"]) == 0
-    assert "proof" not in capsys.readouterr().out
-
-
-def test_the_inverse_is_proved_by_multiplying_out(capsys):
-    """Not by opening 𝓜⁻¹, which would use what is to be proved."""
-    assert main(["identities", "inverse of the mass operator"]) == 0
-    lines = forms(capsys.readouterr().out)
-    assert "𝓜 (I - H ψ K)* D⁻¹ (I - H ψ K)" in lines and lines[-1] == "I"
-    for name in ("inverse of the mass operator", "whitening inverts coloring", "a.10", "a.11"):
-        proof = inverse_proof_of(BY_NAME[name])
-        assert proof is not None and proof.replay() and str(proof.result) == "I"
-        known = {r.name for r in ALL if r.kind != "theorem"} | {"definitions"}
-        assert {step.identity for step in proof} <= known
-    assert inverse_proof_of(BY_NAME["whitened propagation"]) is None
-
-
-def test_the_table_in_latex(capsys):
-    assert main(["identities", "--latex"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(ALL) + 2
-    left, right = lines[1].strip().split(" && ")[0].split(" &= ")
-    assert parse(left) is ALL[0].left and parse(right, like=ALL[0].left) is ALL[0].right
-
-
 # -------------------------------------------------------------------------- help, terminals
 
 
-@pytest.mark.parametrize("command", ["derive", "plan", "identities"])
-def test_help_teaches_by_examples_that_work(command, capsys):
+def test_help_teaches_by_examples_that_work(capsys):
     with pytest.raises(SystemExit) as caught:
-        main([command, "--help"])
+        main(["derive", "--help"])
     assert caught.value.code == 0
     out = capsys.readouterr().out
-    examples = [
-        line.strip() for line in out.splitlines() if line.startswith(f"  linkwise {command}")
-    ]
+    examples = [line.strip() for line in out.splitlines() if line.startswith("  linkwise derive")]
     assert len(examples) >= 5
     for example in examples:
         assert main(_arguments(example)) == 0, example
@@ -270,7 +171,7 @@ def test_a_terminal_without_greek_gets_names_that_can_be_typed():
 @pytest.mark.few(1)
 @pytest.mark.parametrize("encoding", ["latin-1", "cp437", "utf-16"])
 def test_any_encoding_survives(encoding):
-    for arguments in (["plan", "mass^-1 (tau - bias)"], ["identities"], ["derive", "φ̂"]):
+    for arguments in (["derive", "mass^-1 (tau - bias)", "--plan"], ["derive", "φ̂"]):
         done = run(arguments, encoding)
         assert done.returncode == (2 if "φ̂" in arguments else 0), done.stderr
         assert b"Traceback" not in done.stderr

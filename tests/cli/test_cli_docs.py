@@ -63,8 +63,8 @@ def test_every_example_is_understood(line):
 
 
 def test_there_are_examples():
-    assert len(SHELL) > 15
-    assert len(HELP) > 30
+    assert len(SHELL) > 10
+    assert len(HELP) > 20
 
 
 @pytest.mark.parametrize("name", COMMANDS)

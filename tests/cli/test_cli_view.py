@@ -20,14 +20,14 @@ pytest.importorskip("viser")
 
 def test_a_robot_as_one_file(tmp_path, capsys):
     file = tmp_path / "robot.html"
-    shown = ("--show", "shapes,frames", "--q", "joint_1=0.5", "--theme", "dark")
+    shown = ("--show", "shapes,frames", "--theme", "dark")
     assert main(["view", "puma560", "--html", str(file), *shown]) == 0
     assert "one file" in capsys.readouterr().out
     assert "puma560" in file.read_text(encoding="utf-8")
 
 
 def test_a_recording_is_played_on_the_robot_it_is_of(tmp_path, capsys):
-    recording, page = tmp_path / "run.csv", tmp_path / "run.html"
+    recording, page = tmp_path / "run.npz", tmp_path / "run.html"
     lw.simulate(lw.models.puma560(), duration=0.02).save(recording)
     assert main(["view", str(recording), "--html", str(page)]) == 0
     assert page.stat().st_size > 100_000
@@ -48,13 +48,12 @@ def test_a_recording_of_a_robot_in_a_file(tmp_path, capsys):
     ("arguments", "said"),
     [
         (["puma56"], "did you mean 'puma560'"),
-        (["missing.csv"], "missing.csv"),
+        (["missing.npz"], "missing.npz"),
         (["puma560", "--show", "ghosts"], "ghosts"),
         (["puma560", "--theme", "pink"], "pink"),
         (["puma560", "--node", "nose", "--show", "belted"], "nose"),
         (["puma560", "--port", "70000"], "--port"),
         (["puma560", "--html", "nowhere/x.html"], "no folder"),
-        (["puma560", "--q", "1,2"], "--q has 2 numbers"),
     ],
 )
 def test_errors_are_clear(arguments, said, tmp_path, capsys, monkeypatch):

@@ -78,10 +78,10 @@ def made(number: int, folder: Path = Path("/tmp")) -> list[str]:
     rng = random.Random(number)
     command = rng.choices(
         [
-            *("info", "derive", "plan", "identities", "ledger", "simulate", "export-c", "view"),
+            *("info", "derive", "ledger", "export-c", "view"),
             *("tour", "bench", "?"),
         ],
-        [40, 12, 14, 8, 6, 5, 6, 4, 2, 2, 5],
+        [40, 26, 6, 6, 4, 2, 2, 5],
     )[0]
 
     def some(*options: list[str]) -> list[str]:
@@ -94,25 +94,10 @@ def made(number: int, folder: Path = Path("/tmp")) -> list[str]:
     if command == "derive":
         check = some(["--to", rng.choice(EXPRESSIONS)], ["--latex"], ["--plan"])
         return [command, rng.choice(EXPRESSIONS), *check]
-    if command == "plan":
-        return [command, rng.choice(EXPRESSIONS), *some(["--derive"], ["--latex"])]
-    if command == "identities":
-        names = ("mass", "1", "0", "-1", "99999", "", "riccati", "(2.3)", "x" * 300, "\0", "φ")
-        return [command, *some([rng.choice(names)], ["--latex"])]
     if command == "ledger":
         numbers = ("(2.3)", "1", "", "x", "(", "Lemma 7", "\0", "9" * 300)
         documents = ("000", "005", "", "x", "001-III")
         return [command, rng.choice(documents), *some(["--misprints"]), rng.choice(numbers)]
-    if command == "simulate":
-        robot = rng.choice(["pendulum", "pendulum(2)", _robot(rng, folder)])
-        short = ["--duration", rng.choice(["0.002", "0", "-1", "nan", "inf", "x", "1e-320"])]
-        flags = some(
-            ["--q", rng.choice(NUMBERS)], ["--v", rng.choice(NUMBERS)], base,
-            ["--tau", rng.choice(NUMBERS)], ["--controller", rng.choice(WORDS)],
-            ["--limits", rng.choice(WORDS)], ["--no-passive"],
-            ["--record", _place(rng, folder, "run.csv")],
-        )  # fmt: skip
-        return [command, robot, *short, *flags]
     if command == "export-c":
         robot = rng.choice(["pendulum", "pendulum(2)", _robot(rng, folder)])
         what = rng.choice([["--quantity", "mass_matrix"], ["--expr", rng.choice(EXPRESSIONS)]])
@@ -125,9 +110,8 @@ def made(number: int, folder: Path = Path("/tmp")) -> list[str]:
         missing = [x for x in ROBOTS if x.partition("(")[0] not in known]
         return [command, rng.choice(missing), *some([option, rng.choice(NUMBERS)], base)]
     if command == "view":
-        suffix, data = recordings.made(rng.randrange(10**6))
-        file = folder / f"run.{suffix}"
-        file.write_bytes(data)
+        file = folder / "run.npz"
+        file.write_bytes(recordings.made(rng.randrange(10**6)))
         return [command, str(file), "--robot", "pendulum", "--html", ""]
     return [rng.choice(["", "x", "--help", "--version", "info", "derive", "-h", "\0", *NUMBERS])
             for _ in range(rng.randrange(4))]  # fmt: skip

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.cli.simulate import controller
 from linkwise.errors import EnergyWarning, SimulationError
 from linkwise.simulation import run
 from tests.simulation.moving import mass_on_spring
@@ -153,25 +152,3 @@ def test_work_of_dampers_and_joints_is_no_missing_energy():
         warnings.simplefilter("error")
         rec = lw.simulate(arm, [2.0, 0.3], tau=[1.0, -0.5], duration=2.0, step=5e-3)
     assert abs(rec.report.works["passive"]) > 1.0
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize(("name", "steps"), [("humanoid", (2e-2, 4e-3)), ("biped", (2e-2,))])
-def test_hold_keeps_the_posture_of_a_floating_robot(name, steps):
-    mech = getattr(lw.models, name)()
-    q = lw.loops.assemble(mech, mech.neutral()).required() if mech.loops else mech.neutral()
-    base = mech.v_slice(mech.bodies[0].hinge_name)
-    for step in steps:
-        rng = np.random.default_rng(3)
-        v = lw.loops.project_velocity(mech, q, 0.2 * rng.standard_normal(mech.nv))
-        law = controller(mech, q, "hold")
-        rec = lw.simulate(mech, q, v, duration=2.0, step=step, controller=law, control_step=step)
-        assert np.abs(rec["tau"][:, base]).max() == 0.0 and np.abs(rec["tau"]).max() > 1.0
-        off = np.array([mech.difference(q, x) for x in rec.q])
-        joints = np.delete(off, np.arange(mech.nv)[base], axis=1)
-        assert 1e-3 < np.abs(joints).max() < 0.2  # it began to move
-        assert np.abs(joints[-1]).max() < 1e-3  # and came back
-        height = lw.center_of_mass(mech, rec.q[[0, -1]])[:, 2]
-        rising = lw.center_of_mass(mech, q, v, what="velocity")[2]
-        expected = 0.0 if mech.loops else 2.0 * rising - 0.5 * 9.81 * 2.0**2
-        assert abs(height[1] - height[0] - expected) < (0.05 if mech.loops else 1e-3)

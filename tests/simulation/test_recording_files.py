@@ -1,27 +1,14 @@
-"""Recordings in files: to the last bit in every format, and errors for what is no recording."""
+"""Recordings in files: to the last bit, and errors for what is no recording."""
 
+import csv
 import json
-import re
-import sys
-import zipfile
 
 import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.errors import MissingExtraError, ModelError, ParseError
+from linkwise.errors import ModelError, ParseError
 from linkwise.simulation import Channel, Event, Recording
-
-FORMATS = ("parquet", "h5", "hdf5", "csv", "npz")
-NEEDS = {"parquet": "pyarrow", "h5": "h5py", "hdf5": "h5py"}
-
-
-@pytest.fixture(autouse=True)
-def _packages(request):
-    """Formats whose package is not installed are left out."""
-    suffix = getattr(request.node, "callspec", None) and request.node.callspec.params.get("suffix")
-    if suffix in NEEDS:
-        pytest.importorskip(NEEDS[suffix])
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +35,8 @@ def rec(mech):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("suffix", FORMATS)
-def test_comes_back_to_the_last_bit(rec, mech, tmp_path, suffix):
-    path = tmp_path / f"run.{suffix}"
+def test_comes_back_to_the_last_bit(rec, mech, tmp_path):
+    path = tmp_path / "run.npz"
     rec.save(path)
     assert [x.name for x in tmp_path.iterdir()] == [path.name]  # nothing half is left
     back = lw.load_recording(path, mech)
@@ -71,42 +57,17 @@ def test_comes_back_to_the_last_bit(rec, mech, tmp_path, suffix):
     assert np.array_equal(back.at(middle)[0], rec.at(middle)[0])
 
 
-@pytest.mark.parametrize("suffix", FORMATS)
-def test_is_read_without_the_mechanism(rec, tmp_path, suffix):
-    path = tmp_path / f"run.{suffix}"
+def test_is_read_without_the_mechanism(rec, tmp_path):
+    path = tmp_path / "run.npz"
     rec.save(path)
     back = lw.load_recording(path)
     assert back.mech is None and back.name == "quadruped"
     assert np.array_equal(back["q"], rec.q) and str(back) == str(rec)
     with pytest.raises(ModelError, match=r"lw.load_recording\(path, mech\)"):
         back.at(rec.t[1])
-    again = tmp_path / f"again.{suffix}"
+    again = tmp_path / "again.npz"
     back.save(again)  # what was loaded can be saved
     assert str(lw.load_recording(again)) == str(rec)
-
-
-def test_other_programs_can_read_the_tables(rec, tmp_path):
-    """Names and units are where readers of each format look for them."""
-    h5py = pytest.importorskip("h5py")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    first = rec.channels["q"].columns[7]
-    for suffix in FORMATS:
-        rec.save(tmp_path / f"run.{suffix}")
-    table = parquet.read_table(tmp_path / "run.parquet")
-    assert np.array_equal(table[first].to_numpy(), rec.q[:, 7])
-    assert table.schema.field(first).metadata[b"unit"] == b"rad"
-    told = json.loads(table.schema.metadata[b"linkwise"])
-    assert (told["linkwise"], told["mechanism"]["name"]) == (lw.__version__, "quadruped")
-    with h5py.File(tmp_path / "run.h5") as file:
-        assert np.array_equal(file["channels/q"][:, 7], rec.q[:, 7])
-        assert file["channels/energy.total"].attrs["unit"] == "J"
-        assert list(file["channels/q"].attrs["labels"]) == list(rec.channels["q"].labels)
-    with np.load(tmp_path / "run.npz") as archive:
-        assert np.array_equal(archive["channel/v"], rec.v)
-    lines = (tmp_path / "run.csv").read_text(encoding="utf-8").splitlines()
-    assert len(lines) == 32 and lines[0].startswith("# {")
-    assert lines[1].startswith("t [s],") and f"{first} [rad]" in lines[1]
-    assert float(lines[2].split(",")[0]) == rec.t[0]
 
 
 @pytest.mark.parametrize("suffix", ("csv", "npz"))
@@ -117,104 +78,41 @@ def test_the_same_run_gives_the_same_bytes(rec, tmp_path, suffix):
 
 
 def test_refuses_suffixes_and_folders(rec, tmp_path):
-    with pytest.raises(ModelError, match=r"'run.mat'; its suffix must be one of .parquet, .h5"):
+    with pytest.raises(ModelError, match=r"'run.mat'; its suffix must be one of .npz, .csv"):
         rec.save(tmp_path / "run.mat")
     with pytest.raises(ModelError, match=r"there is no folder '.*deep'. Make it first"):
         rec.save(tmp_path / "deep" / "run.csv")
-    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "folder.npz").mkdir()
     with pytest.raises(ModelError, match="is a folder; name a file in it"):
-        rec.save(tmp_path / "folder.csv")
+        rec.save(tmp_path / "folder.npz")
     with pytest.raises(ParseError, match="it is a folder"):
-        lw.load_recording(tmp_path / "folder.csv")
+        lw.load_recording(tmp_path / "folder.npz")
     with pytest.raises(ParseError, match="there is no such file"):
         lw.load_recording(tmp_path / "none.npz")
     with pytest.raises(ModelError, match="suffix"):
-        lw.load_recording(tmp_path / "none")
+        lw.load_recording(tmp_path / "none.csv")
     with pytest.raises(ModelError, match=r"lw.load makes a mechanism"):
         lw.load_recording(tmp_path / "none.npz", "arm.urdf")
 
 
-NONSENSE = (
-    *(b"", b"hello\n", b"\x93NUMPY nonsense", b"PK\x03\x04", b"PAR1"),
-    *(b"\x89HDF\r\n\x1a\n", b"# {}\nt\n", b"\xff\xfe\x00"),
-)
+NONSENSE = (b"", b"hello\n", b"\x93NUMPY nonsense", b"PK\x03\x04", b"\xff\xfe\x00")
 
 
-@pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("content", NONSENSE)
-def test_files_that_are_no_recordings(tmp_path, suffix, content):
-    path = tmp_path / f"run.{suffix}"
+def test_files_that_are_no_recordings(tmp_path, content):
+    path = tmp_path / "run.npz"
     path.write_bytes(content)
-    with pytest.raises(ParseError, match=f"run.{suffix}: .*not a recording of Linkwise"):
+    with pytest.raises(ParseError, match=r"run.npz: .*not a recording of Linkwise"):
         lw.load_recording(path)
 
 
-@pytest.mark.parametrize("suffix", FORMATS)
-def test_other_tables_of_the_same_format(tmp_path, suffix):
-    path = tmp_path / f"run.{suffix}"
-    if suffix == "parquet":
-        import pyarrow
-        import pyarrow.parquet
-
-        pyarrow.parquet.write_table(pyarrow.table({"t": [1.0]}), path)
-    elif suffix == "csv":
-        path.write_text("t,x\n1,2\n")
-    elif suffix == "npz":
-        np.savez(path, t=np.zeros(3))
-    else:
-        import h5py
-
-        with h5py.File(path, "w") as file:
-            file["t"] = np.zeros(3)
-    with pytest.raises(ParseError, match="not a recording of Linkwise"):
-        lw.load_recording(path)
-
-
-@pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("part", (0.3, 0.6, 0.95))
-def test_files_that_were_cut_short(rec, tmp_path, suffix, part):
-    path = tmp_path / f"run.{suffix}"
+def test_files_that_were_cut_short(rec, tmp_path, part):
+    path = tmp_path / "run.npz"
     rec.save(path)
     whole = path.read_bytes()
     path.write_bytes(whole[: int(part * len(whole))])
-    with pytest.raises(ParseError, match=f"run.{suffix}"):
-        lw.load_recording(path)
-
-
-def test_files_that_were_edited(rec, tmp_path):
-    path = tmp_path / "run.csv"
-    rec.save(path)
-    lines = path.read_text(encoding="utf-8").splitlines()
-
-    def reading(*new):
-        path.write_text("\n".join(new) + "\n", encoding="utf-8")
-        return lw.load_recording(path)
-
-    assert np.array_equal(reading(*lines).q, rec.q)
-    with pytest.raises(ParseError, match="30 records were written, 29 are there"):
-        reading(*lines[:-1])
-    with pytest.raises(ParseError, match=r"run.csv:4: .*not a number"):
-        reading(*lines[:3], re.sub(r"^[^,]*", "abc", lines[3]), *lines[4:])
-    with pytest.raises(ParseError, match=r"run.csv:3: 1 numbers; the others have"):
-        reading(*lines[:2], "1.0", *lines[3:])
-    with pytest.raises(ParseError, match=r"the column 'energy.total' .* is missing"):
-        reading(lines[0], lines[1].replace("energy.total [J]", "energy.sum [J]"), *lines[2:])
-    newer = lines[0].replace('"format_version": 2', '"format_version": 3')
-    with pytest.raises(ParseError, match=r"layout 3, .*use a newer one"):
-        reading(newer, *lines[1:])
-    header = json.loads(lines[0][2:])
-    del header["notes"]
-    with pytest.raises(ParseError, match="checksum does not fit"):
-        reading("# " + json.dumps(header), *lines[1:])
-    with pytest.raises(ParseError, match="header is incomplete"):
-        lw.load_recording(path, verify=False)
-
-
-def test_archives_with_pickles_are_not_opened(tmp_path):
-    path = tmp_path / "run.npz"
-    np.savez(path, linkwise=np.array([{"a": 1}], dtype=object))
-    assert zipfile.is_zipfile(path)
-    with pytest.raises(ParseError, match="the array 'linkwise' is object"):
+    with pytest.raises(ParseError, match=r"run\.npz"):
         lw.load_recording(path)
 
 
@@ -228,32 +126,6 @@ def test_another_mechanism_is_refused_or_warned_of(rec, mech, tmp_path):
         back = lw.load_recording(path, heavier)
     assert found[0].filename == __file__  # the line that asks
     assert np.array_equal(back["energy.total"], rec["energy.total"])
-
-
-@pytest.mark.parametrize(("suffix", "package"), [("parquet", "pyarrow"), ("h5", "h5py")])
-def test_a_missing_package_is_named_with_its_extra(rec, tmp_path, monkeypatch, suffix, package):
-    path = tmp_path / f"run.{suffix}"
-    rec.save(path)
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtraError, match=rf"'{package}'.*linkwise\[record\]"):
-        lw.load_recording(path)
-    with pytest.raises(MissingExtraError, match=rf"'{package}'.*linkwise\[record\]"):
-        rec.save(path)
-    assert path.stat().st_size > 0  # what was there is there still
-
-
-def test_what_was_there_stays_when_writing_fails(rec, tmp_path, monkeypatch):
-    path = tmp_path / "run.csv"
-    rec.save(path)
-    before = path.read_bytes()
-
-    def fails(*_):
-        raise OSError("no space left")
-
-    monkeypatch.setattr("linkwise.simulation.files.csv.flat_columns", fails)
-    with pytest.raises(OSError, match="no space"):
-        rec.save(path)
-    assert path.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
 
 
 ODD = (
@@ -275,8 +147,7 @@ ODD = (
 )
 
 
-@pytest.mark.parametrize("suffix", ("parquet", "h5", "csv", "npz"))
-def test_names_of_any_letters_come_back(tmp_path, suffix):
+def test_names_of_any_letters_come_back(tmp_path):
     """Names, labels, units, what a channel is about, and what happened."""
     t = np.arange(4.0)
     mech = lw.models.pendulum(1)
@@ -287,8 +158,8 @@ def test_names_of_any_letters_come_back(tmp_path, suffix):
     channels.append(Channel("labelled", "m", "", rng.normal(size=(4, len(ODD))), ODD))
     events = [Event(float(i % 4), "watch", x, x, 0.5) for i, x in enumerate(ODD)]
     rec = Recording.of(mech, t, t[:, None], t[:, None], channels=channels, events=events)
-    rec.save(tmp_path / f"run.{suffix}")
-    back = lw.load_recording(tmp_path / f"run.{suffix}")
+    rec.save(tmp_path / "run.npz")
+    back = lw.load_recording(tmp_path / "run.npz")
     assert list(back.channels) == list(rec.channels)
     for name, channel in rec.channels.items():
         found = back.channels[name]
@@ -307,3 +178,60 @@ def test_two_columns_of_one_name_are_refused(tmp_path):
         rec = Recording.of(lw.models.pendulum(1), t, q, q, channels=channels)
         with pytest.raises(ModelError, match="two columns of its table would be called"):
             rec.save(tmp_path / "run.csv")
+
+
+def test_a_table_for_other_programs(rec, tmp_path):
+    rec.save(tmp_path / "run.csv")
+    lines = (tmp_path / "run.csv").read_text(encoding="utf-8").splitlines()
+    titles = next(csv.reader(lines[:1]))
+    columns = [
+        f"{a} [{b}]" for x in rec.channels.values() for a, b in zip(x.columns, x.units, strict=True)
+    ]
+    assert titles == ["t [s]", *columns] and len(lines) == 31
+    table = np.loadtxt(lines[1:], delimiter=",")
+    assert np.array_equal(table[:, 0], rec.t)
+    place = titles.index(f"{rec.channels['q'].columns[7]} [rad]")
+    assert np.array_equal(table[:, place], rec.q[:, 7])
+    place = titles.index("height of the hand [m]")
+    assert table[:, place].tobytes() == rec["height of the hand"].tobytes()
+
+
+def test_other_archives_and_layouts(rec, tmp_path):
+    path = tmp_path / "run.npz"
+    rec.save(path)
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    assert np.array_equal(arrays["channel/v"], rec.v)  # as other programs read it
+    header = json.loads(str(arrays["linkwise"]))
+    for change, message in (
+        ({"format_version": 4}, r"layout 4, .*reads layout 3"),
+        ({"format": "another"}, "not a recording"),
+        ({"channels": header["channels"][:2]}, "not a recording"),
+        ({"notes": {"wind": 1}}, "not a recording"),
+    ):
+        np.savez(path, **{**arrays, "linkwise": np.array(json.dumps({**header, **change}))})
+        with pytest.raises(ParseError, match=message):
+            lw.load_recording(path)
+    np.savez(path, **{**arrays, "t": rec.t[:-1]})
+    with pytest.raises(ParseError, match="30 records; there are 29 times"):
+        lw.load_recording(path)
+    for other in ({"t": rec.t}, {"linkwise": np.array([{"a": 1}], dtype=object)}):
+        np.savez(path, **other)
+        with pytest.raises(ParseError, match="not a recording of Linkwise"):
+            lw.load_recording(path)
+
+
+def test_every_flipped_bit_is_noticed_or_harmless(rec, tmp_path):
+    path = tmp_path / "run.npz"
+    rec.save(path)
+    data, rng = path.read_bytes(), np.random.default_rng(4)
+    noticed = 0
+    for place in rng.integers(len(data), size=60):
+        path.write_bytes(data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :])
+        try:
+            back = lw.load_recording(path)
+        except ParseError:
+            noticed += 1
+        else:
+            assert all(back[x].tobytes() == rec[x].tobytes() for x in rec.channels)
+    assert noticed > 30

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 import linkwise as lw
-from linkwise.tour.motion_page import plot
 from linkwise.tour.visit import picture
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -28,13 +27,6 @@ def test_a_picture_leaves_matplotlib_as_it_was(form, at_work):
     before, mech = at_work(), lw.models.pendulum()
     found = picture(lambda theme: lw.plot.mass_matrix(mech, [0.3], theme=theme)[0].figure, "", form)
     assert found.light.startswith("data:image/") and found.light != found.dark
-    assert at_work() == before
-
-
-def test_a_plot_in_a_file_leaves_matplotlib_as_it_was(at_work, tmp_path):
-    before, file = at_work(), tmp_path / "run.png"
-    plot(lw.simulate(lw.models.pendulum(), [0.4], duration=0.01), file)
-    assert file.read_bytes().startswith(b"\x89PNG")
     assert at_work() == before
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from linkwise.cli.arguments import add_roots, open_robot
+from linkwise.cli.arguments import add_roots, check_place, open_robot
 
 REPORT = "linkwise_tour.html"
 """The default file of the report."""
@@ -51,10 +51,9 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the tour; 1 if a check failed."""
-    from linkwise.cli.arguments import check_places
-
     report = None if options.no_report else options.report
-    check_places({"--report": report}, options.robot)
+    if report is not None:
+        check_place("--report", report, options.robot)
     mech = open_robot(options.robot, base=options.base, roots=options.roots)
     from linkwise.tour.guide import guide
 

@@ -6,14 +6,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from linkwise.cli.arguments import VECTORS, add_roots, open_robot, positions
-from linkwise.cli.simulate import SUFFIXES
+from linkwise.cli.arguments import add_roots, check_place, open_robot
 from linkwise.errors import LinkwiseError, ModelError
 
-EXAMPLES = f"""examples:
+EXAMPLES = """examples:
   linkwise view puma560                        sliders for all joints, in your browser
   linkwise view my_robot.urdf --show shapes,frames,masses
-  linkwise view run.parquet --robot my_robot.urdf      plays a recording
+  linkwise view run.npz --robot my_robot.urdf      plays a recording
   linkwise view my_robot.urdf --html robot.html        one file instead, to be sent by mail
   linkwise view puma560 --no-browser --port 8080       on a machine without a screen
 
@@ -22,8 +21,7 @@ layers of --show:
 
 The page is served on this machine alone, until Ctrl-C. --host 0.0.0.0 lets others in: there is no
 password.
-
-{VECTORS}"""
+"""
 
 
 def add_to(commands: Any) -> None:
@@ -36,14 +34,10 @@ def add_to(commands: Any) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    p.add_argument(
-        "subject", metavar="ROBOT|RECORDING",
-        help=f"a robot, or a recording ({', '.join(SUFFIXES)})",
-    )  # fmt: skip
+    p.add_argument("subject", metavar="ROBOT|RECORDING", help="a robot, or a recording (.npz)")
     p.add_argument("--robot", metavar="ROBOT", help="of a recording, where its name does not tell")
     p.add_argument("--base", default="auto", help="auto, fixed or free (files only)")
     add_roots(p)
-    p.add_argument("--q", metavar="Q", help="joint positions (neutral)")
     p.add_argument("--show", metavar="LAYERS", default="shapes,grid", help="shapes,grid")
     p.add_argument("--node", metavar="NAME", action="append", default=[],
                    help="of belted ellipsoids and traces; may come several times")  # fmt: skip
@@ -57,10 +51,9 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until interrupted, or write the page."""
-    from linkwise.cli.arguments import check_places
-
-    check_places({"--html": options.html}, options.subject, options.robot)
-    subject, q = _subject(options)
+    if options.html is not None:
+        check_place("--html", options.html, options.subject, options.robot)
+    subject = _subject(options)
     show = [layer.strip() for layer in options.show.split(",") if layer.strip()]
     look: dict[str, Any] = {
         "show": show,
@@ -69,13 +62,13 @@ def run(options: argparse.Namespace) -> int:
         "roots": options.roots,
     }
     if options.html is not None:
-        return _write(subject, q, options.html, look)
+        return _write(subject, options.html, look)
     if not 0 <= options.port < 65536:
         raise ModelError(f"--port is {options.port}; ports are from 0 (any) to 65535.")
     from linkwise.viewer import view
 
     browser = False if options.no_browser else None
-    with view(subject, q, host=options.host, port=options.port, open_browser=browser, **look) as v:
+    with view(subject, host=options.host, port=options.port, open_browser=browser, **look) as v:
         print("Ctrl-C ends it.", flush=True)
         try:
             v.block()
@@ -84,28 +77,24 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _write(subject: Any, q: Any, path: str, look: dict[str, Any]) -> int:
+def _write(subject: Any, path: str, look: dict[str, Any]) -> int:
     from linkwise.viewer import export_html
 
-    file = export_html(subject, path, q, **look)
+    file = export_html(subject, path, **look)
     size = file.stat().st_size / 1e6
     print(f"{file} ({size:.1f} MB, one file, opens in any browser)")
     return 0
 
 
-def _subject(options: argparse.Namespace) -> tuple[Any, Any]:
-    """The robot and where it begins, or a recording."""
-    if Path(options.subject).suffix.lower() not in SUFFIXES:
-        mech = open_robot(options.subject, base=options.base, roots=options.roots)
-        return mech, None if options.q is None else positions(mech, options.q)
-    if options.q is not None:
-        raise ModelError("--q goes with a robot; a recording has its own joint positions.")
-    from linkwise.simulation.files import load_recording
+def _subject(options: argparse.Namespace) -> Any:
+    """The robot, or a recording."""
+    if Path(options.subject).suffix.lower() != ".npz":
+        return open_robot(options.subject, base=options.base, roots=options.roots)
+    from linkwise.simulation.recording_file import load_recording
 
     if options.robot is not None:
-        return load_recording(
-            options.subject, open_robot(options.robot, base=options.base, roots=options.roots)
-        ), None
+        mech = open_robot(options.robot, base=options.base, roots=options.roots)
+        return load_recording(options.subject, mech)
     name = load_recording(options.subject).name
     try:
         mech = open_robot(name)
@@ -114,4 +103,4 @@ def _subject(options: argparse.Namespace) -> tuple[Any, Any]:
             f"{options.subject} is a recording of {name!r}, which is no built-in mechanism; say "
             "where it is with --robot my_robot.urdf."
         ) from None
-    return load_recording(options.subject, mech), None
+    return load_recording(options.subject, mech)

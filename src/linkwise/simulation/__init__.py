@@ -2,10 +2,10 @@
 
 from linkwise.front_door import open_front_door
 from linkwise.simulation.channel import Channel as Channel, Event as Event
-from linkwise.simulation.files import load_recording as load_recording
 from linkwise.simulation.integrators import INTEGRATORS as INTEGRATORS
 from linkwise.simulation.limits import LimitSpring as LimitSpring
 from linkwise.simulation.recording import Recording as Recording
+from linkwise.simulation.recording_file import load_recording as load_recording
 from linkwise.simulation.report import Report as Report
 from linkwise.simulation.rollout import Rollout as Rollout, rollout as rollout
 from linkwise.simulation.run import simulate as simulate

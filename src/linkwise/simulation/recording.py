@@ -44,7 +44,7 @@ class Recording:
         rec.at(0.5)                q and v at a time, between records too
         rec[0.5:1.0]               the part between two times
         rec + other                one motion after the other
-        rec.save("run.parquet")    with names, units and labels; lw.load_recording reads it
+        rec.save("run.npz")        with names, units and labels; lw.load_recording reads it
         rec.save("run.mp4")        a film with the shapes of the viewer
 
     Attributes:
@@ -352,9 +352,10 @@ class Recording:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the recording to a file; the suffix selects the format.
 
-        .parquet and .h5 (extra `record`), .csv and .npz keep times and channels to the last bit,
-        with names, units and labels; also the mechanism's name, integrator, step, events, the notes
-        of the report and the version of Linkwise, under a checksum. `lw.load_recording` reads them.
+        .npz keeps times and channels to the last bit, with names, units and labels; also the
+        mechanism's name, integrator, step, events, the notes of the report and the version of
+        Linkwise. `lw.load_recording` reads it. .csv is a table for other programs: one row a
+        record under names with units.
 
         .mp4 and .gif (extra `video`) are films, drawn with the shapes of the viewer without a
         display; `lw.viewer.export_video` has options for them.
@@ -365,9 +366,9 @@ class Recording:
         Raises:
             ModelError: An unknown suffix, a missing folder, or two columns of one name.
             WriteError: The file cannot be written; an existing one is unchanged.
-            MissingExtraError: The package for the format is not installed.
+            MissingExtraError: The package for films is not installed.
         """
-        from linkwise.simulation.files import save_recording
+        from linkwise.simulation.recording_file import save_recording
 
         save_recording(self, path)
 

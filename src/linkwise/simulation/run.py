@@ -77,7 +77,7 @@ def simulate(
 
         rec = lw.simulate(arm, q, duration=2.0, controller=(law, goal), control_step=1e-3)
         print(rec)                       energy, momentum, loops, events, what was not modelled
-        rec["energy.total"], rec["q[elbow]"], rec.at(0.5), rec.save("run.parquet")
+        rec["energy.total"], rec["q[elbow]"], rec.at(0.5), rec.save("run.npz")
 
     Expression:
         v̇ = 𝓜⁻¹ (τ − C + J* f)   on trees (`forward_dynamics`)
