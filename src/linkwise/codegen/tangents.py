@@ -1,0 +1,156 @@
+"""A kernel as a differentiable function: its value, and its derivatives to any order, as requests.
+
+Libraries that differentiate functions (Torch, JAX) need three maps of y = f(x_1, x_2, ...):
+
+    value         y
+    pushforward   ẏ = Σ ∂f/∂x_i ẋ_i               for a direction of each chosen input
+    pullback      x̄_i = (∂f/∂x_i)* ȳ              for a weight of each entry of y
+
+Each is the request of a kernel, whose pushforward and pullback are requests again. Their results
+are one row of numbers: all results behind one another, matrices row by row; all gradients behind
+one another.
+
+Derivatives are by the entries of the inputs, as those libraries understand it: by q they have nq
+entries. Quaternions are divided by their length first, so that f is defined around the states it is
+for, and its derivative along the quaternion itself is zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.codegen.formula import Formula, TooLongError
+from linkwise.codegen.request import Request, once_per_request
+from linkwise.codegen.scalar.arithmetic import DIRECTIONS
+from linkwise.codegen.scalar.graph import Scalar
+from linkwise.codegen.sensitivity import pulled, pushed
+from linkwise.codegen.stages import is_rolled, traced
+from linkwise.errors import ExpressionError
+from linkwise.sweeps.result_part import ALL
+
+if TYPE_CHECKING:
+    from linkwise.codegen.scalar.trace import Traced
+    from linkwise.codegen.writing import Writing
+
+WEIGHT = "weight"
+"""Name of the input of a pullback, and beginning of its name in further ones."""
+
+
+@once_per_request
+def value(request: Request) -> Request:
+    """The function itself: results in one row, and quaternions of any length."""
+    return _written(request, Formula(_value, (request,)))
+
+
+@once_per_request
+def pushforward(request: Request, wrt: tuple[str, ...]) -> Request:
+    """Rates of the results, for rates of some inputs, which are more inputs behind the others."""
+    return _written(request, Formula(_pushforward, (request, wrt)))
+
+
+@once_per_request
+def pullback(request: Request, wrt: tuple[str, ...]) -> Request:
+    """The gradient by some inputs, for weights of the results: one more input behind the others."""
+    return _written(request, Formula(_pullback, (request, wrt)))
+
+
+def graph_of(request: Request) -> Traced:
+    """The graph of a request that can be differentiated.
+
+    Raises:
+        ExpressionError: It has none, or it depends on numbers that are not part of it.
+    """
+    try:
+        graph = None if is_rolled(request) else traced(request)
+    except TooLongError:
+        graph = None
+    if graph is None:
+        raise ExpressionError(
+            f"a derivative of {request} was requested; its straight code would be too long. "
+            "lw.differentiate gives Jacobians as expressions, which run as loops over bodies."
+        )
+    if DIRECTIONS in dict(graph.inputs):
+        raise ExpressionError(
+            f"a derivative of {request} was requested; a loop has a hinge that was given as a "
+            "function, whose directions are inputs of the kernel."
+        )
+    return graph
+
+
+def size_of(request: Request) -> int:
+    """How many numbers the results of one state have."""
+    graph = graph_of(request)
+    return sum(map(prod, graph.parts or (graph.shape,)))
+
+
+# ------------------------------------------------------------------------------------ formulas
+
+
+def _written(request: Request, formula: Formula) -> Request:
+    graph_of(request)  # raises
+    return replace(request, quantity=formula, names=(), chosen=ALL, rolled=None, rank=None)
+
+
+def _results(at: Writing, request: Request) -> tuple[list[Scalar], dict[str, Any]]:
+    """The results as functions of the inputs, and these."""
+    graph = graph_of(request)
+    inputs = {name: at.read(name, size) for name, size in graph.inputs}
+    given = dict(inputs)
+    formula = request.quantity
+    if "q" in given and not (isinstance(formula, Formula) and formula.write in MADE_HERE):
+        given["q"] = _normalised(at, given["q"])
+    return at.replay(graph, given), inputs
+
+
+def _normalised(at: Writing, q: Any) -> Any:
+    tree = getattr(at.mech, "mech", at.mech)  # q of an embedded mechanism is all of it
+    q = q.copy()
+    for k, body in enumerate(tree.bodies):
+        part = body.hinge.quaternion
+        if part is not None:
+            start = int(tree.q_start[k])
+            at_q = slice(start + part.start, start + part.stop)
+            square: Any = sum(x * x for x in q[at_q])
+            q[at_q] = q[at_q] / square.sqrt()
+    return q
+
+
+def _unused(name: str, inputs: dict[str, Any]) -> str:
+    """The name, or the name with a number, if it is an input already."""
+    names = [name, *(f"{name}_{n}" for n in range(2, len(inputs) + 2))]
+    return next(x for x in names if x not in inputs)
+
+
+def _value(at: Writing, request: Request) -> Any:
+    return np.array(_results(at, request)[0], dtype=object)
+
+
+def _pushforward(at: Writing, request: Request, wrt: tuple[str, ...]) -> Any:
+    results, inputs = _results(at, request)
+    seeds = dict[int, int]()
+    for name in wrt:
+        rates = at.read(_unused(f"d{name}", inputs), len(inputs[name]))
+        seeds |= {x.node: rate.node for x, rate in zip(inputs[name], rates, strict=True)}
+    return _row(at, pushed(at.graph, [x.node for x in results], seeds))
+
+
+def _pullback(at: Writing, request: Request, wrt: tuple[str, ...]) -> Any:
+    results, inputs = _results(at, request)
+    weights = at.read(_unused(WEIGHT, inputs), len(results))
+    nodes = [x.node for name in wrt for x in inputs[name]]
+    outputs = [x.node for x in results]
+    return _row(at, pulled(at.graph, outputs, [x.node for x in weights], nodes))
+
+
+def _row(at: Writing, nodes: list[int]) -> Any:
+    out = np.empty(len(nodes), dtype=object)
+    out[:] = [Scalar(at.graph, node) for node in nodes]
+    return out
+
+
+MADE_HERE = (_value, _pushforward, _pullback)
+"""Formulas whose q may have any length of its quaternions."""
