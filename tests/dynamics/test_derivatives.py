@@ -101,17 +101,3 @@ def test_pinocchio(short):
     close(ours.q, back @ theirs[0] @ T, 1e-9)
     close(ours.v, back @ theirs[1] @ T, 1e-9)
     close(ours.tau, back @ theirs[2] @ back.T, 1e-9)
-
-
-def test_loops_are_refused_or_left_open():
-    mech = lw.models.four_bar()
-    q, v, x = state(mech)
-    for function in (
-        lw.inverse_dynamics_derivatives,
-        lw.forward_dynamics_derivatives,
-        lw.linearize,
-    ):
-        with pytest.raises(lw.ModelError, match=rf"lw\.{function.__name__}.*cannot hold"):
-            function(mech, q, v, x)
-    found = lw.inverse_dynamics_derivatives(mech, q, v, x, loops="open")
-    close(found.vdot, lw.mass_matrix(mech, q), 1e-14)

@@ -166,11 +166,12 @@ def closed_expression(mech: Mechanism, name: str, *, plain: bool = True) -> Expr
         if name == "forward_dynamics":
             return expression("forward_dynamics")
         raise ModelError(f"{mech.name!r} has no loops and no couplings: it has no {name}.")
-    expr = CLOSED[name](_setting(mech, "node" if name == "tip_force_correction" else ""))
+    expr = CLOSED[name](setting_of(mech, "node" if name == "tip_force_correction" else ""))
     return expr if plain else derive(expr).result
 
 
-def _setting(mech: Mechanism, pushed: str = "", closing: bool = False) -> Setting:
+def setting_of(mech: Mechanism, pushed: str = "", closing: bool = False) -> Setting:
+    """The parts of a mechanism that enter its expressions."""
     return Setting(bool(mech.loops), bool(mech.couplings), pushed, closing)
 
 
@@ -205,7 +206,7 @@ def _kernel(
 ) -> Kernel:
     for node in forced:
         mech.node(node)  # raises for an unknown name
-    expr = CLOSED[name](_setting(mech, frame, closing))
+    expr = CLOSED[name](setting_of(mech, frame, closing))
     nodes = (*closure_nodes(mech), *forced)
     if rank is None:
         return compile(expr, mech, nodes=nodes)
@@ -217,7 +218,7 @@ def _kernel(
 
 def program_of(mech: Mechanism, name: str) -> Program:
     """The sweeps of a quantity for the interpreter: of J_c as written, else derived."""
-    expr = CLOSED[name](_setting(mech))
+    expr = CLOSED[name](setting_of(mech))
     return _program(expr, name != "constraint_jacobian", bool(mech.armature.any()))
 
 

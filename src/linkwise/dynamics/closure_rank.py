@@ -182,7 +182,7 @@ def accelerated(
             closing=closing, options=given | more, rank=rank,
         )  # fmt: skip
 
-    rank, lead = _known_rank(mech, arrays["q"]), _lead(arrays, forces, closing)
+    rank, lead = known_rank(mech, arrays["q"]), batch_of(arrays, forces, closing)
     if rank is None or lead is None:
         return computed(None)  # says what does not fit
     status = given.get("status")
@@ -198,7 +198,7 @@ def accelerated(
         q = np.broadcast_to(floats(arrays["q"], "q"), (*lead, mech.nq))
         for i in zip(*np.nonzero(np.atleast_1d(singular)), strict=True) if lead else [()]:
             result[i] = plain[i]
-            if not checked[i] and _is_singular_here(mech, q[i]):
+            if not checked[i] and is_singular_here(mech, q[i]):
                 checked[i] = status_code.singular(mech)
         codes[...] = checked
         singular = codes == status_code.singular(mech)
@@ -215,7 +215,7 @@ def accelerated(
     return result
 
 
-def _is_singular_here(mech: Mechanism, q: Array) -> bool:
+def is_singular_here(mech: Mechanism, q: Array) -> bool:
     """Whether the rank at q is less than around it; otherwise it becomes the known rank."""
     here = around = 0
     for island in islands(mech):
@@ -230,7 +230,7 @@ def _is_singular_here(mech: Mechanism, q: Array) -> bool:
     return here < around
 
 
-def _known_rank(mech: Mechanism, q: ArrayLike) -> int | None:
+def known_rank(mech: Mechanism, q: ArrayLike) -> int | None:
     """The rank that states have to have: that around the first one; None if q is not a state."""
     known = one_state(mech)
     if known.rank is None:
@@ -244,7 +244,7 @@ def _known_rank(mech: Mechanism, q: ArrayLike) -> int | None:
     return known.rank
 
 
-def _lead(arrays: Mapping[str, Any], *others: Any) -> tuple[int, ...] | None:
+def batch_of(arrays: Mapping[str, Any], *others: Any) -> tuple[int, ...] | None:
     """The batch of all arrays; None if they differ."""
     given: list[Any] = [*arrays.values()]
     for x in others:

@@ -6,20 +6,24 @@ and couplings hold.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.codegen.scalar import status as codes
 from linkwise.dynamics.closure import closed_kernel, constraint_jacobian, lead, run
-from linkwise.dynamics.kernels import Forces, Options, Status, check_mechanism
+from linkwise.dynamics.kernels import Forces, Status, check_mechanism
 from linkwise.dynamics.quantity import Frame
 from linkwise.dynamics.velocity_space import scale
 from linkwise.errors import ClosureError, ModelError, ShapeError
 from linkwise.model.closure import constraint_names, constraint_sizes
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
+
+Result = TypeVar("Result", Array, dict[str, Array])
+"""An array, or several by name."""
 
 OBEYED = 1e-6
 """Part of a velocity, or of an acceleration, that may break the constraints."""
@@ -33,9 +37,9 @@ def obeyed(
     q: ArrayLike,
     v: ArrayLike,
     vdot: ArrayLike,
-    compute: Callable[..., Array],
-    options: Options,
-) -> Array:
+    compute: Callable[..., Result],
+    options: Mapping[str, Any],
+) -> Result:
     """What `compute(**options)` gives, for accelerations that obey loops and couplings.
 
     Raises:
@@ -59,7 +63,8 @@ def obeyed(
     off = breaking(mech, v, vdot, rows)
     np.copyto(total, row_status, where=total == 0)
     np.copyto(total, np.int32(codes.broken(mech)), where=(total == 0) & off)
-    result[total != 0] = np.nan
+    for part in result.values() if isinstance(result, dict) else [result]:
+        part[total != 0] = np.nan
     if status is None:
         closed_kernel(mech, "constraint_acceleration").warn(total.reshape(-1))
     return result

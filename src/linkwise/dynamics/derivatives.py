@@ -12,6 +12,8 @@ from linkwise.algebra.symbols import bias, mass, vdot as acceleration
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar import status as status_code
 from linkwise.codegen.scalar.pivots import SINGULAR
+from linkwise.dynamics.closed_derivatives import closed_forward, held, held_call
+from linkwise.dynamics.constrained import obeyed
 from linkwise.dynamics.kernels import (
     HELD,
     BatchOptions,
@@ -20,7 +22,6 @@ from linkwise.dynamics.kernels import (
     is_closed,
     no_call,
     one_call,
-    require_open,
     tree_of,
     written,
 )
@@ -58,7 +59,8 @@ class ForwardDynamicsDerivatives(NamedTuple):
     Attributes:
         q: ∂v̇/∂q (nv, nv) or (batch, nv, nv), in the tangent space of `mech.integrate`.
         v: ∂v̇/∂v.
-        tau: ∂v̇/∂τ, the inverse 𝓜⁻¹ of the mass matrix.
+        tau: ∂v̇/∂τ, the inverse 𝓜⁻¹ of the mass matrix; with loops or couplings
+            𝓜⁻¹ − 𝓜⁻¹ J_c* Ω⁻¹ J_c 𝓜⁻¹.
     """
 
     q: Array
@@ -96,20 +98,28 @@ def inverse_dynamics_derivatives(
         ∂τ/∂v = H φ (2 B_V φ* + M φ* [V⁻ + V ×]) H*,   ∂τ/∂v̇ = 𝓜
         O(n · depth) operations.
 
-    Args:
-        loops: "open" differentiates the tree of a mechanism that has loops or couplings; with
-            "closed" such a mechanism is refused.
+    With loops or couplings these are the derivatives of the joint forces with which loops carry no
+    load, as in `lw.inverse_dynamics`; accelerations that break a loop or coupling raise.
 
     Returns:
         The three matrices, from one kernel.
+
+    Raises:
+        ClosureError: v̇ breaks a loop or coupling, which is named. In a batch its matrices are NaN
+            instead, reported by a warning or by `status`.
     """
     if loops is HELD and not options:  # most calls: one state
         quick = _one_state(mech, INVERSE_DERIVATIVES)(q, v, vdot)
         if quick is not None:
             return InverseDynamicsDerivatives(*quick)
-    require_open(mech, loops, "lw.inverse_dynamics_derivatives")
-    parts = written(tree_of(mech), INVERSE_DERIVATIVES)(q, v, vdot, **options)
-    return InverseDynamicsDerivatives(**parts)
+
+    def of_tree(**options: Any) -> dict[str, Array]:
+        return written(tree_of(mech), INVERSE_DERIVATIVES)(q, v, vdot, **options)
+
+    check_mechanism(mech)
+    if is_closed(mech, loops):
+        return InverseDynamicsDerivatives(**obeyed(mech, q, v, vdot, of_tree, options))
+    return InverseDynamicsDerivatives(**of_tree(**options))
 
 
 def forward_dynamics_derivatives(
@@ -129,18 +139,25 @@ def forward_dynamics_derivatives(
         with the derivatives of inverse dynamics at v̇ = 𝓜⁻¹ (τ − C). The kernel factors 𝓜 from
         the tips to the base, which keeps the zeros between branches.
 
-    Args:
-        loops: "open" differentiates the tree of a mechanism that has loops or couplings; with
-            "closed" such a mechanism is refused.
+    With loops or couplings, with λ the forces that hold them and v̇, λ held on the right:
+        𝓜 δv̇ − J_c* δλ = δτ − δ(𝓜 v̇ + C − J_c* λ),   J_c δv̇ = −δ(J_c v̇ + γ)
 
     Returns:
         The three matrices, from one kernel.
+
+    Raises:
+        ClosureError: Loops are singular in this state, or their rows depend on each other only
+            while they are closed: there are no such derivatives. In a batch the matrices are NaN
+            instead, reported by a warning or by `status`.
     """
     if loops is HELD and not options:  # most calls: one state
         quick = _one_state(mech, FORWARD_DERIVATIVES)(q, v, tau)
         if quick is not None:
             return ForwardDynamicsDerivatives(*quick)
-    require_open(mech, loops, "lw.forward_dynamics_derivatives")
+    check_mechanism(mech)
+    if is_closed(mech, loops):
+        arrays = {"q": q, "v": v, "tau": tau}
+        return ForwardDynamicsDerivatives(**held(mech, FORWARD_DERIVATIVES, arrays, options))
     parts = written(tree_of(mech), FORWARD_DERIVATIVES)(q, v, tau, **options)
     return ForwardDynamicsDerivatives(**parts)
 
@@ -160,11 +177,8 @@ def linearize(
 
     δq is a velocity held for one second from q, as in `mech.integrate`. T is zero where v is the
     rate of q. The velocities of a free or spherical hinge are in axes that turn, and there
-    T δq = −v × δq.
-
-    Args:
-        loops: "open" linearises the tree of a mechanism that has loops or couplings; with
-            "closed" such a mechanism is refused.
+    T δq = −v × δq. With loops or couplings, δv̇ is that of `forward_dynamics_derivatives`, which
+    holds them; displacements that close the loops are those with J_c δq = 0.
 
     Returns:
         A and B of δẋ = A δx + B δτ with x = (q, v), from one kernel.
@@ -173,16 +187,21 @@ def linearize(
         quick = _one_state(mech, LINEARIZED)(q, v, tau)
         if quick is not None:
             return Linearization(*quick)
-    require_open(mech, loops, "lw.linearize")
+    check_mechanism(mech)
+    if is_closed(mech, loops):
+        arrays = {"q": q, "v": v, "tau": tau}
+        return Linearization(**held(mech, LINEARIZED, arrays, options))
     parts = written(tree_of(mech), LINEARIZED)(q, v, tau, **options)
     return Linearization(**parts)
 
 
 @once_per_mechanism
 def _one_state(mech: Mechanism, formula: Formula) -> Callable[..., Any]:
-    """The bare call for one state; of a closed chain, one that always gives None."""
+    """The bare call for one state, with loops and couplings held."""
     check_mechanism(mech)
-    return no_call if is_closed(mech) else one_call(mech, formula)
+    if not is_closed(mech):
+        return one_call(mech, formula)
+    return no_call if formula is INVERSE_DERIVATIVES else held_call(mech, formula)
 
 
 # ------------------------------------------------------------------------------------- kernels
@@ -194,7 +213,9 @@ def _inverse(at: Writing) -> Any:
     return at.value(by_q, by_v, mass, **state)
 
 
-def _forward(at: Writing) -> Any:
+def _forward(at: Writing, rank: int | None = None) -> Any:
+    if at.mech.loops or at.mech.couplings:
+        return closed_forward(at, rank)
     state = {"q": at.q, "v": at.v}
     tau = at.read("tau", at.mech.nv)
     M, c = at.value(mass, bias, **state)
@@ -210,8 +231,8 @@ def _forward(at: Writing) -> Any:
     return *solved, inverse.matrix[::-1, ::-1]
 
 
-def _linearized(at: Writing) -> Any:
-    by_q, by_v, by_tau = _forward(at)
+def _linearized(at: Writing, rank: int | None = None) -> Any:
+    by_q, by_v, by_tau = _forward(at, rank)
     nv = at.mech.nv
     A, B = np.full((2 * nv, 2 * nv), 0.0, dtype=object), np.full((2 * nv, nv), 0.0, dtype=object)
     A[:nv, nv:] = np.eye(nv)

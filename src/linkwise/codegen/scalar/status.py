@@ -76,6 +76,11 @@ def singular(mech: Mechanism | Embedded) -> int:
     return broken(tree) + 2
 
 
+def undefined(mech: Mechanism) -> int:
+    """The code for: rows of loops depend on each other only while the loops are closed."""
+    return singular(mech) + 1
+
+
 def describe(code: int, mech: Mechanism | Embedded) -> str:
     """The meaning of a code, naming the body."""
     if code == FINE:
@@ -104,6 +109,12 @@ def describe(code: int, mech: Mechanism | Embedded) -> str:
         return (
             "the loops are singular here: fewer of their rows are independent than nearby, so that "
             "accelerations are not unique; lw.loops.mobility has more"
+        )
+    elif code == undefined(mech):
+        return (
+            "rows of the loops depend on each other only while the loops are closed, so that there "
+            "are no derivatives by single coordinates; lw.loops.embed builds the loops in, and its "
+            "coordinates have derivatives"
         )
     elif code == opened(mech):
         return (

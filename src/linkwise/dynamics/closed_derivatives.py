@@ -1,0 +1,129 @@
+"""Derivatives of forward dynamics while loops and couplings hold.
+
+The equations of motion τ = 𝓜 v̇ + C − J_c* λ, 0 = J_c v̇ + γ hold in every state. Their variation
+is the same system again, with other right sides:
+
+    𝓜 δv̇ − J_c* δλ = δτ − ∂(𝓜 v̇ + C − J_c* λ) δx
+    J_c δv̇         =    − ∂(J_c v̇ + γ) δx                     x = (q, v), with v̇ and λ held
+
+so one factorisation of 𝓜 and one of Ω = J_c 𝓜⁻¹ J_c* serve v̇, λ and all derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.algebra import bias, lam, mass, vdot
+from linkwise.algebra.differential import differentiate
+from linkwise.codegen.formula import Formula
+from linkwise.codegen.scalar import status as status_code
+from linkwise.codegen.scalar.closure_solve import solved
+from linkwise.codegen.scalar.pivots import SINGULAR
+from linkwise.dynamics.closure import closure_nodes, setting_of
+from linkwise.dynamics.closure_rank import batch_of, is_singular_here, known_rank
+from linkwise.dynamics.kernels import one_call, one_state, written
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import floats
+from linkwise.sweeps.factored import factored
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
+
+CONSISTENT = {8: 1e-7, 4: 1e-2}
+"""Largest part of the right sides that rows of constraints may leave unsolved."""
+
+
+def closed_forward(at: Writing, rank: int | None) -> Any:
+    """∂v̇/∂q, ∂v̇/∂v and ∂v̇/∂τ of a mechanism with loops or couplings."""
+    mech, nodes, size = at.mech, closure_nodes(at.mech), at.itemsize
+    closed, state = setting_of(mech), {"q": at.q, "v": at.v}
+    M, c, J_c, gamma = at.value(mass, bias, closed.jacobian, closed.bias, nodes=nodes, **state)
+    inverse = factored(M[::-1, ::-1])  # from the tips: zeros between branches stay
+    for pivot, scale in zip(inverse.pivots, np.diag(M)[::-1], strict=True):
+        at.check(status_code.MATRIX, pivot - SINGULAR[size] * scale, 0.0, np.inf)
+
+    def held(forces: Any, rows: Any) -> tuple[Any, Any, Any]:
+        """v̇ and λ of 𝓜 v̇ − J_c* λ = forces, J_c v̇ = rows; and how many rows are independent."""
+        free = (inverse @ forces[::-1])[::-1]
+        moved = J_c @ free
+        missing = rows - moved
+        force, independent = solved(omega, missing, size, mech.total_mass, counted=True)
+        # Rows that depend on others have to agree with them.
+        off, terms = missing - omega @ force, np.sum(rows * rows) + np.sum(moved * moved)
+        slack = CONSISTENT[size] ** 2 * terms - np.sum(off * off)
+        at.check(status_code.undefined(mech), slack, -1e-30, np.inf)
+        return free + answer @ force, force, independent
+
+    answer = (inverse @ J_c.T[::-1])[::-1]
+    omega = J_c @ answer
+    force = at.read("tau", mech.nv) - c
+    motion, pull, independent = held(force[:, None], -gamma[:, None])
+    if rank is not None:
+        at.check(status_code.singular(mech), independent, rank - 0.5, rank + 0.5)
+    loads = mass @ vdot + bias - closed.jacobian.T @ lam
+    rows = closed.jacobian @ vdot + closed.bias
+    parts = [differentiate(y, x) for y in (loads, rows) for x in ("q", "v")]
+    given = {**state, "vdot": motion[:, 0], "lam": pull[:, 0]}
+    by_q, by_v, rows_q, rows_v = at.value(*parts, nodes=nodes, **given)
+    nv = mech.nv
+    right = np.concatenate([-by_q, -by_v, np.eye(nv)], axis=1)
+    rates = np.concatenate([-rows_q, -rows_v, np.zeros((len(J_c), nv))], axis=1)
+    change, _, _ = held(right, rates)
+    return change[:, :nv], change[:, nv : 2 * nv], change[:, 2 * nv :]
+
+
+@cache
+def _ranked(formula: Formula, rank: int | None) -> Formula:
+    """The formula for states in which this many rows are independent."""
+    return Formula(formula.write, (*formula.options, rank), formula.names)
+
+
+def held_call(mech: Mechanism, formula: Formula) -> Callable[..., Any]:
+    """The bare call of a formula for one state of a closed chain; None where `held` is needed."""
+
+    def call(*arrays: Any) -> Any:
+        rank = one_state(mech).rank
+        return None if rank is None else one_call(mech, _ranked(formula, rank))(*arrays)
+
+    return call
+
+
+def held(
+    mech: Mechanism, formula: Formula, arrays: Mapping[str, Any], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The results of a formula whose last option is the rank, with loops and couplings held.
+
+    States in which loops are singular have no derivatives: one alone raises, those of a batch are
+    NaN and have a code.
+    """
+    rank, lead = known_rank(mech, arrays["q"]), batch_of(arrays)
+    if rank is None or lead is None:
+        return written(mech, _ranked(formula, None))(*arrays.values())  # says what does not fit
+    status = options.get("status")
+    codes = np.zeros(lead, np.int32) if status is None else status
+    kernel = written(mech, _ranked(formula, rank))
+    parts = kernel(*arrays.values(), **{**options, "status": codes})
+    if (codes == status_code.singular(mech)).any():
+        q = np.broadcast_to(floats(arrays["q"], "q"), (*lead, mech.nq))
+        other = np.zeros(lead, np.bool_)  # states in which another rank is the usual one
+        for i in np.ndindex(*lead):
+            if codes[i] == status_code.singular(mech):
+                other[i] = not is_singular_here(mech, q[i])
+        if other.any():
+            again = np.zeros(lead, np.int32)
+            plain = written(mech, _ranked(formula, None))(*arrays.values(), status=again)
+            for name, x in parts.items():
+                x[other] = plain[name][other]
+            codes[other] = again[other]
+    if status is None and codes.any():
+        if lead:
+            kernel.warn(codes)
+        elif codes != status_code.singular(mech):
+            kernel(*arrays.values())  # raises
+        else:
+            raise status_code.error(int(codes), mech)
+    return parts

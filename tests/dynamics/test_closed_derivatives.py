@@ -1,0 +1,146 @@
+"""Derivatives of closed chains: against differences, Pinocchio, and dense matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.codegen.scalar import status
+from tests.dynamics.mechanisms import close, state
+from tests.dynamics.test_derivatives import differences
+from tests.loops.pinocchio_loops import SETTINGS, loops_in_pinocchio
+from tests.loops.random_loops import LIGHT, looped, null_space
+from tests.loops.test_singular_loops import bars, flat
+
+CASES = {
+    "ground": lambda: looped(5, ("locked",), n=4, hinges=LIGHT, ground=True),
+    "four-bar": lambda: (lw.models.four_bar(), lw.models.four_bar().neutral()),
+    "couplings": lambda: looped(
+        4, ("spherical",), n=7, couplings=2, hinges=("pin", "prismatic", "gimbal")
+    ),
+    "several": lambda: looped(12, ("universal", "planar"), n=5, hinges=LIGHT),
+}
+
+
+def moving(mech, q, seed=1):
+    """Velocities that keep the loops closed, and joint forces."""
+    rng = np.random.default_rng(seed)
+    J_c = lw.loops.constraint_jacobian(mech, q)
+    v = rng.standard_normal(mech.nv)
+    return v - np.linalg.pinv(J_c, rcond=1e-9) @ J_c @ v, rng.standard_normal(mech.nv)
+
+
+@pytest.mark.parametrize(
+    "name", ["ground", "four-bar", *(pytest.param(x, marks=pytest.mark.prove) for x in CASES)]
+)
+def test_differences(name):
+    mech, q = CASES[name]()
+    v, tau = moving(mech, q)
+    ours = lw.forward_dynamics_derivatives(mech, q, v, tau)
+    at = {
+        "q": lambda d: lw.forward_dynamics(mech, mech.integrate(q, d), v, tau),
+        "v": lambda d: lw.forward_dynamics(mech, q, v + d, tau),
+        "tau": lambda d: lw.forward_dynamics(mech, q, v, tau + d),
+    }
+    for x, function in at.items():
+        expected = differences(function, mech)
+        assert np.abs(expected).max() > 0.1
+        close(getattr(ours, x), expected, 1e-8)
+    again = lw.forward_dynamics_derivatives(mech, q, v, tau)  # the bare call
+    assert all(np.array_equal(x, y) for x, y in zip(ours, again, strict=True))
+    model = lw.linearize(mech, q, v, tau)
+    assert np.array_equal(model.A[mech.nv :], np.hstack([ours.q, ours.v]))
+    assert np.array_equal(model.B[mech.nv :], ours.tau)
+
+
+def test_inverse_dynamics():
+    """Of the joint forces with which loops carry no load, for accelerations that are possible."""
+    mech, q = CASES["ground"]()
+    v, tau = moving(mech, q)
+    vdot = lw.forward_dynamics(mech, q, v, tau)
+    ours = lw.inverse_dynamics_derivatives(mech, q, v, vdot)
+    tree = lw.inverse_dynamics_derivatives(mech, q, v, vdot, loops="open")
+    assert all(np.array_equal(x, y) for x, y in zip(ours, tree, strict=True))
+    with pytest.raises(lw.errors.ClosureError, match="vdot breaks 'locked_0"):
+        lw.inverse_dynamics_derivatives(mech, q, v, vdot + 1.0)
+    codes = np.zeros(2, np.int32)
+    pair = lw.inverse_dynamics_derivatives(mech, q, v, [vdot, vdot + 1.0], status=codes)
+    assert codes.tolist() == [0, status.broken(mech)]
+    close(pair.q[0], ours.q, 1e-12)
+    assert all(np.isnan(x[1]).all() for x in pair)
+
+
+def test_singular_states_and_batches():
+    """Singular states have a code and no numbers; the others of a batch are right."""
+    mech = bars(2.0, 1.0, 2.0, 1.0)
+    still, tau = np.zeros(3), np.ones(3)
+    q = np.stack([flat(0.3), flat(0.0), flat(0.4)])
+    codes = np.zeros(3, np.int32)
+    every = lw.forward_dynamics_derivatives(mech, q, still, tau, status=codes)
+    assert codes.tolist() == [0, status.singular(mech), 0]
+    assert np.isnan(every.q[1]).all()
+    for i in (0, 2):
+        one = lw.forward_dynamics_derivatives(mech, q[i], still, tau)
+        close(every.q[i], one.q, 1e-12)
+    with pytest.raises(lw.errors.ClosureError, match="singular here"):
+        lw.forward_dynamics_derivatives(mech, flat(0.0), still, tau)
+    with pytest.warns(lw.errors.TroubleWarning, match="1 of 3 states"):
+        lw.linearize(mech, q, still, tau)
+
+
+def test_rows_that_depend_only_while_closed():
+    """Three parallel cranks: no derivative exists by the angle of a single one."""
+    b = lw.Builder("three cranks")
+    rod, pin = lw.SpatialInertia.solid_cylinder(1.0, 0.02, 0.3), lw.hinges.Pin((0, 1, 0))
+    b.body("first", hinge=pin, inertia=rod)
+    b.body("bar", "first", pin, inboard=(0, 0, 0.3), inertia=rod)
+    for name, x in (("second", 0.4), ("third", 0.8)):
+        b.body(name, hinge=pin, inboard=(x, 0, 0), inertia=rod)
+        b.node(f"{name} end", name, (0, 0, 0.3))
+        b.node(f"bar at {name}", "bar", (x, 0, 0))
+        b.loop(name, f"bar at {name}", f"{name} end", pin)
+    mech = b.build()
+    q, v = np.array([0.4, -0.4, 0.4, 0.4]), np.array([0.5, -0.5, 0.5, 0.5])
+    tau = np.array([1.0, 0.0, 0.5, 0.0])
+    assert np.abs(lw.loops.constraint_error(mech, q)).max() < 1e-12
+    with pytest.raises(lw.errors.ClosureError, match=r"no derivatives by single.*lw\.loops\.embed"):
+        lw.forward_dynamics_derivatives(mech, q, v, tau)
+
+
+def test_open_on_request():
+    mech = lw.models.four_bar()
+    q, v, x = state(mech)
+    ours = lw.inverse_dynamics_derivatives(mech, q, v, x, loops="open")
+    close(ours.vdot, lw.mass_matrix(mech, q), 1e-14)
+    close(lw.linearize(mech, q, v, x, loops="open").B[3:], np.linalg.inv(ours.vdot), 1e-10)
+
+
+@pytest.mark.oracle
+@pytest.mark.prove
+@pytest.mark.parametrize("kind, seed, ground", [("locked", 5, False), ("spherical", 2, True)])
+def test_pinocchio(kind, seed, ground):
+    """Welds between bodies, and balls on the ground.
+
+    Of a ball between two moving bodies its derivatives are not those of its own
+    `constraintDynamics`, by differences of which ours are confirmed to 2e-10.
+    """
+    import pinocchio as pin
+
+    hinges = ("pin", "prismatic", "spherical")
+    mech, q = looped(seed, (kind,), n=7, hinges=hinges, ground=ground)
+    v, tau = moving(mech, q)
+    it = loops_in_pinocchio(mech, q, v, tau)
+    close(lw.forward_dynamics(mech, q, v, tau), it.vdot(), 1e-12)
+    theirs = pin.computeConstraintDynamicsDerivatives(
+        it.model, it.data, it.constraints, it.work, pin.ProximalSettings(*SETTINGS)
+    )
+    ours = lw.forward_dynamics_derivatives(mech, q, v, tau)
+    theirs = [it.T.T @ x @ it.T for x in theirs[:3]]
+    close(ours.tau, theirs[2], 1e-12)
+    # How open loops accelerate is a convention: along motions that keep them closed.
+    J_c, n = lw.loops.constraint_jacobian(mech, q), mech.nv
+    rate = differences(lambda d: lw.loops.constraint_jacobian(mech, mech.integrate(q, d)) @ v, mech)
+    closed = null_space(np.block([[J_c, np.zeros_like(J_c)], [rate, J_c]]), 2 * len(J_c))
+    assert closed.shape[1] == 2 * (n - len(J_c))
+    close(np.hstack(ours[:2]) @ closed, np.hstack(theirs[:2]) @ closed, 1e-10)
