@@ -62,10 +62,14 @@ def seed(kind: str) -> bytes:
         return head + corners.tobytes() + triangles.astype("<i4").tobytes()
     numbers = " ".join(str(x) for x in corners.ravel())
     index = " ".join(str(x) for x in triangles.ravel())
-    return f"""<?xml version="1.0"?><COLLADA><asset><unit meter="1"/><up_axis>Z_UP</up_axis></asset>
+    return f"""<?xml version="1.0"?><COLLADA
+xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1">
+<asset><unit meter="1"/><up_axis>Z_UP</up_axis></asset>
 <library_geometries><geometry id="g"><mesh><source id="p"><float_array id="a" count="24">{numbers}
-</float_array><technique_common><accessor source="#a" count="8" stride="3"/></technique_common>
-</source><vertices id="v"><input semantic="POSITION" source="#p"/></vertices><triangles count="12">
+</float_array><technique_common><accessor source="#a" count="8" stride="3">
+<param name="X" type="float"/><param name="Y" type="float"/><param name="Z" type="float"/>
+</accessor></technique_common></source>
+<vertices id="v"><input semantic="POSITION" source="#p"/></vertices><triangles count="12">
 <input semantic="VERTEX" source="#v" offset="0"/><p>{index}</p></triangles></mesh></geometry>
 </library_geometries><library_visual_scenes><visual_scene id="s"><node><matrix>1 0 0 0 0 1 0 0 0 0 1
 0 0 0 0 1</matrix><instance_geometry url="#g"/></node></visual_scene></library_visual_scenes><scene>

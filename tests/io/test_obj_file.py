@@ -26,21 +26,10 @@ BENT = (
 )
 
 
-def _prism(corners: int, seed: int) -> str:
-    """A prism over a polygon that is neither convex nor flat; two faces have all the corners."""
-    rng = np.random.default_rng(seed)
-    angle = np.sort(rng.uniform(0.0, 2.0 * np.pi, corners))
-    radius = rng.uniform(0.4, 1.0, corners)
-    turn = np.linalg.qr(rng.standard_normal((3, 3)))[0]
-    turn[:, 0] *= np.linalg.det(turn)
-    lines = list[str]()
-    for height in (0.0, 1.0):
-        ring = [
-            radius * np.cos(angle),
-            radius * np.sin(angle),
-            height + rng.uniform(0, 0.1, corners),
-        ]
-        lines += [f"v {x:.5f} {y:.5f} {z:.5f}" for x, y, z in (turn @ np.array(ring)).T]
+def _prism(corners: int) -> str:
+    """A prism over a polygon that is convex and flat, up to single precision."""
+    angle = np.sort(np.random.default_rng(corners).uniform(0.0, 2.0 * np.pi, corners))
+    lines = [f"v {np.cos(a):.9f} {np.sin(a):.9f} {height}" for height in (0.0, 1.0) for a in angle]
     lines.append("f " + " ".join(str(i) for i in range(corners, 0, -1)))
     lines.append("f " + " ".join(str(i) for i in range(corners + 1, 2 * corners + 1)))
     for i in range(corners):
@@ -56,8 +45,7 @@ FILES = {
     "an empty object first": f"o none\n{TETRA}{OTHER}o two\n{OTHER_FACES}o one\n{FACES}",
     "faces before vertices": f"{FACES}{TETRA}",
     "old line ends": f"o one\n{TETRA}{FACES}o two\n{OTHER}{OTHER_FACES}".replace("\n", "\r"),
-    "a large polygon": _prism(101, 1),
-    **{f"polygon of {n}": _prism(n, n) for n in (5, 6, 8, 13, 30, 100)},
+    **{f"polygon of {n}": _prism(n) for n in (5, 6, 13, 100)},
 }  # fmt: skip
 
 
@@ -84,34 +72,6 @@ def test_inertia_agrees_with_mujoco(name: str, inertia: str, tmp_path: Path):
     assert found.axes < AXES, found
 
 
-@pytest.mark.oracle
-def test_triangles_are_those_of_mujoco(tmp_path: Path):
-    """300 polygons, bent, concave, small, far from the origin: the same triangles in order."""
-    mujoco = pytest.importorskip("mujoco")
-    rng = np.random.default_rng(4)
-    cut = 0
-    for trial in range(300):
-        n = int(rng.integers(4, 14))
-        angle, radius = np.sort(rng.uniform(0, 2 * np.pi, n)), rng.uniform(0.3, 2.0, n)
-        turn = np.linalg.qr(rng.standard_normal((3, 3)))[0]
-        ring = np.stack([radius * np.cos(angle), radius * np.sin(angle), rng.uniform(0, 0.2, n)])
-        ring = 10.0 ** -(trial % 4) * (turn @ ring + rng.uniform(-3, 3, (3, 1)))
-        ring = np.round(ring, trial % 7)
-        lines = [f"v {x:.9f} {y:.9f} {z:.9f}" for x, y, z in ring.T]
-        lines += ["v 10 10 10", "v 11 10 10", "v 10 11 10", "v 10 10 11"]
-        lines.append("f " + " ".join(str(i + 1) for i in range(n)))
-        lines += [f"f {n + a} {n + b} {n + c}" for a, b, c in ((1, 3, 2), (1, 2, 4), (2, 3, 4))]
-        text = "\n".join(lines).encode()
-        xml = "<mujoco><asset><mesh name='m' file='m.obj' inertia='shell'/></asset></mujoco>"
-        seen = mujoco.MjModel.from_xml_string(xml, {"m.obj": text}).mesh_face
-        ours = obj_file.read_obj(text, "m.obj", like_mujoco=True)
-        corners = ours.vertices[ours.faces]
-        theirs = ours.vertices[seen]
-        assert np.array_equal(corners, theirs), (trial, ours.faces, seen)
-        cut += len(seen) < n + 1
-    assert cut > 10  # in some of them clipping gets stuck, here as there
-
-
 def test_objects_that_are_left_out_are_named(tmp_path: Path):
     report = load(_model(tmp_path, FILES["two objects"])).load_report
     (item,) = [item for item in report if "objects" in item.reason]
@@ -125,12 +85,12 @@ def test_objects_that_are_left_out_are_named(tmp_path: Path):
         load(tmp_path / "model.xml", strict="motion")
 
 
-def test_polygons_that_are_left_out_are_named(tmp_path: Path):
-    report = load(_model(tmp_path, FILES["a large polygon"])).load_report
+def test_large_polygons_are_reported(tmp_path: Path):
+    report = load(_model(tmp_path, FILES["polygon of 5"])).load_report
     reasons = [item.reason for item in report if "polygons" in item.reason]
     assert reasons == [
-        "m.obj: 2 polygons of more than 100 corners are left out, as in MuJoCo (line 203, 204); "
-        "triangulate the mesh"
+        "m.obj: 2 polygons of five or more corners are cut as fans; if they are not flat and "
+        "convex, MuJoCo cuts them otherwise (line 11, 12): triangulate the mesh"
     ]
 
 
@@ -162,14 +122,6 @@ def test_a_file_beyond_the_limits_is_refused_with_its_line(
     with pytest.raises(ParseError, match=reason) as caught:
         load(path)
     assert caught.value.line == (8 if limit == "MAX_FACES" else 4)
-
-
-def test_polygons_that_cost_too_much_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    path = _model(tmp_path, FILES["polygon of 30"])
-    load(path)
-    monkeypatch.setattr(obj_file, "MAX_EARS", 20)
-    with pytest.raises(ParseError, match="more than 20 attempts"):
-        load(path)
 
 
 @pytest.mark.prove
