@@ -22,7 +22,7 @@ import numpy as np
 
 from linkwise.algebra.expr import Expr
 from linkwise.codegen.formula import Formula
-from linkwise.codegen.scalar.graph import Graph, Scalar
+from linkwise.codegen.scalar.graph import Graph
 from linkwise.errors import ExpressionError
 from linkwise.front_door import open_front_door
 from linkwise.model.hinges.hinge import Hinge
@@ -84,7 +84,7 @@ def _names(of: object, wrt: tuple[str, ...]) -> tuple[str, ...]:
 # ------------------------------------------------------------------------------------ formulas
 
 
-def _results(at: Writing, of: Differentiable) -> tuple[list[int], tuple[int, ...]]:
+def results(at: Writing, of: Differentiable) -> tuple[list[int], tuple[int, ...]]:
     """The nodes of all results, and their shape if there is one result."""
     if isinstance(of, Formula):
         results = of.write(at, *of.options)
@@ -104,22 +104,22 @@ def _inputs(at: Writing, name: str) -> Any:
 
 
 def _along(at: Writing, of: Differentiable, wrt: tuple[str, ...]) -> Any:
-    outputs, shape = _results(at, of)
+    outputs, shape = results(at, of)
     seeds = dict[int, int]()
     for name in wrt:
         x = _inputs(at, name)
         d = at.read(f"d{name}", at.mech.nv if name == "q" else len(x))
         d = _rates(at, d) if name == "q" else d
         seeds |= {here.node: at.scalar(rate).node for here, rate in zip(x, d, strict=True)}
-    return _scalars(at.graph, pushed(at.graph, outputs, seeds)).reshape(shape)
+    return at.scalars(pushed(at.graph, outputs, seeds)).reshape(shape)
 
 
 def _gradients(at: Writing, of: Differentiable, wrt: tuple[str, ...]) -> Any:
-    outputs, _ = _results(at, of)
+    outputs, _ = results(at, of)
     arrays = {name: _inputs(at, name) for name in wrt}
     weights = [x.node for x in at.read("weight", len(outputs))]
     nodes = [x.node for array in arrays.values() for x in array]
-    flat = _scalars(at.graph, pulled(at.graph, outputs, weights, nodes))
+    flat = at.scalars(pulled(at.graph, outputs, weights, nodes))
     ends = np.cumsum([len(array) for array in arrays.values()])
     each = dict(zip(arrays, np.split(flat, ends[:-1]), strict=True))
     if "q" in each:
@@ -147,12 +147,6 @@ def _hinges(at: Writing) -> Iterable[tuple[Hinge, Any, slice]]:
     for k, body in enumerate(at.mech.bodies):
         q = at.q[at.mech.q_start[k] : at.mech.q_start[k + 1]]
         yield body.hinge, q, slice(at.mech.v_start[k], at.mech.v_start[k + 1])
-
-
-def _scalars(graph: Graph, nodes: list[int]) -> Any:
-    out = np.empty(len(nodes), dtype=object)
-    out[:] = [Scalar(graph, node) for node in nodes]
-    return out
 
 
 # --------------------------------------------------------------------------------------- graphs

@@ -3,9 +3,10 @@
 Layouts convert q, v, forces and spatial vectors to and from Pinocchio, MuJoCo and Drake: each
 function takes a mechanism and the other library's model of the same robot, matches hinges by name,
 and gives a `Layout`. The other library is not imported; only its model is read. `to_sympy` makes
-formulas of what a kernel computes.
+formulas of what a kernel computes, `to_jax` functions that JAX compiles and differentiates.
 """
 
+from linkwise.convert.jax_function import to_jax as to_jax
 from linkwise.convert.layout import Layout as Layout
 from linkwise.convert.libraries import (
     drake_layout as drake_layout,

@@ -120,6 +120,12 @@ class Sketch:
         """A number as a node."""
         return x if isinstance(x, Scalar) else Scalar(self.graph, self.graph.constant(float(x)))
 
+    def scalars(self, nodes: Sequence[int]) -> Any:
+        """Nodes as an array of numbers (n,)."""
+        out = np.empty(len(nodes), dtype=object)
+        out[:] = [Scalar(self.graph, node) for node in nodes]
+        return out
+
     def check(self, code: int, value: Any, low: float, high: float) -> None:
         """Trouble with a code (`scalar/status.py`) unless low < value < high."""
         self.checks.append(Check(code, self.scalar(value).node, low, high))
