@@ -48,7 +48,7 @@ def test_every_derived_form_is_looked_at():
 
 @pytest.mark.parametrize(("name", "text"), [*docstrings()], ids=lambda x: x if x in SHOWN else "")
 def test_a_docstring_shows_what_is_derived(name: str, text: str):
-    (found,) = SECTION.findall(text)
+    (result,) = SECTION.findall(text)
     derived = lw.derive(SHOWN[name]).result
-    assert " ".join(found[1].split()) == str(derived)
-    assert int(found[0]) == len(lw.plan(derived).passes)
+    assert " ".join(result[1].split()) == str(derived)
+    assert int(result[0]) == len(lw.plan(derived).passes)

@@ -26,28 +26,28 @@ def reference_pages() -> str:
 
 def documented() -> list[object]:
     """The objects that the directives of the reference pages name."""
-    found: list[object] = []
+    result: list[object] = []
     for directive in DIRECTIVE.finditer(reference_pages()):
         if directive["kind"] != "module":
             module, _, name = directive["path"].rpartition(".")
-            found.append(getattr(importlib.import_module(module), name))
+            result.append(getattr(importlib.import_module(module), name))
             continue
         module = importlib.import_module(directive["path"])
-        found.append(module)
+        result.append(module)
         members = re.search(r":members:(?P<names>.*)", directive["options"])
         if members is None:
             continue
         names = [name.strip() for name in members["names"].split(",") if name.strip()]
-        found += [getattr(module, name) for name in names or public(module)]
-    return found
+        result += [getattr(module, name) for name in names or public(module)]
+    return result
 
 
 def public(module: ModuleType) -> list[str]:
     """What `:members:` without names documents: what a module defines and does not hide."""
     if hasattr(module, "__all__"):
         return list(module.__all__)
-    own = [n for n, x in vars(module).items() if inspect.getmodule(x) is module]
-    return [name for name in own if not name.startswith("_")]
+    ours = [n for n, x in vars(module).items() if inspect.getmodule(x) is module]
+    return [name for name in ours if not name.startswith("_")]
 
 
 @pytest.fixture(scope="module")

@@ -71,13 +71,13 @@ ENTRY = "import sys; from linkwise.cli import main; sys.exit(main())"  # as the 
 
 def commands(page: Path) -> list[tuple[str, str]]:
     """The `$ linkwise ...` lines of the console blocks of a page, each with the output below it."""
-    found: list[tuple[str, str]] = []
+    result: list[tuple[str, str]] = []
     for block in SHELL.finditer(page.read_text(encoding="utf-8")):
         for part in re.split(r"^\$ ", block["body"], flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
             if command.startswith("linkwise "):
-                found.append((command, output))
-    return found
+                result.append((command, output))
+    return result
 
 
 CONSOLE = [(page, *command) for page in PAGES for command in commands(page)]
@@ -106,7 +106,7 @@ def test_readme_counts_the_corpus():
     """The README's numbers are the sums of the generated table."""
     corpus = (ROOT / "docs" / "evidence" / "corpus.md").read_text(encoding="utf-8")
     row = r"^(\d+) files: (\d+) load and agree to 1e-12, (\d+) are refused,.* (\d+) disagree"
-    counts = [[int(x) for x in found] for found in re.findall(row, corpus, re.MULTILINE)]
+    counts = [[int(x) for x in result] for result in re.findall(row, corpus, re.MULTILINE)]
     files, agree, refused, disagree = (sum(column) for column in zip(*counts, strict=True))
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert f"Of {files} public model files, {agree} agree" in readme

@@ -57,27 +57,27 @@ def slug(heading: str) -> str:
 @cache
 def anchors(page: Path) -> frozenset[str]:
     """Headings of the first three levels, numbered where they repeat, and labels."""
-    found: list[str] = []
+    result: list[str] = []
     seen: Counter[str] = Counter()
     for line in prose(with_includes(page)).splitlines():
         if label := LABEL.match(line):
-            found.append(label["name"])
+            result.append(label["name"])
         if (heading := HEADING.match(line)) and len(heading["level"]) <= 3:
             name = slug(heading["text"])
-            found.append(f"{name}-{seen[name]}" if seen[name] else name)
+            result.append(f"{name}-{seen[name]}" if seen[name] else name)
             seen[name] += 1
-    return frozenset(found)
+    return frozenset(result)
 
 
 def with_includes(page: Path) -> str:
     """The text of a page, files that it includes in their places, one level of headings down."""
 
-    def included(found: re.Match[str]) -> str:
-        text = (page.parent / found["to"]).read_text(encoding="utf-8")
+    def included(result: re.Match[str]) -> str:
+        text = (page.parent / result["to"]).read_text(encoding="utf-8")
         return re.sub(r"^#", "##", text, flags=re.MULTILINE)
 
-    whole = re.compile(r"^```\{include\}\s*(?P<to>\S+)\n:heading-offset: 1\n```$", re.MULTILINE)
-    return whole.sub(included, page.read_text(encoding="utf-8"))
+    kernel = re.compile(r"^```\{include\}\s*(?P<to>\S+)\n:heading-offset: 1\n```$", re.MULTILINE)
+    return kernel.sub(included, page.read_text(encoding="utf-8"))
 
 
 def links(page: Path) -> Iterator[str]:
@@ -85,8 +85,8 @@ def links(page: Path) -> Iterator[str]:
     text = prose(page.read_text(encoding="utf-8"))
     for line in text.splitlines():
         for pattern in (PICTURE, INCLUDE):
-            if found := pattern.match(line):
-                yield found["to"]
+            if result := pattern.match(line):
+                yield result["to"]
     without_code = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "code", text)
     for link in LINK.finditer(without_code):
         yield link["to"]
@@ -135,12 +135,12 @@ TOCTREE = re.compile(r"^(`{3,}|:{3,})\{toctree\}\n(?P<body>.*?)^\1\s*$", re.DOTA
 
 def entries(page: Path) -> list[Path]:
     """Documents in the tables of contents of a page."""
-    found: list[Path] = []
+    result: list[Path] = []
     for tree in TOCTREE.finditer(page.read_text(encoding="utf-8")):
         lines = [line.strip() for line in tree["body"].splitlines()]
         named = [re.sub(r"^.*<(.*)>$", r"\1", line) for line in lines]
-        found += [page.parent / f"{n}.md" for n in named if n and not n.startswith(":")]
-    return found
+        result += [page.parent / f"{n}.md" for n in named if n and not n.startswith(":")]
+    return result
 
 
 def test_every_page_is_in_one_table_of_contents():

@@ -16,14 +16,14 @@ PRINTED = ("fuzz",)
 
 def clocks(text: str) -> list[int]:
     """Lines that read a clock."""
-    found = []
+    result = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             if node.value.id in ("time", "timeit") and node.attr in CLOCKS:
-                found.append(node.lineno)
+                result.append(node.lineno)
         elif isinstance(node, ast.ImportFrom) and node.module in ("time", "timeit"):
-            found += [node.lineno for name in node.names if name.name in CLOCKS]
-    return found
+            result += [node.lineno for name in node.names if name.name in CLOCKS]
+    return result
 
 
 @pytest.mark.parametrize(

@@ -96,14 +96,18 @@ NAMED = {ast.Name: "id", ast.arg: "arg", ast.Attribute: "attr", ast.FunctionDef:
 
 def findings(path: Path) -> list[str]:
     where = path.relative_to(ROOT)
-    found = [
+    phrases = [
         f"{where}:{line}: {match[0]!r}; write: {better}"
         for line, text in prose(path)
         for pattern, better in PHRASES.items()
         if (match := re.search(pattern, text, re.I))
     ]
+    return phrases + bad_names(path)
+
+
+def bad_names(path: Path) -> list[str]:
     bad = [(line, name) for line, name in names(path) if name.strip("_") in NAMES]
-    return found + [f"{where}:{line}: a name {name!r}" for line, name in bad]
+    return [f"{path.relative_to(ROOT)}:{line}: a name {name!r}" for line, name in bad]
 
 
 def files(folder: str) -> list[Path]:
@@ -123,6 +127,14 @@ def test_words(folder):
     if folder in TO_DO:
         pytest.skip("not rewritten yet")
     wrong = [text for path in files(folder) for text in findings(path)]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("folder", ["tests", "tools"])
+def test_names(folder):
+    """The prose of tests is free; their names are not."""
+    paths = [path for path in files(folder) if path.suffix == ".py"]
+    wrong = [text for path in paths if str(path.relative_to(ROOT)) not in TO_DO for text in bad_names(path)]
     assert not wrong, "\n".join(wrong)
 
 

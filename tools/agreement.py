@@ -71,14 +71,14 @@ class Judged:
 
     Attributes:
         job: The job.
-        found: A `Found` for each quantity; empty where the model was left out.
+        comparisons: A `Comparison` for each quantity; empty where the model was left out.
         why: Why it was left out.
         given: Bodies of which MuJoCo was given our inertia.
         before: Difference of the mass matrices before that.
     """
 
     job: Job
-    found: tuple[Any, ...] = ()
+    comparisons: tuple[Any, ...] = ()
     why: str = ""
     given: int = 0
     before: float = 0.0
@@ -87,22 +87,22 @@ class Judged:
 def jobs(folder: str | None = None) -> list[Job]:
     """Every file of the corpus and of the Menagerie in a folder, and every tree."""
     urdf, mjcf = find_urdf(), find_mjcf()
-    found = [
+    result = [
         Job("Pinocchio", name + (", free base" if free else ""), path, free=free)
         for name, path in urdf.items()
         for free in (False, True)
     ]
-    found += [Job("MuJoCo", name, path) for name, path in mjcf.items()]
+    result += [Job("MuJoCo", name, path) for name, path in mjcf.items()]
     if folder is not None:
         robots = menagerie(folder).files()
-        found += [Job("MuJoCo", name, path, folder) for name, path in robots.items()]
+        result += [Job("MuJoCo", name, path, folder) for name, path in robots.items()]
     for reference, count in TREES.items():
-        found += [Job(reference, f"{TREE} {seed}", seed=seed) for seed in range(count)]
+        result += [Job(reference, f"{TREE} {seed}", seed=seed) for seed in range(count)]
     for name, free in COMPILED.items():
         reference, path = "Pinocchio" if name in urdf else "MuJoCo", (urdf | mjcf).get(name)
         if path:
-            found.append(Job(reference, name, path, free=free, compiled=True))
-    return found
+            result.append(Job(reference, name, path, free=free, compiled=True))
+    return result
 
 
 def judge(job: Job) -> Judged:
@@ -144,9 +144,9 @@ def judge(job: Job) -> Judged:
 # --------------------------------------------------------------------------------------- the page
 
 
-def largest(found: Iterable[Any]) -> tuple[str, str]:
+def largest(result: Iterable[Any]) -> tuple[str, str]:
     """The largest difference and its model, as text."""
-    compared = [one for one in found if not np.isnan(one.apart)]
+    compared = [one for one in result if not np.isnan(one.apart)]
     if not compared:
         return "", ""
     worst = max(compared, key=lambda one: one.apart)
@@ -163,18 +163,18 @@ def table(reference: str, judged: Sequence[Judged]) -> str:
         "MuJoCo": mujoco_quantity.TABLE,
         "dense algebra": dense_quantity.TABLE,
     }
-    plain = [one for j in judged if not j.job.compiled for one in j.found]
-    code = [one for j in judged if j.job.compiled for one in j.found]
+    plain = [one for j in judged if not j.job.compiled for one in j.comparisons]
+    code = [one for j in judged if j.job.compiled for one in j.comparisons]
     named = reference != "dense algebra"  # there it is the name of the quantity
     head = ["quantity", *(["Linkwise"] if named else []), reference, "models", "difference"]
     head += ["largest in", *(["machine code"] if code else [])]
     rule = ["---:" if name in ("models", "difference", "machine code") else "---" for name in head]
     lines = [_row(head), _row(rule)]
     for quantity in tables[reference]:
-        own = [one for one in plain if one.quantity == quantity.name]
-        count = sum(not np.isnan(one.apart) for one in own)
+        direct = [one for one in plain if one.quantity == quantity.name]
+        count = sum(not np.isnan(one.apart) for one in direct)
         ours = [f"`{quantity.ours}`"] if named else []
-        row = [quantity.name, *ours, f"`{quantity.theirs}`", str(count), *largest(own)]
+        row = [quantity.name, *ours, f"`{quantity.theirs}`", str(count), *largest(direct)]
         if code:
             row.append(largest(one for one in code if one.quantity == quantity.name)[0])
         lines.append(_row(row))
@@ -189,9 +189,9 @@ def left_out(judged: Sequence[Judged]) -> str:
     """Models and single quantities that were not compared, by reason."""
     models = dict[tuple[str, str], list[str]]()
     for j in judged:
-        reasons = {one.why: 0 for one in j.found if one.why}
+        reasons = {one.why: 0 for one in j.comparisons if one.why}
         for why in [j.why] if j.why else reasons:
-            names = [one.quantity for one in j.found if one.why == why]
+            names = [one.quantity for one in j.comparisons if one.why == why]
             what = ", ".join(names) if len(names) <= 3 else f"{len(names)} quantities"
             models.setdefault((_plain(why), what or "everything"), []).append(j.job.model)
     if not models:
@@ -213,7 +213,7 @@ def disagreements(judged: Sequence[Judged]) -> tuple[str, int]:
     """Differences above the bound; and of how many the reference is not the one to blame."""
     from tests.oracles.compared_quantity import BOUND
 
-    over = [one for j in judged for one in j.found if one.apart > BOUND]
+    over = [one for j in judged for one in j.comparisons if one.apart > BOUND]
     ours = sum(one.off is None or one.off[0] > BOUND for one in over)
     if not over:
         return f"None differs by more than {BOUND:.0e}.", 0
@@ -227,11 +227,11 @@ def disagreements(judged: Sequence[Judged]) -> tuple[str, int]:
 
 def section(reference: str, judged: Sequence[Judged]) -> tuple[str, int]:
     """What a reference said of all models."""
-    own = [j for j in judged if j.job.reference == reference]
-    compared = [j for j in own if j.found and not j.job.compiled]
+    direct = [j for j in judged if j.job.reference == reference]
+    compared = [j for j in direct if j.comparisons and not j.job.compiled]
     files, trees = (sum(bool(j.job.path) is kind for j in compared) for kind in (True, False))
-    over, ours = disagreements(own)
-    values = sum(not np.isnan(one.apart) for j in own for one in j.found)
+    over, ours = disagreements(direct)
+    values = sum(not np.isnan(one.apart) for j in direct for one in j.comparisons)
     counted = f"{files} models from files and {trees} random trees" if files else f"{trees} trees"
     parts = [f"## {TITLES[reference]()}", "", f"{counted}; {values} values compared."]
     text = TEXTS[reference].strip()
@@ -245,8 +245,8 @@ MuJoCo stores inertias in principal axes, which it determines, mostly for meshes
 inertia of 1e-12. In {len(given)} models it therefore uses the inertias that Linkwise has for the
 same file; without that the mass matrices differ by up to {before:.0e}. They are {names} and
 {trees} of the random trees."""
-    parts += ["", text, "", table(reference, own), "", "### Beyond the bound", "", over]
-    parts += ["", "### Left out", "", left_out([j for j in own if not j.job.compiled]), ""]
+    parts += ["", text, "", table(reference, direct), "", "### Beyond the bound", "", over]
+    parts += ["", "### Left out", "", left_out([j for j in direct if not j.job.compiled]), ""]
     return "\n".join(parts), ours
 
 
@@ -307,7 +307,7 @@ def page(judged: Sequence[Judged], folder: str | None) -> tuple[str, int]:
         TITLES["MuJoCo"] = lambda: f"MuJoCo ({MUJOCO}, Menagerie {menagerie(folder).versions()})"
     sections = [section(reference, judged) for reference in TREES]
     bad = sum(count for _, count in sections)
-    values = [one.apart for j in judged for one in j.found if not np.isnan(one.apart)]
+    values = [one.apart for j in judged for one in j.comparisons if not np.isnan(one.apart)]
     within = sum(x <= 1e-10 for x in values)
     verdict = f"**{within} of {len(values)} values agree to 1e-10, half of them to " + (
         f"{np.median(values):.0e}; {len(values) - within} do not, and of those {bad} are not "

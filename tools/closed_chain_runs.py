@@ -258,9 +258,9 @@ def page(rows: dict[str, Row], duration: float) -> str:
     head += [f"relative energy drift, {way}" for way in ways]
     out += ["", _WAYS.format(short=SHORT), _line(head), "| --- " * len(head) + "|"]
     for name in CASES:
-        found = [rows[f"{name} {way} {SHORT:g}"] for way in ways]
-        cells = [f"`{name}()`", *(f"{r['distance']:.1e} m" for r in found)]
-        out.append(_line([*cells, *(f"{r['relative']:.1e}" for r in found)]))
+        result = [rows[f"{name} {way} {SHORT:g}"] for way in ways]
+        cells = [f"`{name}()`", *(f"{r['distance']:.1e} m" for r in result)]
+        out.append(_line([*cells, *(f"{r['relative']:.1e}" for r in result)]))
     passed = {key.replace(" ", "_"): value for key, value in rows["handover"].items()}
     return "\n".join([*out, "", _HANDOVER.format(**passed), _TRACKING])
 
@@ -325,18 +325,18 @@ def main() -> None:
     options.add_argument("--duration", type=float, default=60.0)
     options.add_argument("--only", nargs="*", choices=[*CASES, "handover"])
     options.add_argument("--again", action="store_true")
-    asked = options.parse_args()
+    request = options.parse_args()
     jobs: dict[str, Callable[[], Row]] = {}
     for name in CASES:
         for keep, length in [
             *((way, SHORT) for way in ("projection", "baumgarte", "nothing")),
-            ("projection", asked.duration),
+            ("projection", request.duration),
         ]:
             jobs[f"{name} {keep} {length:g}"] = lambda n=name, k=keep, d=length: measured(n, k, d)
     jobs["handover"] = lambda: handed_over(step=5e-4)
-    chosen = [k for k in jobs if asked.only is None or k.split()[0] in asked.only]
+    chosen = [k for k in jobs if request.only is None or k.split()[0] in request.only]
     for key in chosen:
-        if key in _kept() and not asked.again:
+        if key in _kept() and not request.again:
             continue
         start = time.perf_counter()
         row = jobs[key]()
@@ -348,7 +348,7 @@ def main() -> None:
     if missing:
         print("not written, still to run:", ", ".join(missing))
         return
-    PAGE.write_text(page(rows, asked.duration), encoding="utf-8")
+    PAGE.write_text(page(rows, request.duration), encoding="utf-8")
 
 
 def _kept() -> dict[str, Row]:

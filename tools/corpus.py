@@ -65,16 +65,16 @@ class Corpus:
 
 def find_urdf() -> dict[str, str]:
     """The URDF files of example-robot-data by a short name; none where it is not installed."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     try:
         files = importlib.metadata.files("example-robot-data") or []
     except importlib.metadata.PackageNotFoundError:
-        return found
+        return result
     for file in files:
         path = str(file)
         if path.endswith(".urdf"):
-            found[path.partition("/example-robot-data/robots/")[2] or path] = str(file.locate())
-    return dict(sorted(found.items()))
+            result[path.partition("/example-robot-data/robots/")[2] or path] = str(file.locate())
+    return dict(sorted(result.items()))
 
 
 def judge_urdf(name: str, path: str) -> Row:
@@ -91,14 +91,14 @@ def judge_urdf(name: str, path: str) -> Row:
         reason = getattr(error, "reason", str(error))
         line = getattr(error, "line", None)
         return Row("URDF", name, None, None, None, None, f"refused, line {line}: {reason}", True)
-    found = agreement(mech, path)
+    rows = agreement(mech, path)
     with tempfile.TemporaryDirectory() as folder:
         save(mech, Path(folder) / "saved.urdf")
         back = max(differences(mech, load(Path(folder) / "saved.urdf")).values())
-    good = found.dof[0] == found.dof[1] and max(found.worst, back) < TOLERANCE
+    good = rows.dof[0] == rows.dof[1] and max(rows.worst, back) < TOLERANCE
     verdict = (
-        f"{'agrees' if good else 'DISAGREES'}: mass {found.mass:.0e}, centre of mass "
-        f"{found.com:.0e}, pose {found.pose:.0e}, round trip {back:.0e}"
+        f"{'agrees' if good else 'DISAGREES'}: mass {rows.mass:.0e}, centre of mass "
+        f"{rows.com:.0e}, pose {rows.pose:.0e}, round trip {back:.0e}"
     )
     mass = float(mech.total_mass)
     return Row("URDF", name, mech.nv, mech.n_bodies, mass, len(mech.load_report), verdict, good)
@@ -106,7 +106,7 @@ def judge_urdf(name: str, path: str) -> Row:
 
 def find_mjcf() -> dict[str, str]:
     """The MJCF files of gymnasium and dm_control: each .xml whose root element is <mujoco>."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for package in ("gymnasium", "dm_control"):
         try:
             files = importlib.metadata.files(package) or []
@@ -117,8 +117,8 @@ def find_mjcf() -> dict[str, str]:
                 path = str(file.locate())
                 head = Path(path).read_text("utf-8", errors="replace")
                 if re.match(r"(\s|<\?.*?\?>|<!--.*?-->)*<mujoco\b", head, re.DOTALL):
-                    found[str(file)] = path
-    return dict(sorted(found.items()))
+                    result[str(file)] = path
+    return dict(sorted(result.items()))
 
 
 def mjcf_roots(name: str, path: str) -> list[str]:
@@ -151,13 +151,13 @@ def judge_mjcf(name: str, path: str, roots: Sequence[str] | None = None) -> Row:
         reason = " ".join(str(error).split())
         verdict = f"loads, round trip {back:.0e}; MuJoCo refuses it: {reason}"
     else:
-        found = agreement(mech, model)
-        good = found.dof[0] == found.dof[1] and max(found.worst, back) < TOLERANCE
-        good = good and found.inertia < ROUNDING and found.axes < AXES
+        rows = agreement(mech, model)
+        good = rows.dof[0] == rows.dof[1] and max(rows.worst, back) < TOLERANCE
+        good = good and rows.inertia < ROUNDING and rows.axes < AXES
         verdict = (
-            f"{'agrees' if good else 'DISAGREES'}: mass {found.mass:.0e}, centre of mass "
-            f"{found.com:.0e}, pose {found.pose:.0e}, inertias {found.inertia:.0e}, tensors "
-            f"{found.axes:.0e}, round trip {back:.0e}"
+            f"{'agrees' if good else 'DISAGREES'}: mass {rows.mass:.0e}, centre of mass "
+            f"{rows.com:.0e}, pose {rows.pose:.0e}, inertias {rows.inertia:.0e}, tensors "
+            f"{rows.axes:.0e}, round trip {back:.0e}"
         )
         if missing:
             verdict += f"; {len(missing)} mesh files are not there, which no inertia depends on"
@@ -194,16 +194,16 @@ def menagerie(folder: str) -> Corpus:
     root = Path(folder)
 
     def files() -> dict[str, str]:
-        found: dict[str, str] = {}
+        result: dict[str, str] = {}
         for path in sorted(root.glob("*/*.xml")):
             text = path.read_text("utf-8", errors="replace")
             if "scene" not in path.name and re.search(r"<worldbody\b", text):
-                found[str(path.relative_to(root))] = str(path)
-        return found
+                result[str(path.relative_to(root))] = str(path)
+        return result
 
     def versions() -> str:
-        asked = ["git", "-C", folder, "log", "-1", "--format=commit %h"]
-        done = subprocess.run(asked, capture_output=True, text=True, check=False)
+        request = ["git", "-C", folder, "log", "-1", "--format=commit %h"]
+        done = subprocess.run(request, capture_output=True, text=True, check=False)
         commit = done.stdout.strip() or os.environ.get(
             "LINKWISE_MENAGERIE_COMMIT", "unknown commit"
         )

@@ -15,7 +15,7 @@ from linkwise.dynamics.quantity import AS_WRITTEN, FRAMES, QUANTITIES, expressio
 
 def own_expressions() -> list[Expr]:
     """All that named functions ask for, with and without armature."""
-    found = [
+    result = [
         expression(name, frame=frame)
         for name in QUANTITIES
         if name not in AS_WRITTEN
@@ -24,9 +24,9 @@ def own_expressions() -> list[Expr]:
     for name, write in CLOSED.items():
         pushed = "node" if name == "tip_force_correction" else ""
         for loops, couplings in ((True, False), (False, True), (True, True)):
-            found.append(write(Setting(loops, couplings, pushed)))
-    bare = [no_armature(expr).result for expr in found]
-    return list(dict.fromkeys([*found, *bare]))
+            result.append(write(Setting(loops, couplings, pushed)))
+    bare = [no_armature(expr).result for expr in result]
+    return list(dict.fromkeys([*result, *bare]))
 
 
 def main() -> None:

@@ -51,14 +51,14 @@ HEAD = (
 
 def in_packages() -> dict[str, Path]:
     """Files of gymnasium, dm_control and mujoco."""
-    found: dict[str, Path] = {}
+    result: dict[str, Path] = {}
     for package in ("gymnasium", "dm_control", "mujoco"):
         try:
             files = importlib.metadata.files(package) or []
         except importlib.metadata.PackageNotFoundError:
             continue
-        found |= {str(f): Path(str(f.locate())) for f in files if str(f).endswith(".xml")}
-    return found
+        result |= {str(f): Path(str(f.locate())) for f in files if str(f).endswith(".xml")}
+    return result
 
 
 def in_folder(folder: Path) -> dict[str, Path]:
@@ -68,13 +68,13 @@ def in_folder(folder: Path) -> dict[str, Path]:
 
 def with_equality(files: dict[str, Path]) -> dict[str, Path]:
     """Those that are models and have equalities, but for scenes around another one."""
-    found: dict[str, Path] = {}
+    result: dict[str, Path] = {}
     for name, path in sorted(files.items()):
         text = path.read_text("utf-8", errors="replace")
         model = re.search(r"<mujoco\b(?!include)", text) and re.search(r"<worldbody\b", text)
         if model and "scene" not in path.name and any(map(_equality, _with_included(path))):
-            found[name] = path
-    return found
+            result[name] = path
+    return result
 
 
 def _equality(text: str) -> bool:

@@ -116,14 +116,14 @@ def order(steps: Sequence[float], errors: Sequence[float], floor: float) -> floa
 
 def energy_errors(case: Case, duration: float = 10.0) -> dict[str, list[float]]:
     """Largest error of the energy [J] within a duration, for each integrator and step."""
-    found = dict[str, list[float]]()
+    result = dict[str, list[float]]()
     for name in FIXED:
-        found[name] = []
+        result[name] = []
         for step in STEPS:
             done = case.rollout(name, step, duration, 2500)
             energy = case.energy(done.q, done.v)
-            found[name].append(float(np.abs(energy - energy[0]).max()))
-    return found
+            result[name].append(float(np.abs(energy - energy[0]).max()))
+    return result
 
 
 def path_errors(case: Case, duration: float = 1.0) -> dict[str, list[float]]:
@@ -154,7 +154,7 @@ class Adaptive:
 
 def adaptive_errors(case: Case) -> list[Adaptive]:
     """The adaptive integrator with several tolerances."""
-    exact, found = case.reference(1.0)[0], list[Adaptive]()
+    exact, result = case.reference(1.0)[0], list[Adaptive]()
     for tol in TOLERANCES:
 
         def run(duration: float, tol: float = tol) -> lw.Recording:
@@ -166,8 +166,8 @@ def adaptive_errors(case: Case) -> list[Adaptive]:
         long = run(10.0)
         energy = case.energy(long.q, long.v)
         off = case.off(run(1.0).q[-1], exact)
-        found.append(Adaptive(tol, float(np.abs(energy - energy[0]).max()), off, long.steps))
-    return found
+        result.append(Adaptive(tol, float(np.abs(energy - energy[0]).max()), off, long.steps))
+    return result
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ def long_runs(step: float = 1e-3, steps: int = 1_000_000, motions: int = 16) -> 
     """
     case, rng = arm(), np.random.default_rng(0)
     q = case.q + 0.4 * rng.standard_normal((motions, case.mech.nq))
-    v, found = np.zeros((motions, case.mech.nv)), dict[str, Long]()
+    v, result = np.zeros((motions, case.mech.nv)), dict[str, Long]()
     warm = lw.rollout(case.mech, q, v, duration=300.0, record_every=300_000, passive=False)
     q, v = warm.q[:, -1], warm.v[:, -1]
     for name in ("euler", "rk4", "variational"):
@@ -221,8 +221,8 @@ def long_runs(step: float = 1e-3, steps: int = 1_000_000, motions: int = 16) -> 
             )  # fmt: skip
         gone = ~np.isfinite(done.v).all(axis=2)
         energy = case.energy(np.where(gone[..., None], q[0], done.q), np.nan_to_num(done.v))
-        found[name] = Long(step, done.t, np.where(gone, np.inf, energy - energy[:, :1]))
-    return found
+        result[name] = Long(step, done.t, np.where(gone, np.inf, energy - energy[:, :1]))
+    return result
 
 
 # ------------------------------------------------------------------------------------------- page
@@ -246,16 +246,18 @@ def by_step(errors: Mapping[str, Sequence[float]], what: str) -> str:
     return table(["step", *(f"`{name}`" for name in FIXED)], rows)
 
 
-def by_tolerance(found: Sequence[Adaptive]) -> str:
+def by_tolerance(result: Sequence[Adaptive]) -> str:
     """The adaptive integrator, a row for each tolerance."""
-    rows = [[f"{x.tolerance:.0e}", f"{x.energy:.1e}", f"{x.path:.1e}", str(x.steps)] for x in found]
+    rows = [
+        [f"{x.tolerance:.0e}", f"{x.energy:.1e}", f"{x.path:.1e}", str(x.steps)] for x in result
+    ]
     return table(["rtol = atol", "energy [J], 10 s", "path [rad], 1 s", "steps in 10 s"], rows)
 
 
 def by_time(runs: Sequence[Mapping[str, Long]]) -> str:
     """A million steps, a row for each step and integrator."""
     rows = list[list[str]]()
-    for name, x in ((name, x) for found in runs for name, x in found.items()):
+    for name, x in ((name, x) for result in runs for name, x in result.items()):
         first, *_, last = (f"{error:.1e}" if error < np.inf else "-" for error in x.largest())
         lost = f"{x.lost} of {len(x.error)}" if x.lost else "none"
         trend = "-" if x.lost else "({:+.1e} ± {:.0e}) J/s".format(*x.trend)

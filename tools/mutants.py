@@ -143,7 +143,7 @@ def attempt(copy: Copy, mutant: Mutant, nearest: Nearest, effort: float) -> dict
     path = copy.root / "src" / "linkwise" / mutant.file
     text = path.read_text(encoding="utf-8")
     start, entered = time.monotonic(), copy.root / "entered.txt"
-    told = {
+    message = {
         "told": str(entered),
         "shared": (shared := not mutant.file.startswith(MAKES_KERNELS)),
         "first": nearest.noticed_by.get(mutant.key, ""),
@@ -160,20 +160,20 @@ def attempt(copy: Copy, mutant: Mutant, nearest: Nearest, effort: float) -> dict
             *("-p", "no:cacheprovider", *nearest.files(mutant, round(FILES_OF_TESTS * effort))),
             seconds=round(MOST * effort),
             kernels=copy.root.parent / "kernels" if shared else None,
-            MUTANT=json.dumps(told),
+            MUTANT=json.dumps(message),
         )
-        found = {"seconds": round(time.monotonic() - start, 1), "effort": effort}
+        result = {"seconds": round(time.monotonic() - start, 1), "effort": effort}
         if status < 0:
-            return {"verdict": "killed", "by": "it does not end", **found}
+            return {"verdict": "killed", "by": "it does not end", **result}
         if status != 0 and copy.run("-c", f"import {module_of(mutant)}")[0] != 0:
-            return {"verdict": "broken", **found}
+            return {"verdict": "broken", **result}
         if status == 1 or (status == 2 and "ERROR" in said):
-            return {"verdict": "killed", "by": _failed(said), **found}
+            return {"verdict": "killed", "by": _failed(said), **result}
         if status not in (0, 2):
-            return {"verdict": "unclear", "by": said[-400:], **found}
+            return {"verdict": "unclear", "by": said[-400:], **result}
         was = entered.exists() and entered.read_text() == "True"
         by = f"{_count(said)} passed" + ("" if was else ", none enters its function")
-        return {"verdict": "survived", "entered": was, "by": by, **found}
+        return {"verdict": "survived", "entered": was, "by": by, **result}
     finally:
         _write(path, text)
 
@@ -182,7 +182,7 @@ def attempt_together(
     copy: Copy, some: list[Mutant], nearest: Nearest, effort: float
 ) -> dict[str, dict[str, Any]]:
     """The verdicts on some mutants whose nearest tests are in the same files."""
-    listed, told = list[dict[str, Any]](), copy.root / "mutants.json"
+    listed, message = list[dict[str, Any]](), copy.root / "mutants.json"
     files = dict.fromkeys(f for m in some for f in nearest.files(m, FILES_OF_TESTS))
     with tempfile.TemporaryDirectory(prefix="kernels_", dir=copy.root.parent) as caches:
         for mutant in some:
@@ -205,18 +205,18 @@ def attempt_together(
                     "plain": str(cache if shared else Path(caches) / "plain"),
                 }
             )
-        told.write_text(json.dumps(listed), encoding="utf-8")
-        told.with_suffix(".out").unlink(missing_ok=True)
+        message.write_text(json.dumps(listed), encoding="utf-8")
+        message.with_suffix(".out").unlink(missing_ok=True)
         copy.run(
             *("-m", "pytest", "-q", "-p", "tools.mutation.together", "-p", "no:cacheprovider"),
             *("-m", QUICK, *files),
             seconds=round(MOST * effort * (1 + len(some))),
-            MUTANTS=str(told),
+            MUTANTS=str(message),
         )
-    if not told.with_suffix(".out").exists():
+    if not message.with_suffix(".out").exists():
         return {}
-    lines = told.with_suffix(".out").read_text(encoding="utf-8").splitlines()
-    return {found.pop("key"): found for found in map(json.loads, lines)}
+    lines = message.with_suffix(".out").read_text(encoding="utf-8").splitlines()
+    return {result.pop("key"): result for result in map(json.loads, lines)}
 
 
 def module_of(mutant: Mutant) -> str:
@@ -255,51 +255,51 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "mutants")
     parser.add_argument("--effort", type=float, default=1.0, help="how many times the tests")
     parser.add_argument("--page", action="store_true", help="only write the page")
-    asked = parser.parse_args()
-    asked.work.mkdir(parents=True, exist_ok=True)
-    kept = asked.work / "results.json"
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    kept = options.work / "results.json"
     results: dict[str, dict[str, Any]] = json.loads(kept.read_text()) if kept.exists() else {}
-    every = chosen(ROOT / "src" / "linkwise", asked.seed, asked.times)
-    wanted = [m for m in every if asked.packages is None or package(m.file) in asked.packages]
-    if not asked.page:
-        _try_all(wanted, results, asked, kept)
-    write_page(PAGE, every, results, asked.seed, Nearest(ROOT).noticed_by)
+    every = chosen(ROOT / "src" / "linkwise", options.seed, options.times)
+    expected = [m for m in every if options.packages is None or package(m.file) in options.packages]
+    if not options.page:
+        _try_all(expected, results, options, kept)
+    write_page(PAGE, every, results, options.seed, Nearest(ROOT).noticed_by)
 
 
 def _try_all(
-    wanted: list[Mutant], results: dict[str, Any], asked: argparse.Namespace, kept: Path
+    expected: list[Mutant], results: dict[str, Any], request: argparse.Namespace, kept: Path
 ) -> None:
     def due(mutant: Mutant) -> bool:
-        found = results.get(f"{mutant.key}:{mutant.scope_hash}")
-        return found is None or found["verdict"] in asked.again
+        result = results.get(f"{mutant.key}:{mutant.scope_hash}")
+        return result is None or result["verdict"] in request.again
 
-    todo = [m for m in wanted if due(m)]
+    todo = [m for m in expected if due(m)]
     copies = SimpleQueue[Copy]()
-    for i in range(asked.workers):
-        copies.put(Copy.made(asked.work, f"copy_{i}"))
-    nearest = Nearest(asked.work / "copy_0")
+    for i in range(request.workers):
+        copies.put(Copy.made(request.work, f"copy_{i}"))
+    nearest = Nearest(request.work / "copy_0")
     counts, lock = defaultdict[str, int](int), threading.Lock()
 
-    def keep(mutant: Mutant, found: dict[str, Any]) -> None:
-        results[f"{mutant.key}:{mutant.scope_hash}"] = found
+    def keep(mutant: Mutant, result: dict[str, Any]) -> None:
+        results[f"{mutant.key}:{mutant.scope_hash}"] = result
         fresh = kept.with_suffix(".new")
         fresh.write_text(json.dumps(results, indent=1))
         fresh.replace(kept)
-        counts[found["verdict"]] += 1
+        counts[result["verdict"]] += 1
         change = f"{mutant.kind}: {mutant.before!r} -> {mutant.after!r}"
-        place = f"[{sum(counts.values())}/{len(todo)}] {found['verdict']}"
-        print(f"{place} {mutant.file}:{mutant.line} {change} ({found.get('by', '')})", flush=True)
+        place = f"[{sum(counts.values())}/{len(todo)}] {result['verdict']}"
+        print(f"{place} {mutant.file}:{mutant.line} {change} ({result.get('by', '')})", flush=True)
 
     def some(group: list[Mutant]) -> None:
         copy = copies.get()
         try:
-            found = dict[str, dict[str, Any]]()
-            if group[0].scope and not asked.alone:
-                found = attempt_together(copy, group, nearest, asked.effort)
+            result = dict[str, dict[str, Any]]()
+            if group[0].scope and not request.alone:
+                result = attempt_together(copy, group, nearest, request.effort)
             for mutant in group:
-                one = found.get(mutant.key, {"verdict": "alone"})
+                one = result.get(mutant.key, {"verdict": "alone"})
                 if one["verdict"] == "alone" or one.get("together"):
-                    one = attempt(copy, mutant, nearest, asked.effort)
+                    one = attempt(copy, mutant, nearest, request.effort)
                     if one["verdict"] == "killed" and _fails_anyway(copy, one["by"]):
                         one = {"verdict": "unclear", "by": f"{one['by']} fails without it too"}
                 with lock:
@@ -307,7 +307,7 @@ def _try_all(
         finally:
             copies.put(copy)
 
-    with ThreadPoolExecutor(asked.workers) as pool:
+    with ThreadPoolExecutor(request.workers) as pool:
         for _ in pool.map(some, _groups(todo, nearest)):
             pass
     print(dict(counts))

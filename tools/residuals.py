@@ -76,7 +76,7 @@ def measured(seed: int) -> Row | None:
         return float(np.abs(A @ vdot + c - tau).max() / size.max())
 
     sweeps = program("forward_dynamics")
-    found = residual(run(sweeps, mech, q, v, values={"tau": tau}))
+    result = residual(run(sweeps, mech, q, v, values={"tau": tau}))
     compiled = float("nan")
     if seed % EVERY == 0:
         forward = expression("forward_dynamics")
@@ -85,7 +85,7 @@ def measured(seed: int) -> Row | None:
     ratio = float(masses.max() / masses.min())
     dense = residual(np.linalg.solve(A, tau - c))
     condition = float(np.linalg.cond(A))
-    return seed, mech.n_bodies, mech.nv, ratio, condition, found, compiled, dense
+    return seed, mech.n_bodies, mech.nv, ratio, condition, result, compiled, dense
 
 
 def main() -> None:
@@ -93,16 +93,16 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--count", type=int, default=10_040)
     options.add_argument("--workers", type=int, default=2)
-    asked = options.parse_args()
+    request = options.parse_args()
     rows, start = list[Row](), time.perf_counter()
-    with ProcessPoolExecutor(asked.workers) as pool:
-        for i, row in enumerate(pool.map(measured, range(asked.count), chunksize=20)):
+    with ProcessPoolExecutor(request.workers) as pool:
+        for i, row in enumerate(pool.map(measured, range(request.count), chunksize=20)):
             if row is not None:
                 rows.append(row)
             if i % 100 == 99:
                 took = time.perf_counter() - start
                 worst = max(r[5] for r in rows)
-                print(f"\r{i + 1} of {asked.count}, {took:.0f} s, worst {worst:.1e}", end="")
+                print(f"\r{i + 1} of {request.count}, {took:.0f} s, worst {worst:.1e}", end="")
     print()
     PAGE.write_text(page(rows), encoding="utf-8")
 
@@ -110,13 +110,13 @@ def main() -> None:
 def page(rows: list[Row]) -> str:
     """The page of the documentation."""
     table = np.array(rows)
-    found, compiled, dense = table[:, 5], table[:, 6], table[:, 7]
+    result, compiled, dense = table[:, 5], table[:, 6], table[:, 7]
     compiled = compiled[~np.isnan(compiled)]
-    above = int((found > BOUND).sum() + (compiled > BOUND).sum())
+    above = int((result > BOUND).sum() + (compiled > BOUND).sum())
     lines = [_HEAD.format(count=len(rows), kernels=len(compiled), above=above)]
     lines += ["| | median | 99 % | worst |", "| --- | --- | --- | --- |"]
     for name, values in (
-        ("sweeps, by the interpreter", found),
+        ("sweeps, by the interpreter", result),
         ("sweeps, compiled", compiled),
         ("dense solve of the mass matrix", dense),
     ):

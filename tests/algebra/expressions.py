@@ -92,11 +92,11 @@ SPACES = (JOINT, BODY, NODE, INBOARD)
 
 def _table() -> dict[Space, list[Expr]]:
     """The operators that give vectors of each space."""
-    found: dict[Space, list[Expr]] = {space: [] for space in (*SPACES, ONE)}
+    result: dict[Space, list[Expr]] = {space: [] for space in (*SPACES, ONE)}
     for letter in (*LETTERS, *INVERSES, *VECTORS):
         for one in dict.fromkeys((letter, letter.T)):
-            found[one.range].append(one)
-    return found
+            result[one.range].append(one)
+    return result
 
 
 TABLE = _table()

@@ -84,14 +84,14 @@ def matrices(family: Family, name: str) -> list[Dense]:
     """The operators of a family on the mechanisms of a topology."""
     rules = [rule.about(family) for rule in ALL]
     sides = [side for rule in rules for side in (rule.left, rule.right)]
-    found = [
+    result = [
         random_dense(sample.mech, sides, i, sample.nodes or None)
         for i, sample in enumerate(topology(name))
     ]
-    for dense in found:
+    for dense in result:
         if family.H is OWN_HINGE:
             dense.values["C"] = [conditioned(block) for block in dense.values["C"]]
-    return found
+    return result
 
 
 def conditioned(block: Array) -> Array:
@@ -112,11 +112,11 @@ def apart(rule: Rule, family: Family, name: str) -> float:
 def test_a_rule_holds_exactly_where_its_conditions_say(rule: Rule, family: Family):
     about = rule.about(family)
     for name in TOPOLOGIES:
-        found, serial = apart(about, family, name), name.startswith("serial")
+        result, serial = apart(about, family, name), name.startswith("serial")
         if rule.holds_in(family) and (serial or rule.where == "any tree"):
-            assert found < 1e-10, f"{about}: {found:.1e} on {name}"
+            assert result < 1e-10, f"{about}: {result:.1e} on {name}"
         elif "samples" in name:
-            assert found > 1e-6, f"{about} holds although its conditions exclude {name}"
+            assert result > 1e-6, f"{about} holds although its conditions exclude {name}"
 
 
 def test_no_condition_is_idle():

@@ -19,18 +19,18 @@ def test_operators_of_the_user_need_their_blocks():
         Dense(mech, mech.neutral())(W)
     with pytest.raises(ShapeError, match="W has 2 blocks; it takes one for each body, 3 here"):
         Dense(mech, mech.neutral(), values={"W": [np.eye(6)] * 2})(W)
-    found = Dense(mech, mech.neutral(), values={"W": [2.0 * np.eye(6)] * 3})(W)
-    np.testing.assert_array_equal(found, 2.0 * np.eye(18))
+    result = Dense(mech, mech.neutral(), values={"W": [2.0 * np.eye(6)] * 3})(W)
+    np.testing.assert_array_equal(result, 2.0 * np.eye(18))
 
 
 def test_a_selection_keeps_its_hinges_alone():
     mech = lw.models.random_tree(4, 1, hinges=("pin", "spherical"), drives=False)
     name = mech.bodies[2].hinge_name
-    found = Dense(mech, mech.neutral())(selection("s", [name]))
+    result = Dense(mech, mech.neutral())(selection("s", [name]))
     expected = np.zeros(mech.nv)
     expected[mech.v_slice(name)] = 1.0
     assert 0.0 < expected.sum() < mech.nv
-    np.testing.assert_array_equal(found, np.diag(expected))
+    np.testing.assert_array_equal(result, np.diag(expected))
 
 
 @pytest.mark.parametrize("leaf", [mass, P, D, psi], ids=str)

@@ -349,17 +349,17 @@ def normal_form_is_not_zero(expr: Expr) -> bool:
 
 @pytest.mark.parametrize("expr", [J @ mass.inv @ J.T, mass.inv @ (tau - bias)], ids=str)
 def test_each_step_goes_on_where_the_last_one_ended(expr):
-    found = derive(expr)
-    steps = list(found)
-    assert len(steps) >= 3 and steps[0].before is expr and steps[-1].after is found.result
+    derivation = derive(expr)
+    steps = list(derivation)
+    assert len(steps) >= 3 and steps[0].before is expr and steps[-1].after is derivation.result
     assert all(x.after is y.before for x, y in pairwise(steps))
 
 
 def test_an_inverse_of_very_many_words_stays_as_it_is():
     """Multiplied out it would be millions; it is answered soon all the same."""
-    whole = I - P @ phi
+    full = I - P @ phi
     for _ in range(5):
-        whole = whole @ whole.T @ whole
+        full = full @ full.T @ full
     with at_most(2e6):
-        derivation = derive((I + whole).inv @ P)
+        derivation = derive((I + full).inv @ P)
     assert derivation.result.size > 10

@@ -99,10 +99,10 @@ def test_derivatives_are_those_of_differences(tree, wrt):
     state, here = State(TREES[tree]), State(TREES[tree]).dense()
     every = state.differences(list(EXPRESSIONS.values()), wrt)
     for (name, expr), expected in zip(EXPRESSIONS.items(), every, strict=True):
-        found, size = here.matrix(differentiate(expr, wrt)), np.abs(expected).max()
+        result, size = here.matrix(differentiate(expr, wrt)), np.abs(expected).max()
         if name not in ("H", "H*"):  # constant in most hinges
             assert (size > 1e-3) == (wrt == "q" or name in OF_VELOCITY), name
-        assert np.abs(found - expected).max() <= 1e-9 * max(size, 1.0), name
+        assert np.abs(result - expected).max() <= 1e-9 * max(size, 1.0), name
 
 
 @pytest.mark.parametrize("tree", TREES)
@@ -113,9 +113,9 @@ def test_second_derivatives_are_those_of_differences(tree):
     for wrt in ("q", "v"):
         exprs = [e for A in first.values() for e in (A @ w, A.T @ w)]
         for expr, expected in zip(exprs, state.along(exprs, wrt, way), strict=True):
-            found = here(differentiate(expr, wrt) @ u)
+            result = here(differentiate(expr, wrt) @ u)
             assert np.abs(expected).max() > 1e-3
-            assert np.abs(found - expected).max() <= 1e-9 * np.abs(expected).max(), (wrt, expr)
+            assert np.abs(result - expected).max() <= 1e-9 * np.abs(expected).max(), (wrt, expr)
     mixed = here(differentiate(first["q"] @ u, "v") @ w)
     swapped = here(differentiate(first["v"] @ w, "q") @ u)
     assert np.abs(mixed - swapped).max() < 1e-12 * np.abs(mixed).max()
@@ -130,8 +130,8 @@ def test_second_derivatives_compile():
         differentiate(differentiate(FORWARD, "q") @ w, "tau"),
     ):
         kernel, expected = lw.compile(expr, tree), state.dense()(expr)
-        found = kernel(*(given[name] for name in kernel.arguments))
-        assert np.abs(found - expected).max() < 1e-10 * np.abs(expected).max()
+        result = kernel(*(given[name] for name in kernel.arguments))
+        assert np.abs(result - expected).max() < 1e-10 * np.abs(expected).max()
 
 
 def test_other_variables():
@@ -146,8 +146,8 @@ def test_other_variables():
 def test_the_transport_identity_holds():
     for tree in TREES.values():
         state = State(tree)
-        own, turn = cross(H.T @ v), cross(V)
-        left = state.at(phi.T @ own @ phi_tilde.T)
+        ours, turn = cross(H.T @ v), cross(V)
+        left = state.at(phi.T @ ours @ phi_tilde.T)
         assert np.abs(left).max() > 1e-2
         right = state.at(turn @ phi.T - phi.T @ turn)
         assert np.abs(left - right).max() < 1e-12 * np.abs(left).max()
@@ -191,8 +191,8 @@ def test_kernels_sweeps_and_dense_matrices_agree():
                 expected = state.at(expr)
                 expected = expected[:, 0] if expr.is_vector else expected
                 kernel = lw.compile(expr, tree)
-                found = kernel(*(given[name] for name in kernel.arguments))
-                assert np.abs(found - expected).max() < 1e-11 * np.abs(expected).max()
+                result = kernel(*(given[name] for name in kernel.arguments))
+                assert np.abs(result - expected).max() < 1e-11 * np.abs(expected).max()
 
 
 def test_directional_derivatives_and_gradients_are_adjoint():

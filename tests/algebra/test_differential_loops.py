@@ -86,8 +86,8 @@ def test_constrained_dynamics_by_kernels(name):
         assert np.abs(dense - expected).max() < 1e-7 * np.abs(expected).max()
         for expr in (A @ u, A.T @ w):
             kernel = lw.compile(expr, mech, nodes=state.nodes)
-            found = kernel(*(given[n] for n in kernel.arguments))
-            assert np.abs(found - state.dense()(expr)).max() < 1e-8 * np.abs(expected).max()
+            result = kernel(*(given[n] for n in kernel.arguments))
+            assert np.abs(result - state.dense()(expr)).max() < 1e-8 * np.abs(expected).max()
 
 
 def test_loops_without_a_formula_are_named():

@@ -272,8 +272,8 @@ def test_pickling_gives_the_same_object(expr):
 
 def test_pickling_into_another_process():
     """Spaces and own symbols meet what is there, and the sum is still the same object there."""
-    own = memoryless("Q", BODY, BODY, definite=True)
-    expr = H @ phi @ own @ phi.T @ H.T @ vector("u", JOINT) + mass @ tau
+    ours = memoryless("Q", BODY, BODY, definite=True)
+    expr = H @ phi @ ours @ phi.T @ H.T @ vector("u", JOINT) + mass @ tau
     code = (
         "import pickle, sys\n"
         "expr = pickle.load(sys.stdin.buffer)\n"

@@ -203,9 +203,9 @@ def test_bare_identities_and_zeros_take_spaces_from_outside():
 
 def test_own_names():
     weight = memoryless("W", NODE, NODE, definite=True)
-    own = {"W": weight, "λ": vector("λ", NODE), "weight_2": 2.0 * weight}
-    assert parse("B W B*", names=own) is B @ weight @ B.T
-    assert parse("weight_2 λ", names=own) is 2.0 * weight @ own["λ"]
+    ours = {"W": weight, "λ": vector("λ", NODE), "weight_2": 2.0 * weight}
+    assert parse("B W B*", names=ours) is B @ weight @ B.T
+    assert parse("weight_2 λ", names=ours) is 2.0 * weight @ ours["λ"]
     with pytest.raises(ExpressionError, match="no operator called 'W'"):
         parse("B W B*")
 

@@ -148,17 +148,17 @@ def test_to_a_given_form(name, other):
 
 
 def test_forward_dynamics_in_three_passes():
-    found = derive(OTHER_NAMES.of(FORWARD)).result
-    assert OTHER_NAMES.back(found) is derive(FORWARD).result
-    assert len(plan(found).passes) == 3
+    result = derive(OTHER_NAMES.of(FORWARD)).result
+    assert OTHER_NAMES.back(result) is derive(FORWARD).result
+    assert len(plan(result).passes) == 3
 
 
 def test_forward_dynamics_with_given_biases_is_fd4_in_two_passes():
     """Where a and b are given, nothing is left for a first sweep: 001 (5.16), (5.17)."""
-    found = derive(OTHER_OPERATORS.of(FORWARD))
-    assert len(plan(found.result).passes) == 2
-    assert derive(OTHER_OPERATORS.back(found.result), to=GIVEN["FD4"][1]).replay()
-    assert cost(plan(found.result)) <= cost(plan(OTHER_OPERATORS.of(GIVEN["FD4"][1])))
+    derivation = derive(OTHER_OPERATORS.of(FORWARD))
+    assert len(plan(derivation.result).passes) == 2
+    assert derive(OTHER_OPERATORS.back(derivation.result), to=GIVEN["FD4"][1]).replay()
+    assert cost(plan(derivation.result)) <= cost(plan(OTHER_OPERATORS.of(GIVEN["FD4"][1])))
 
 
 def test_other_names_give_the_same_numbers():
@@ -184,17 +184,17 @@ def test_the_bare_tree_has_a_family_of_its_own():
     bare, inertia = riccati(E_phi, M, H), H @ phi @ M @ phi.T @ H.T
     assert bare.P is not P and bare.psi is not psi and phi is bare.phi
     for F, mass_of in ((bare, inertia), (articulated, mass), (articulated, inertia + N)):
-        found = derive(J @ mass_of.inv @ J.T)
-        assert found.result is B.T @ F.psi.T @ H.T @ F.D.inv @ H @ F.psi @ B
-        assert found.replay()
-        assert len(plan(found.result).passes) == 2
+        derivation = derive(J @ mass_of.inv @ J.T)
+        assert derivation.result is B.T @ F.psi.T @ H.T @ F.D.inv @ H @ F.psi @ B
+        assert derivation.replay()
+        assert len(plan(derivation.result).passes) == 2
         for seed in range(6):
-            assert found.check(trees.branched(seed), seed=seed) < 1e-10
+            assert derivation.check(trees.branched(seed), seed=seed) < 1e-10
     assert prove((inertia + N).inv @ mass, I).proved
     assert without_armature(derive(mass.inv).result) is derive(inertia.inv).result
 
 
 def test_more_noise_than_armature_has_a_family_of_its_own():
-    found = derive((mass + N).inv @ tau)
-    assert found.replay() and len(plan(found.result).passes) == 2
-    assert max(found.check(trees.branched(seed), seed=seed) for seed in range(4)) < 1e-10
+    derivation = derive((mass + N).inv @ tau)
+    assert derivation.replay() and len(plan(derivation.result).passes) == 2
+    assert max(derivation.check(trees.branched(seed), seed=seed) for seed in range(4)) < 1e-10

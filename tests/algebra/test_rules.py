@@ -34,7 +34,7 @@ def residuals(
 ) -> dict[str, tuple[float, float, int]]:
     """For each rule its smallest and largest residual, and the seed of the largest."""
     rules = list(rules)
-    found = {rule.name: (np.inf, 0.0, -1) for rule in rules}
+    result = {rule.name: (np.inf, 0.0, -1) for rule in rules}
     seeds, used = list(seeds), 0
     for seed in seeds:
         mech = draw(seed)
@@ -45,10 +45,10 @@ def residuals(
         used += 1
         for one in rules:
             value = residual(dense, one.left, one.right)
-            low, high, worst = found[one.name]
-            found[one.name] = (min(low, value), max(high, value), seed if value > high else worst)
+            low, high, worst = result[one.name]
+            result[one.name] = (min(low, value), max(high, value), seed if value > high else worst)
     assert used > 0.9 * len(seeds)
-    return found
+    return result
 
 
 @pytest.fixture(scope="module", params=["branched", "floating", "welded", "every_hinge"])
@@ -69,15 +69,15 @@ def chain_rules_on_trees():
 
 @pytest.mark.parametrize("name", [rule.name for rule in ANY_TREE])
 def test_holds_on_any_tree(name, on_trees):
-    kind, found = on_trees
-    _, worst, seed = found[name]
+    kind, result = on_trees
+    _, worst, seed = result[name]
     assert worst < TOLERANCE, f"{BY_NAME[name]}: {worst:.1e} on trees.{kind}({seed})"
 
 
 @pytest.mark.parametrize("name", [rule.name for rule in ALL])
 def test_holds_on_chains(name, on_chains):
-    for found in on_chains:
-        _, worst, seed = found[name]
+    for result in on_chains:
+        _, worst, seed = result[name]
         assert worst < TOLERANCE, f"{BY_NAME[name]}: {worst:.1e} for seed {seed}"
 
 

@@ -24,8 +24,8 @@ def test_lemma_12_without_the_cross_branch_term_fails_on_trees():
     assert proof.proved and proof.derivation.where == "serial chains"
     for sample in samples("any tree"):
         numbers = Dense(sample.mech, sample.mech.random(1), nodes=sample.nodes)
-        found = np.abs(numbers(LEMMA_12.left) - numbers(LEMMA_12.right)).max()
-        assert found > 1e-3 * np.abs(numbers(LEMMA_12.left)).max(), sample.mech.name
+        result = np.abs(numbers(LEMMA_12.left) - numbers(LEMMA_12.right)).max()
+        assert result > 1e-3 * np.abs(numbers(LEMMA_12.left)).max(), sample.mech.name
 
 
 @pytest.mark.parametrize(
@@ -58,11 +58,11 @@ def test_samples_are_what_statements_need():
 def test_trees_have_two_deep_sides_that_move():
     for sample in samples("any tree"):
         mech = sample.mech
-        own = np.array([body.hinge.nv for body in mech.bodies])
+        ours = np.array([body.hinge.nv for body in mech.bodies])
         path = np.zeros(mech.n_bodies, dtype=int)
         depth = np.zeros(mech.n_bodies, dtype=int)
         for k, p in enumerate(mech.parent.tolist()):
-            path[k] = own[k] + (path[p] if p >= 0 else 0)
+            path[k] = ours[k] + (path[p] if p >= 0 else 0)
             depth[k] = 0 if p < 0 else depth[p] + 1
         assert depth.max() >= 3
         first, second = (mech.body_index[mech.node(name).body] for name in sample.nodes)

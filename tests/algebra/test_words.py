@@ -15,7 +15,7 @@ def test_a_product_of_sums_is_found_from_either_side(side: int) -> None:
     first, second = P @ phi + M, phi @ P + M
     words = expand(first @ second)
     assert len(words) == 4
-    found = _grouped(tuple(words.items()), BODY, side)
-    assert isinstance(found, Product) and len(found.factors) == 2
-    assert all(isinstance(factor, Sum) for factor in found.factors)
-    assert expand(found) == words
+    result = _grouped(tuple(words.items()), BODY, side)
+    assert isinstance(result, Product) and len(result.factors) == 2
+    assert all(isinstance(factor, Sum) for factor in result.factors)
+    assert expand(result) == words

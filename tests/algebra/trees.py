@@ -73,11 +73,11 @@ def serial(seed: int) -> lw.Mechanism:
 def condition(dense: Dense) -> float:
     """The worst condition number of a D(k) or D₀(k), with its units scaled away."""
     worst = 1.0
-    for whole in (dense.matrix(D), dense.matrix(bare_tree.D)):
+    for full in (dense.matrix(D), dense.matrix(bare_tree.D)):
         for s in dense.slices(JOINT):
-            size = np.sqrt(np.diag(whole[s, s]))
+            size = np.sqrt(np.diag(full[s, s]))
             if len(size):
-                worst = max(worst, float(np.linalg.cond(whole[s, s] / np.outer(size, size))))
+                worst = max(worst, float(np.linalg.cond(full[s, s] / np.outer(size, size))))
     return worst
 
 

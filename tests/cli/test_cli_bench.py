@@ -73,19 +73,19 @@ def test_a_library_with_another_robot_is_not_timed(monkeypatch):
     monkeypatch.setattr(peer, "load", lambda path: real(mech))
     monkeypatch.setattr(peer, "_bare", heavier)
     monkeypatch.setitem(sys.modules, "mujoco", None)
-    found = bench(mech, quick=True, batch=2)
-    assert all("Pinocchio" not in line.peers for line in found.lines)
-    assert any("computes another forward_dynamics" in note for note in found.notes)
+    result = bench(mech, quick=True, batch=2)
+    assert all("Pinocchio" not in line.peers for line in result.lines)
+    assert any("computes another forward_dynamics" in note for note in result.notes)
 
 
 def test_without_other_libraries(monkeypatch):
     for package in ("pinocchio", "mujoco"):
         monkeypatch.setitem(sys.modules, package, None)
-    found = bench(lw.models.pendulum(2), quick=True, batch=4)
-    assert found.libraries == []
-    assert sum("not installed" in note for note in found.notes) == 2
+    result = bench(lw.models.pendulum(2), quick=True, batch=4)
+    assert result.libraries == []
+    assert sum("not installed" in note for note in result.notes) == 2
     assert (
-        sum("in 2 of 6 directions" in note for note in found.notes) == 1
+        sum("in 2 of 6 directions" in note for note in result.notes) == 1
     )  # two joints, six directions
 
 
@@ -126,10 +126,10 @@ def test_the_best_of_several_rounds_counts(monkeypatch):
 
 def test_short_calls_are_measured_many_at_a_time(monkeypatch):
     """A clock would cost as much as they do: 0.1 · 10 ms / 1 µs = 1000 calls a round."""
-    clock, count, asked = [0.0], [0], list[int]()
+    clock, count, request = [0.0], [0], list[int]()
 
     def look():
-        asked.append(count[0])
+        request.append(count[0])
         return clock[0]
 
     def call():
@@ -138,5 +138,5 @@ def test_short_calls_are_measured_many_at_a_time(monkeypatch):
 
     monkeypatch.setattr(measure.time, "perf_counter", look)
     assert best(call, seconds=0.01) == pytest.approx(1e-6)
-    rounds = np.diff(asked)
+    rounds = np.diff(request)
     assert rounds.max() in (999, 1000)  # a first call of 1 µs, up to rounding

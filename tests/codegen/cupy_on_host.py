@@ -42,15 +42,15 @@ class Device(nullcontext):
 
 def fake():
     """The module."""
-    found = types.ModuleType("cupy")
-    found.ndarray = CardArray
-    found.asarray = on_card
-    found.ascontiguousarray = lambda x: np.ascontiguousarray(x).view(CardArray)
-    found.zeros = lambda shape, dtype: np.zeros(shape, dtype).view(CardArray)
-    found.empty = lambda shape, dtype: np.full(shape, 77, dtype).view(CardArray)
+    result = types.ModuleType("cupy")
+    result.ndarray = CardArray
+    result.asarray = on_card
+    result.ascontiguousarray = lambda x: np.ascontiguousarray(x).view(CardArray)
+    result.zeros = lambda shape, dtype: np.zeros(shape, dtype).view(CardArray)
+    result.empty = lambda shape, dtype: np.full(shape, 77, dtype).view(CardArray)
     runtime = types.SimpleNamespace(getDeviceCount=lambda: 1, getDevice=lambda: 0)
-    found.cuda = types.SimpleNamespace(runtime=runtime, Device=Device)
-    return found
+    result.cuda = types.SimpleNamespace(runtime=runtime, Device=Device)
+    return result
 
 
 def loader(folder, compiler):

@@ -93,9 +93,9 @@ def rounded(traced: Traced, given: list[np.ndarray], itemsize: int = 8) -> Round
 
 def depth(traced: Traced) -> int:
     """Roundings one after the other, at most; a constant is rounded too."""
-    graph, found = traced.graph, dict[int, int]()
+    graph, result = traced.graph, dict[int, int]()
     for node in graph.used(traced.roots):
         leaf = graph.op[node] in ("const", "input")
         operands = () if leaf else (x for x in (graph.a[node], graph.b[node]) if x >= 0)
-        found[node] = max((1 + found[x] for x in operands), default=1)
-    return max(found.values(), default=1)
+        result[node] = max((1 + result[x] for x in operands), default=1)
+    return max(result.values(), default=1)

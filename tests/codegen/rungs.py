@@ -102,12 +102,12 @@ class Case:
     @cached_property
     def magnitudes(self) -> np.ndarray:
         """The largest entry if nothing cancelled, times the condition of D (states,)."""
-        found = list[float]()
+        actual = list[float]()
         for i in range(STATES):
             dense = self.matrices(i)
             sizes = [trees.magnitude(dense, x).max(initial=0.0) for x in (self.expr, self.result)]
-            found.append(max(sizes) * trees.condition(dense))
-        return np.array(found)
+            actual.append(max(sizes) * trees.condition(dense))
+        return np.array(actual)
 
     def dense(self, i: int) -> tuple[np.ndarray, float]:
         """The matrices of state i multiplied out, and how far rounding can lead them astray."""
@@ -136,20 +136,20 @@ class Case:
 
     def bound(self, itemsize: int = 8, *, looped: bool = False) -> Rounded:
         """The scalar graph with its rounding; `looped` for loops over bodies."""
-        traced, given, found = self._rounded(itemsize)
+        traced, given, actual = self._rounded(itemsize)
         # Loops do not fold constants: what is zero by structure is rounded there.
         unit = UNIT[itemsize] * (self.longest if looped else depth(traced))
         sharper = unit * self.magnitudes
-        wide = found.error.max(axis=1, initial=0.0) > WIDE * sharper
-        error = np.where(wide[:, None], np.fmin(found.error, sharper[:, None]), found.error)
+        wide = actual.error.max(axis=1, initial=0.0) > WIDE * sharper
+        error = np.where(wide[:, None], np.fmin(actual.error, sharper[:, None]), actual.error)
         error = np.fmax(error, sharper[:, None]) if looped else error
         if itemsize == 4 and not self.vanishing:
             with np.errstate(all="ignore"):  # what the same graph errs by in NumPy is sharpest
-                apart = np.abs(evaluate(traced, given, "float32") - found.value)
-            floor = unit * np.abs(found.value).max(axis=1, initial=0.0)
+                apart = np.abs(evaluate(traced, given, "float32") - actual.value)
+            floor = unit * np.abs(actual.value).max(axis=1, initial=0.0)
             seen = OTHER_ROUNDING * apart.max(axis=1, initial=0.0) + floor
             error = np.fmin(error, seen[:, None])
-        return replace(found, error=error)
+        return replace(actual, error=error)
 
     def _rounded(self, itemsize: int) -> tuple[Traced, list[np.ndarray], Rounded]:
         if itemsize not in self._graphs:
@@ -197,8 +197,8 @@ class Compiled:
     rows: list[np.ndarray]
 
     def one_by_one(self, states: Sequence[int] = range(STATES)) -> Answer:
-        found = [self._single(i) for i in states]
-        return np.array([x for x, _ in found]), np.array([code for _, code in found])
+        actual = [self._single(i) for i in states]
+        return np.array([x for x, _ in actual]), np.array([code for _, code in actual])
 
     def _single(self, i: int) -> tuple[np.ndarray, int]:
         code = np.empty((), np.int32)

@@ -125,12 +125,12 @@ def test_single_precision_is_as_good_as_its_numbers(seed):
         high = lw.compile(expr, mech, nodes=nodes)
         given = [arrays[name].astype(np.float32) for name in low.arguments]
         codes = np.zeros(37, np.int32)
-        found = low(*given, status=codes)
+        result = low(*given, status=codes)
         expected = high(*(x.astype(np.float64) for x in given))
-        assert found.dtype == np.float32
+        assert result.dtype == np.float32
         assert not codes[usual].any()
         scale = np.abs(expected).reshape(37, -1).max(axis=1)
-        error = np.abs(found - expected).reshape(37, -1).max(axis=1) / scale
+        error = np.abs(result - expected).reshape(37, -1).max(axis=1) / scale
         bound = 2e-6 * (condition if expr is FORWARD else 1.0) * np.ones(37)
         assert (error < bound)[usual].all(), (error / bound)[usual].max()
         i = int(np.flatnonzero(usual)[0])
@@ -157,16 +157,16 @@ def test_large_graphs_in_parts_equal_the_whole(monkeypatch):
     q, v, force = states(mech, 21)
     for expr in (FORWARD, mass, (J @ mass.inv @ J.T + 0.5 * (J @ J.T)).inv):
         monkeypatch.setattr(llvm, "LONGEST", 10**9)
-        whole = lw.compile(expr, mech, nodes=nodes, cache=False)
+        kernel = lw.compile(expr, mech, nodes=nodes, cache=False)
         monkeypatch.setattr(llvm, "LONGEST", 0)
         monkeypatch.setattr(llvm, "PART", 97)
         parts = lw.compile(expr, mech, nodes=nodes, cache=False)
-        assert whole.device.machine.work == 0 < parts.device.machine.work
-        arrays = (q, v, force)[: len(whole.arguments)]
+        assert kernel.device.machine.work == 0 < parts.device.machine.work
+        arrays = (q, v, force)[: len(kernel.arguments)]
         codes = np.zeros(21, np.int32), np.zeros(21, np.int32)
-        found, expected = parts(*arrays, status=codes[0]), whole(*arrays, status=codes[1])
+        result, expected = parts(*arrays, status=codes[0]), kernel(*arrays, status=codes[1])
         np.testing.assert_array_equal(*codes)
-        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(result, expected, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(
             parts(*(x[2] for x in arrays)), expected[2], rtol=1e-9, atol=1e-12
         )
@@ -236,8 +236,8 @@ def test_masked_entries_are_refused():
     kernel = lw.compile(mass, lw.models.pendulum(2))
     with pytest.raises(ShapeError, match="masked"):
         kernel(np.ma.masked_array([0.1, 0.2], mask=[False, True]))
-    whole = np.ma.masked_array([0.1, 0.2], mask=False)
-    np.testing.assert_array_equal(kernel(whole), kernel(np.array([0.1, 0.2])))
+    full = np.ma.masked_array([0.1, 0.2], mask=False)
+    np.testing.assert_array_equal(kernel(full), kernel(np.array([0.1, 0.2])))
 
 
 def test_the_nominal_value_of_an_unknown_parameter():

@@ -89,9 +89,9 @@ def state(mech, sizes, rng):
     return {name: drawn.get(name, rng.standard_normal(size)) for name, size in sizes}
 
 
-def agree(found, expected, bound):
+def agree(result, expected, bound):
     scale = max(1e-9, float(np.abs(expected).max(initial=0.0)))
-    np.testing.assert_allclose(found / scale, expected / scale, rtol=0.0, atol=bound)
+    np.testing.assert_allclose(result / scale, expected / scale, rtol=0.0, atol=bound)
 
 
 # ------------------------------------------------------------------------------------ numbers
@@ -101,13 +101,13 @@ def agree(found, expected, bound):
 @needs_compiler
 @pytest.mark.parametrize(("robot", "quantity"), CASES)
 def test_agrees_with_the_kernel_and_with_matrices(robot, quantity, tmp_path):
-    mech, asked = ROBOTS[robot](), QUANTITIES[quantity]
-    about_nodes = {"J", "X_B"} & {leaf.name for leaf in leaves(asked.expr)}
+    mech, request = ROBOTS[robot](), QUANTITIES[quantity]
+    about_nodes = {"J", "X_B"} & {leaf.name for leaf in leaves(request.expr)}
     nodes = [mech.bodies[-1].name] if about_nodes else []
     name = default_name(robot, quantity)
-    ours = compiled(tmp_path, export(asked, mech, name, nodes=nodes))
+    ours = compiled(tmp_path, export(request, mech, name, nodes=nodes))
     assert ours.selftest() == 0
-    kernel = lw.compile(asked.expr, mech, nodes=nodes)
+    kernel = lw.compile(request.expr, mech, nodes=nodes)
     rng = np.random.default_rng(5)
     for _ in range(3):
         given = state(mech, kernel.traced.inputs, rng)
@@ -116,7 +116,7 @@ def test_agrees_with_the_kernel_and_with_matrices(robot, quantity, tmp_path):
         agree(out, kernel(**given), 1e-12)
         values = {k: x for k, x in given.items() if k not in "qv"}
         dense = Dense(mech, given["q"], given.get("v"), nodes=nodes, values=values)
-        agree(out, dense(asked.expr), 1e-11 if quantity == "operational_space_inertia" else 1e-12)
+        agree(out, dense(request.expr), 1e-11 if quantity == "operational_space_inertia" else 1e-12)
         again = ours(given.values(), kernel.traced.shape)[1]
         np.testing.assert_array_equal(again, out)
 
@@ -172,8 +172,8 @@ def test_angles_of_any_size(scale, tmp_path):
     ("robot", "quantity"), [("quadruped", "inverse_dynamics"), ("puma560", "mass_matrix_inverse")]
 )
 def test_float32(robot, quantity, tmp_path):
-    mech, asked = ROBOTS[robot](), QUANTITIES[quantity]
-    made = export(asked, mech, "short_one", dtype="float32")
+    mech, request = ROBOTS[robot](), QUANTITIES[quantity]
+    made = export(request, mech, "short_one", dtype="float32")
     assert "double" not in made.header.split("#ifndef")[1]
     # Without its self-test the source never leaves float: every constant has its f.
     made.write(tmp_path)
@@ -181,7 +181,7 @@ def test_float32(robot, quantity, tmp_path):
     build(*strict, "-c", "short_one.c", folder=tmp_path)
     ours = compiled(tmp_path, made)
     assert ours.selftest() == 0
-    kernel = lw.compile(asked.expr, mech)
+    kernel = lw.compile(request.expr, mech)
     given = state(mech, kernel.traced.inputs, np.random.default_rng(1))
     code, out = ours(given.values(), kernel.traced.shape)
     assert code == 0 and out.dtype == np.float32
@@ -191,9 +191,9 @@ def test_float32(robot, quantity, tmp_path):
 @needs_compiler
 def test_without_and_with_fused_arithmetic(tmp_path):
     """FP_FAST_FMA is the compiler's to say; both forms of the macros are right."""
-    mech, asked = lw.models.seven_dof_arm(), QUANTITIES["forward_dynamics"]
-    header, source = export(asked, mech, "fused").texts
-    kernel = lw.compile(asked.expr, mech)
+    mech, request = lw.models.seven_dof_arm(), QUANTITIES["forward_dynamics"]
+    header, source = export(request, mech, "fused").texts
+    kernel = lw.compile(request.expr, mech)
     given = state(mech, kernel.traced.inputs, np.random.default_rng(4))
     for way in ("-UFP_FAST_FMA", "-DFP_FAST_FMA"):
         folder = tmp_path / way
@@ -240,17 +240,17 @@ def idle_hand():
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_hinge_that_nothing_resists_is_named(dtype, tmp_path):
     """The first body in trouble, not those whose numbers it spoils; the kernel says the same."""
-    mech, asked = idle_hand(), QUANTITIES["forward_dynamics"]
-    made = export(asked, mech, "idle", parameters=["armature"], dtype=dtype)
+    mech, request = idle_hand(), QUANTITIES["forward_dynamics"]
+    made = export(request, mech, "idle", parameters=["armature"], dtype=dtype)
     ours = compiled(tmp_path, made)
     assert ours.selftest() == 0
     assert "  6  nothing resists the hinge of body 1, hand" in made.header.replace(" *   ", "  ")
     assert "#define IDLE_HINGE_SINGULAR(body) (4 + 2 * (body))" in made.header
-    kernel = lw.compile(asked.expr, mech, parameters=["armature"], dtype=dtype)
+    kernel = lw.compile(request.expr, mech, parameters=["armature"], dtype=dtype)
     for armature, code in (([0.0, 0.1], 0), ([0.0, 0.0], 6), ([-9.0, 0.1], 4)):
         given = [np.zeros(2), np.zeros(2), np.ones(2), np.array(armature)]
-        found, out = ours(given, (2,))
-        assert found == code
+        result, out = ours(given, (2,))
+        assert result == code
         assert np.isfinite(out).all() if code == 0 else np.isnan(out).all()
         theirs = np.empty((), np.int32)
         kernel(*given, status=theirs)
@@ -260,8 +260,8 @@ def test_a_hinge_that_nothing_resists_is_named(dtype, tmp_path):
 @needs_compiler
 def test_a_singular_matrix_over_nodes(tmp_path):
     """Six directions of a tip that six hinges move, the arm stretched out."""
-    mech, asked = lw.models.puma560(), QUANTITIES["operational_space_inertia"]
-    ours = compiled(tmp_path, export(asked, mech, "stretched", nodes=["link_6"]))
+    mech, request = lw.models.puma560(), QUANTITIES["operational_space_inertia"]
+    ours = compiled(tmp_path, export(request, mech, "stretched", nodes=["link_6"]))
     code, out = ours([np.array([0.3, 0.2, 0.4, 0.7, 0.0, 0.5])], (6, 6))  # axes 4 and 6 in line
     assert code == status.MATRIX and np.isnan(out).all()
     assert ours([np.array([0.3, 0.2, 0.4, 0.7, 0.6, 0.5])], (6, 6))[0] == status.FINE
@@ -417,18 +417,18 @@ def test_identifiers(text):
 
 def test_a_comment_keeps_every_word_and_empty_lines():
     words = [f"word{i}" for i in range(30)]
-    found = comment(["first", "", "  " + " ".join(words)], width=60)
-    assert found.split("\n")[:3] == ["/*", " * first", " *"]
-    assert [x for x in found.split() if x.startswith("word")] == words
-    assert max(map(len, found.split("\n"))) <= 60
+    result = comment(["first", "", "  " + " ".join(words)], width=60)
+    assert result.split("\n")[:3] == ["/*", " * first", " *"]
+    assert [x for x in result.split() if x.startswith("word")] == words
+    assert max(map(len, result.split("\n"))) <= 60
 
 
 def test_the_self_test_allows_rounding_alone():
     """Of accelerations of about 10 rad/s², 1e-12 of them and what float32 tells of growth."""
     source = lw.compile(mass.inv @ (tau - bias), lw.models.pendulum(2), target="c").texts[1]
-    found = re.search(r"selftest_allowed\[4\] = \{(.*?)\}", source)
-    assert found is not None
-    assert all(1e-14 < float(x) < 1e-9 for x in found[1].split(","))
+    match = re.search(r"selftest_allowed\[4\] = \{(.*?)\}", source)
+    assert match is not None
+    assert all(1e-14 < float(x) < 1e-9 for x in match[1].split(","))
 
 
 @pytest.mark.parametrize("name", ["", "a b", "2x", "double", "class", "sinf", "x1", "é", "a" * 99])
@@ -522,6 +522,6 @@ def test_the_graph_in_numpy_is_the_expression(expr):
     traced = lw.compile(expr, mech, target="c").traced
     q, v = np.array([[0.3, -0.7]]), np.array([[0.4, 0.9]])
     given = [q, v] if expr is bias else [q]
-    wanted = Dense(mech, q[0], v[0])(expr).ravel()
-    assert np.abs(wanted).min() > 1e-3
-    np.testing.assert_allclose(evaluate(traced, given)[0], wanted, rtol=1e-12)
+    expected = Dense(mech, q[0], v[0])(expr).ravel()
+    assert np.abs(expected).min() > 1e-3
+    np.testing.assert_allclose(evaluate(traced, given)[0], expected, rtol=1e-12)

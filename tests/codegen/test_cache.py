@@ -34,9 +34,9 @@ def folder(tmp_path, monkeypatch):
 
 def files(folder):
     """The kernels in a folder; nothing else may be there but the mark."""
-    found = [file for file in folder.iterdir() if file.name != cache.TAG]
-    assert all(re.fullmatch("[0-9a-f]{64}", file.name) for file in found)
-    return found
+    result = [file for file in folder.iterdir() if file.name != cache.TAG]
+    assert all(re.fullmatch("[0-9a-f]{64}", file.name) for file in result)
+    return result
 
 
 def kernels(folder):
@@ -104,15 +104,15 @@ def searches(monkeypatch):
 def test_a_derivation_is_found_once(folder, searches, damage):
     from linkwise.codegen.cheapest import cheapest
 
-    own = FORWARD + 0.5 * v  # of no function of the library
-    first = lw.derive(own)
+    ours = FORWARD + 0.5 * v  # of no function of the library
+    first = lw.derive(ours)
     made = len(searches)
     assert made and first.steps
     cheapest.cache_clear()  # as in another process
     (file,) = files(folder)
     if damage is not None:
         assert cache.write(file.name, damage(cache.read(file.name)))
-    again = lw.derive(own)
+    again = lw.derive(ours)
     assert again == first and again.replay()
     assert (len(searches) == made) is (damage is None)
 
@@ -141,7 +141,7 @@ def test_whatever_makes_a_difference_makes_another_kernel(folder, compiled):
     node, other = arm.bodies[-1].name, arm.bodies[-2].name
     from linkwise.algebra import J
 
-    asked = [
+    request = [
         lambda: lw.compile(FORWARD, mech),
         lambda: lw.compile(mass, mech),
         lambda: lw.compile(FORWARD, mech, dtype=np.float32),
@@ -160,12 +160,12 @@ def test_whatever_makes_a_difference_makes_another_kernel(folder, compiled):
         lambda: lw.compile(J, arm, nodes=[other]),
         lambda: lw.compile(J, arm, nodes=[node, other]),
     ]
-    for ask in asked:
+    for ask in request:
         ask()
-    assert len(compiled) == len(asked) == len(kernels(folder))
-    for ask in asked:
+    assert len(compiled) == len(request) == len(kernels(folder))
+    for ask in request:
         ask()
-    assert len(compiled) == len(asked)
+    assert len(compiled) == len(request)
 
 
 def named(first, second):
@@ -184,8 +184,8 @@ def test_names_of_hinges_make_a_difference(folder):
     q, v = np.array([0.3, 0.4]), np.array([0.5, -0.6])
     for mech in (named("a", "b"), named("b", "a")):
         k = int(mech.v_slice("a").start)
-        found = lw.dynamics.mass_matrix_inverse_block(mech, q, "a")
-        np.testing.assert_allclose(found, lw.mass_matrix_inverse(mech, q)[k : k + 1, k : k + 1])
+        block = lw.dynamics.mass_matrix_inverse_block(mech, q, "a")
+        np.testing.assert_allclose(block, lw.mass_matrix_inverse(mech, q)[k : k + 1, k : k + 1])
         motion = lw.hybrid_dynamics(mech, q, v, tau={"b": 0.5}, vdot={"a": 1.0})
         needed = lw.inverse_dynamics(mech, q, v, motion.vdot)
         np.testing.assert_allclose(needed, motion.tau, rtol=1e-12, atol=1e-12)
@@ -208,11 +208,11 @@ def test_damaged_files_are_rebuilt(folder, compiled, damage):
     mech = lw.models.pendulum(2)
     expected = value(lw.compile(FORWARD, mech))
     (file,) = files(folder)
-    whole = file.read_bytes()
-    file.write_bytes(damage(whole))
+    full = file.read_bytes()
+    file.write_bytes(damage(full))
     np.testing.assert_array_equal(value(lw.compile(FORWARD, mech)), expected)
     assert len(compiled) == 2
-    assert len(file.read_bytes()) == len(whole)
+    assert len(file.read_bytes()) == len(full)
     lw.compile(FORWARD, mech)
     assert len(compiled) == 2
 
@@ -345,7 +345,7 @@ def test_what_has_no_content_to_compare_is_not_kept(folder, compiled):
 
 
 def test_hinges_of_other_classes_are_not_kept(folder):
-    found = list[float]()
+    result = list[float]()
     for scale in (1.0, 2.0):  # a class that was edited between two runs
 
         @dataclass(frozen=True)
@@ -356,8 +356,8 @@ def test_hinges_of_other_classes_are_not_kept(folder):
         b = lw.Builder("own")
         inertia = lw.SpatialInertia.point(2.0, (0, 0, 0.1))
         b.body("a", "world", Scaled((0, 1, 0)), inertia=inertia)
-        found.append(float(lw.compile(mass, b.build())(np.zeros(1))[0, 0]))
-    np.testing.assert_allclose(found[1], 4 * found[0])
+        result.append(float(lw.compile(mass, b.build())(np.zeros(1))[0, 0]))
+    np.testing.assert_allclose(result[1], 4 * result[0])
     assert not folder.exists()
 
 

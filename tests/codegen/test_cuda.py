@@ -93,13 +93,13 @@ class Case:
 
     def dealt(self):
         """The ways to deal it out: one worker, limbs, limbs of equal build with one code."""
-        found = {"single": (self.traced, cuda_plan.single(self.traced))}
-        found["limbs"] = (self.traced, cuda_plan.limbs(self.traced, self.mech))
+        result = {"single": (self.traced, cuda_plan.single(self.traced))}
+        result["limbs"] = (self.traced, cuda_plan.limbs(self.traced, self.mech))
         itemsize = np.dtype(self.dtype).itemsize
         shared = cuda_plan.by_families(
             self.program, self.mech, self.nodes, itemsize=itemsize, plain=self.traced
         )
-        return found if shared is None else found | {"families": shared}
+        return result if shared is None else result | {"families": shared}
 
     def bound(self, i):
         """Rounding of one state: for accelerations, what the scaled mass matrix makes of it."""
@@ -161,18 +161,18 @@ def test_long_rows(robot, dtype, tmp_path):
         assert not codes.any()
         case.agree(right, (0, 32, count - 1))
         for backwards in (False, True):
-            found, codes, trouble = kernels[0](
+            result, codes, trouble = kernels[0](
                 arrays, width, count, backwards=backwards, blocks=1 + backwards, offset=1
             )
             assert not codes.any() and not trouble[0]
-            np.testing.assert_array_equal(found, right)
+            np.testing.assert_array_equal(result, right)
         bad = [5, 64, 132]
         spoilt = [np.array(x) for x in arrays]
         spoilt[0][bad, -1] = (np.nan, np.inf, -np.inf)
-        found, codes, trouble = kernels[0](spoilt, width, count, blocks=1)
+        result, codes, trouble = kernels[0](spoilt, width, count, blocks=1)
         assert np.flatnonzero(codes).tolist() == bad and set(codes[bad]) == {1}
-        assert trouble == (3, 5) and np.isnan(found[bad]).all()
-        np.testing.assert_array_equal(np.delete(found, bad, 0), np.delete(right, bad, 0))
+        assert trouble == (3, 5) and np.isnan(result[bad]).all()
+        np.testing.assert_array_equal(np.delete(result, bad, 0), np.delete(right, bad, 0))
 
 
 @pytest.mark.prove

@@ -101,24 +101,24 @@ def test_calls(card, arm, dtype):
     bound = {"float64": 1e-10, "float32": 2e-3}[dtype]
     q, v, t = states(arm, 150, dtype)
     right = expected(arm, (q, v, t))
-    found = kernel(q, v, t)
-    assert isinstance(found, cupy_on_host.CardArray) and found.dtype == dtype
+    result = kernel(q, v, t)
+    assert isinstance(result, cupy_on_host.CardArray) and result.dtype == dtype
     scale = np.abs(right).max()
-    assert np.abs(np.asarray(found) - right).max() < bound * scale
-    np.testing.assert_array_equal(kernel(q, tau=t, v=v), found)
+    assert np.abs(np.asarray(result) - right).max() < bound * scale
+    np.testing.assert_array_equal(kernel(q, tau=t, v=v), result)
     one = kernel(q[7], v[7], t[7])
     assert one.shape == (7,)
-    np.testing.assert_array_equal(one, found[7])
+    np.testing.assert_array_equal(one, result[7])
     for batch in (0, 1, 31, 33, 128):
-        np.testing.assert_array_equal(kernel(q[:batch], v[:batch], t[:batch]), found[:batch])
+        np.testing.assert_array_equal(kernel(q[:batch], v[:batch], t[:batch]), result[:batch])
     wide = np.zeros((150, 20), dtype).view(cupy_on_host.CardArray)
     wide[:, 3:10] = q
-    np.testing.assert_array_equal(kernel(wide[:, 3:10], v, t), found)
+    np.testing.assert_array_equal(kernel(wide[:, 3:10], v, t), result)
     np.testing.assert_array_equal(
-        kernel(np.asfortranarray(q).view(cupy_on_host.CardArray), v, t), found
+        kernel(np.asfortranarray(q).view(cupy_on_host.CardArray), v, t), result
     )
-    np.testing.assert_array_equal(kernel(q[::-1], v[::-1], t[::-1]), found[::-1])
-    np.testing.assert_array_equal(kernel(q, v[3], t[3:4])[3], found[3])
+    np.testing.assert_array_equal(kernel(q[::-1], v[::-1], t[::-1]), result[::-1])
+    np.testing.assert_array_equal(kernel(q, v[3], t[3:4])[3], result[3])
 
 
 def test_out(card, arm):
@@ -200,12 +200,12 @@ def test_trouble(card, arm):
     right = kernel(q, v, t)
     q[3, 2], v[40, 6], t[69, 0] = np.nan, np.inf, -np.inf
     codes = on_card(np.full(70, -1, np.int32))
-    found = kernel(q, v, t, status=codes)
+    result = kernel(q, v, t, status=codes)
     bad = [3, 40, 69]
     assert np.flatnonzero(codes).tolist() == bad and set(codes[bad].tolist()) == {1}
-    assert np.isnan(found[bad]).all()
+    assert np.isnan(result[bad]).all()
     fine = np.setdiff1d(np.arange(70), bad)
-    np.testing.assert_array_equal(found[fine], right[fine])
+    np.testing.assert_array_equal(result[fine], right[fine])
     with pytest.warns(TroubleWarning, match=r"3 of 70 .* row 3: an input is not finite") as caught:
         kernel(q, v, t)
     assert caught[0].filename == __file__
@@ -224,10 +224,10 @@ def test_singular_hinge_and_quaternion(card):
     right = kernel(q, v, t)
     q[33, 3:7] *= 1.2
     codes = on_card(np.zeros(40, np.int32))
-    found = kernel(q, v, t, status=codes)
+    result = kernel(q, v, t, status=codes)
     assert np.flatnonzero(codes).tolist() == [33]
     assert "quaternion of body" in kernel.describe(codes[33])
-    np.testing.assert_array_equal(np.delete(found, 33, 0), np.delete(right, 33, 0))
+    np.testing.assert_array_equal(np.delete(result, 33, 0), np.delete(right, 33, 0))
     arm = lw.models.seven_dof_arm().without_armature()
     kernel = lw.compile(mass.inv @ (tau - bias), arm, target="cuda", parameters=("inertia",))
     none = on_card(np.zeros(kernel.nominal("inertia").size))
@@ -247,5 +247,5 @@ def test_parameters_row_by_row(card, arm):
     gravity[::2] *= 0.2
     host = lw.compile(FORWARD, arm, parameters=names)
     plain = [np.asarray(x) for x in (q, v, t, gravity, nominal[1])]
-    found = kernel(q, v, t, gravity=on_card(gravity), locked=nominal[1])
-    np.testing.assert_allclose(found, host(*plain), rtol=1e-9, atol=1e-9)
+    result = kernel(q, v, t, gravity=on_card(gravity), locked=nominal[1])
+    np.testing.assert_allclose(result, host(*plain), rtol=1e-9, atol=1e-9)

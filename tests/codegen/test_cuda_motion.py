@@ -74,7 +74,7 @@ def test_shapes_give_the_same_numbers(tmp_path):
     """Called or written into the loop, with or without a table, blocks of any size."""
     mech = lw.models.puma560()
     stepping = gpu_kernel(mech, "euler").stepping
-    (q, v), found = states(mech, 37, "float64"), []
+    (q, v), result = states(mech, 37, "float64"), []
     tau = np.random.default_rng(2).standard_normal((37, 6, mech.nv))
     for i, shape in enumerate((Shape(), Shape(64, 128, longest=0), Shape(table=False))):
         place = tmp_path / str(i)
@@ -84,9 +84,9 @@ def test_shapes_give_the_same_numbers(tmp_path):
         assert ("table[" in source.text) == shape.table
         assert ("__noinline__ void segment" in source.text) == (shape.longest == 0)
         host = OnHost(source, place, COMPILER)
-        found += [host(q, v, [tau], 2e-3, 6, 2, threads=n) for n in (32, 64)]
-    for other in found[1:]:
-        for a, b in zip(found[0], other, strict=True):
+        result += [host(q, v, [tau], 2e-3, 6, 2, threads=n) for n in (32, 64)]
+    for other in result[1:]:
+        for a, b in zip(result[0], other, strict=True):
             np.testing.assert_array_equal(a, b)
 
 
@@ -94,15 +94,15 @@ def test_shapes_give_the_same_numbers(tmp_path):
 def test_any_number_of_workers_gives_the_same_numbers(workers, tmp_path):
     mech = lw.models.quadruped()
     kernel = gpu_kernel(mech, "euler")
-    (q, v), found = states(mech, 33, "float64"), []
+    (q, v), result = states(mech, 33, "float64"), []
     tau = np.random.default_rng(2).standard_normal((33, 3, mech.nv))
     options = {"dtype": "float64", "title": ["test"], "warps": 12, "workers": workers}
     for i, source in enumerate((kernel.alone, emit_group_motion(kernel.stepping, mech, **options))):
         place = tmp_path / str(i)
         place.mkdir()
-        found.append(OnHost(source, place, COMPILER)(q, v, [tau], 2e-3, 3, 2))
+        result.append(OnHost(source, place, COMPILER)(q, v, [tau], 2e-3, 3, 2))
     assert source.workers == min(workers, 5)  # a trunk and four legs
-    for a, b in zip(*found, strict=True):
+    for a, b in zip(*result, strict=True):
         assert np.abs(a - b).max() < 1e-13  # sums in another order
 
 
@@ -161,18 +161,18 @@ def test_rollouts_are_those_of_the_processor(card, dtype):
     options = {"duration": 0.02, "record_every": 4, "step": 2e-3, "dtype": dtype}
     near = {"float64": 1e-12, "float32": 1e-4}[dtype]
     right = lw.rollout(mech, q, v, tau=tau, **options)
-    found = lw.rollout(mech, q, v, tau=tau, target="cuda", **options)
-    assert type(found.q) is np.ndarray and found.q.flags.c_contiguous and found.q.dtype == dtype
-    np.testing.assert_array_equal(found.t, right.t)
-    assert found.q.shape == right.q.shape == (70, 4, 6)
-    assert np.abs(found.q - right.q).max() < near and np.abs(found.v - right.v).max() < near
-    assert not found.status.any() and (found.failed_step == -1).all()
+    runs = lw.rollout(mech, q, v, tau=tau, target="cuda", **options)
+    assert type(runs.q) is np.ndarray and runs.q.flags.c_contiguous and runs.q.dtype == dtype
+    np.testing.assert_array_equal(runs.t, right.t)
+    assert runs.q.shape == right.q.shape == (70, 4, 6)
+    assert np.abs(runs.q - right.q).max() < near and np.abs(runs.v - right.v).max() < near
+    assert not runs.status.any() and (runs.failed_step == -1).all()
     there = lw.rollout(mech, on_card(q), on_card(v), tau=on_card(tau), target="cuda", **options)
     assert isinstance(there.q, CardArray)
-    np.testing.assert_array_equal(np.asarray(there.q), found.q)
+    np.testing.assert_array_equal(np.asarray(there.q), runs.q)
     innermost = np.ascontiguousarray(tau.transpose(1, 2, 0)).view(CardArray).transpose(2, 0, 1)
     turned = lw.rollout(mech, on_card(q), on_card(v), tau=innermost, target="cuda", **options)
-    np.testing.assert_array_equal(np.asarray(turned.q), found.q)
+    np.testing.assert_array_equal(np.asarray(turned.q), runs.q)
     assert "70 motions" in str(there)
     assert card[0] == [((3,), (32,))] * 3  # 70 motions on 4 multiprocessors
 
@@ -185,8 +185,8 @@ def test_forces_and_starts_for_all(card):
     many = rng.standard_normal((3, 5, mech.nv))
     for tau in (None, one, each, many, many[:1]):
         right = lw.rollout(mech, q, v, duration=0.005, tau=tau)
-        found = lw.rollout(mech, q, v, duration=0.005, tau=tau, target="cuda")
-        assert np.abs(found.q - right.q).max() < 1e-13
+        runs = lw.rollout(mech, q, v, duration=0.005, tau=tau, target="cuda")
+        assert np.abs(runs.q - right.q).max() < 1e-13
     alone = lw.rollout(mech, q[1], v[1], duration=0.005, tau=each, target="cuda")
     assert alone.q.shape == (6, 6) and alone.status.shape == ()
     right = lw.rollout(mech, q[1], v[1], duration=0.005, tau=each)
@@ -207,9 +207,9 @@ def test_a_control_law_in_the_loop(card):
     stiff = np.array([[[50.0] * 3], [[400.0] * 3]])  # one for each of two motions
     options = {"duration": 0.04, "step": 2e-3, "controller": (law, goal), "inputs": {"kp": stiff}}
     right = lw.rollout(mech, q, np.zeros(7), **options)
-    found = lw.rollout(mech, q, np.zeros(7), target="cuda", **options)
-    assert np.abs(found.q - right.q).max() < 1e-12
-    assert np.abs(found.q[0, -1] - found.q[1, -1]).max() > 1e-3
+    runs = lw.rollout(mech, q, np.zeros(7), target="cuda", **options)
+    assert np.abs(runs.q - right.q).max() < 1e-12
+    assert np.abs(runs.q[0, -1] - runs.q[1, -1]).max() > 1e-3
 
 
 def test_trouble_is_told(card):
@@ -217,14 +217,14 @@ def test_trouble_is_told(card):
     q, v = states(mech, 4, "float64")
     v[2] *= 1e6
     with pytest.warns(lw.errors.TroubleWarning, match="1 of 4 motions"):
-        found = lw.rollout(mech, q, v, duration=0.4, step=0.01, target="cuda")
+        runs = lw.rollout(mech, q, v, duration=0.4, step=0.01, target="cuda")
     with pytest.warns(lw.errors.TroubleWarning):
         right = lw.rollout(mech, q, v, duration=0.4, step=0.01)
-    np.testing.assert_array_equal(found.status, right.status)
-    np.testing.assert_array_equal(found.failed_step, right.failed_step)
-    np.testing.assert_array_equal(np.isnan(found.q), np.isnan(right.q))
+    np.testing.assert_array_equal(runs.status, right.status)
+    np.testing.assert_array_equal(runs.failed_step, right.failed_step)
+    np.testing.assert_array_equal(np.isnan(runs.q), np.isnan(right.q))
     fine = np.isfinite(right.q) & (np.abs(right.q) < 100.0)
-    assert np.abs(found.q - right.q)[fine].max() < 1e-9
+    assert np.abs(runs.q - right.q)[fine].max() < 1e-9
     with pytest.raises(SimulationError, match="without bounds"):
         lw.rollout(mech, q[2], v[2], duration=0.4, step=0.01, target="cuda")
     tree = ROBOTS["tree"]()
@@ -244,14 +244,14 @@ def test_trouble_where_several_warps_share_motions(card):
     for every in (1, 4):
         options = {"duration": 0.09, "step": 0.01, "record_every": every}
         with pytest.warns(lw.errors.TroubleWarning, match="2 of 40 motions"):
-            found = lw.rollout(mech, q, v, target="cuda", **options)
+            runs = lw.rollout(mech, q, v, target="cuda", **options)
         with pytest.warns(lw.errors.TroubleWarning):
             right = lw.rollout(mech, q, v, **options)
-        np.testing.assert_array_equal(found.status != 0, right.status != 0)
-        np.testing.assert_array_equal(found.failed_step, right.failed_step)
-        np.testing.assert_array_equal(np.isnan(found.q), np.isnan(right.q))
+        np.testing.assert_array_equal(runs.status != 0, right.status != 0)
+        np.testing.assert_array_equal(runs.failed_step, right.failed_step)
+        np.testing.assert_array_equal(np.isnan(runs.q), np.isnan(right.q))
         fine = right.status == 0
-        assert np.abs(found.q - right.q)[fine].max() < 1e-9
+        assert np.abs(runs.q - right.q)[fine].max() < 1e-9
     assert card[0][0] == ((2,), (160,))
 
 

@@ -132,9 +132,9 @@ def test_a_hinge_that_moves_nothing_in_some_state_is_an_error():
         with pytest.raises(SingularHingeError, match="hinge of body 'a' is singular"):
             kernel(straight, force)
     with pytest.warns(TroubleWarning, match="1 of 3 states .* row 1: the hinge of body 'a'"):
-        found = kernel(np.stack([bent, straight, bent]), force)
-    assert np.isnan(found[1]).all()
-    np.testing.assert_array_equal(found[[0, 2]], np.stack([kernel(bent, force)] * 2))
+        result = kernel(np.stack([bent, straight, bent]), force)
+    assert np.isnan(result[1]).all()
+    np.testing.assert_array_equal(result[[0, 2]], np.stack([kernel(bent, force)] * 2))
 
 
 def test_the_bare_call_may_outlive_its_kernel(state):

@@ -24,8 +24,8 @@ from tests.codegen.cuda_on_host import OnHost
 def _center(at: Any) -> Any:
     """The centre of mass, from composite inertias in the world."""
     roots = [body.name for k, body in enumerate(at.mech.bodies) if at.mech.parent[k] < 0]
-    whole = at.value(to_W.inv.T @ R @ to_W.inv, rows=roots, blocks=True).sum(axis=0)
-    return np.array([whole[2, 4], whole[0, 5], whole[1, 3]]) / at.mech.total_mass
+    full = at.value(to_W.inv.T @ R @ to_W.inv, rows=roots, blocks=True).sum(axis=0)
+    return np.array([full[2, 4], full[0, 5], full[1, 3]]) / at.mech.total_mass
 
 
 def _choices(at: Any, bound: float) -> Any:
@@ -79,8 +79,8 @@ def test_choices_are_what_numpy_makes_of_them() -> None:
 def test_an_angle_is_good_to_rounding_everywhere() -> None:
     rng = np.random.default_rng(5)
     x, y = rng.normal(size=(2, 500)) * 10.0 ** rng.uniform(-9, 9, (2, 500))
-    found = [choice.angle(float(b), float(a)) for a, b in zip(x, y, strict=True)]
-    assert found == pytest.approx(np.arctan2(y, x), rel=1e-15)
+    result = [choice.angle(float(b), float(a)) for a, b in zip(x, y, strict=True)]
+    assert result == pytest.approx(np.arctan2(y, x), rel=1e-15)
     assert choice.angle(0.0, 0.0) == 0.0
     assert choice.angle(0.0, -1.0) == math.pi
 
@@ -110,10 +110,10 @@ def test_large_mechanisms_are_evaluated_by_the_same_function() -> None:
     assert together.device.machine.evaluated is not None
     q = np.stack([mech.random(seed=i) for i in range(3)])
     u = np.random.default_rng(0).normal(size=(3, mech.nv))
-    found = together(q, u)
+    result = together(q, u)
     V = lw.node_velocity(mech, q, u, last)
-    assert found["speed"] == pytest.approx(np.linalg.norm(V[:, 3:], axis=1), rel=1e-12)
-    assert found["row"] == pytest.approx(lw.mass_matrix(mech, q)[:, 0], rel=1e-12)
+    assert result["speed"] == pytest.approx(np.linalg.norm(V[:, 3:], axis=1), rel=1e-12)
+    assert result["row"] == pytest.approx(lw.mass_matrix(mech, q)[:, 0], rel=1e-12)
     q[1, 7] = np.nan
     status = np.zeros(3, np.int32)
     assert np.isnan(together(q, u, status=status)["speed"]).tolist() == [False, True, False]
@@ -167,13 +167,13 @@ def test_singular_values_of_every_rank(m: int, n: int) -> None:
     for rank in range(min(m, n) + 1):
         W = 10.0 ** rng.uniform(-3, 3) * rng.normal(size=(m, rank)) @ rng.normal(size=(rank, n))
         W[:, 0] = 0.0 if rank % 2 else W[:, 0]  # zeros on the way
-        found = kernel(W.ravel())
+        result = kernel(W.ravel())
         expected = np.zeros(m)
         expected[: min(m, n)] = np.linalg.svd(W, compute_uv=False)
         scale = expected[0] or 1.0
-        assert found["values"] == pytest.approx(expected, abs=3e-15 * scale)
-        assert found["U"].T @ found["U"] == pytest.approx(np.eye(m), abs=5e-15)
-        rows = found["U"].T @ W  # orthogonal, the longest first
+        assert result["values"] == pytest.approx(expected, abs=3e-15 * scale)
+        assert result["U"].T @ result["U"] == pytest.approx(np.eye(m), abs=5e-15)
+        rows = result["U"].T @ W  # orthogonal, the longest first
         assert rows @ rows.T == pytest.approx(np.diag(expected**2), abs=1e-14 * scale**2)
 
 
@@ -203,8 +203,8 @@ def test_formulas_are_exported_to_c(tmp_path: Path, dtype: Any) -> None:
         flags = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1"]
         run = [compiler, *flags, f"-D{name.upper()}_SELFTEST", f"{name}.c", "-lm", "-o", name]
         subprocess.run(run, cwd=tmp_path, check=True)
-        told = subprocess.run([tmp_path / name], capture_output=True, text=True, check=False)
-        assert told.returncode == 0, told.stdout
+        message = subprocess.run([tmp_path / name], capture_output=True, text=True, check=False)
+        assert message.returncode == 0, message.stdout
     assert "round0" in (tmp_path / "roots.c").read_text()
 
 
@@ -227,15 +227,15 @@ def test_loops_on_a_card(tmp_path: Path, dtype: str) -> None:
         (tmp_path / name).mkdir()
         on_host: Any = OnHost(source, len(traced.inputs), tmp_path / name, compiler)
         width = len(traced.outputs)
-        found, status, _ = on_host(arrays, width, 41)
+        result, status, _ = on_host(arrays, width, 41)
         flat = Formula(_flat, (formula,))
         expected = lw.compile(flat, mech, dtype=dtype)(*[a.astype(dtype) for a in arrays])
         bound = 2e-13 if dtype == "float64" else 2e-5
         assert not status.any()
-        assert found == pytest.approx(expected, abs=float(bound * np.abs(expected).max()))
+        assert result == pytest.approx(expected, abs=float(bound * np.abs(expected).max()))
 
 
 def _flat(at: Any, formula: Formula) -> Any:
-    found = formula.write(at, *formula.options)
-    parts = found if formula.names else [found]
+    result = formula.write(at, *formula.options)
+    parts = result if formula.names else [result]
     return np.concatenate([np.ravel(np.asarray(x, dtype=object)) for x in parts])

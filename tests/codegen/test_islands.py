@@ -43,8 +43,8 @@ def four_bars(
         box = lw.SpatialInertia.solid_box(2.0, (0.3, 0.2, 0.1))
         b.body("box", "world", lw.hinges.Free(), inertia=box)
         for i in range(3):
-            own = lw.SpatialInertia.solid_box(2.0 + i, (0.3, 0.2, 0.1))
-            b.body(f"gear_{i}", "world", lw.hinges.Pin(), hinge_name=f"gear_{i}", inertia=own)
+            ours = lw.SpatialInertia.solid_box(2.0 + i, (0.3, 0.2, 0.1))
+            b.body(f"gear_{i}", "world", lw.hinges.Pin(), hinge_name=f"gear_{i}", inertia=ours)
             b.body(f"wheel_{i}", hinge=lw.hinges.Prismatic(), hinge_name=f"wheel_{i}", inertia=box)
             b.couple(f"mesh_{i}", f"wheel_{i}", {f"gear_{i}": 0.3})
     return b.build()
@@ -62,12 +62,12 @@ def state(mech: lw.Mechanism, seed: int = 0) -> tuple[Array, Array, Array]:
 
 
 def one_by_one(mech: lw.Mechanism, q: Array, v: Array, tau: Array) -> Array:
-    found = list[Array]()
+    result = list[Array]()
     for island in islands(mech):
         at = slice(int(mech.v_start[island.bodies[0]]), int(mech.v_start[island.bodies[-1] + 1]))
         part = alone(mech, island)
-        found.append(lw.forward_dynamics(part, island.of_q(mech, q), v[at], tau[at]))
-    return np.concatenate(found)
+        result.append(lw.forward_dynamics(part, island.of_q(mech, q), v[at], tau[at]))
+    return np.concatenate(result)
 
 
 def test_what_hinges_loops_and_couplings_join_is_one_island():
@@ -85,10 +85,10 @@ def test_islands_in_one_loop_are_as_each_alone(more: bool):
     mech = four_bars(9, more=more)
     q, v, tau = state(mech)
     assert stages.islands(closed_kernel(mech, "forward_dynamics").request) is not None
-    found = lw.forward_dynamics(mech, q, v, tau)
-    assert np.allclose(found, one_by_one(mech, q, v, tau), rtol=1e-10, atol=1e-10)
+    vdot = lw.forward_dynamics(mech, q, v, tau)
+    assert np.allclose(vdot, one_by_one(mech, q, v, tau), rtol=1e-10, atol=1e-10)
     batch = lw.forward_dynamics(mech, np.tile(q, (11, 1)), v, np.arange(11)[:, None] * tau)
-    assert np.allclose(batch[1], found, rtol=1e-12, atol=1e-12)
+    assert np.allclose(batch[1], vdot, rtol=1e-12, atol=1e-12)
     assert np.allclose(batch[10], one_by_one(mech, q, v, 10.0 * tau), rtol=1e-9, atol=1e-9)
 
 
@@ -114,9 +114,9 @@ def test_one_island_that_is_not_finite_concerns_its_own_state_only():
     bad = q.copy()
     bad[3 * 5 + 1] = np.nan
     codes = np.zeros(2, np.int32)
-    found = lw.forward_dynamics(mech, np.stack([q, bad]), v, tau, status=codes)
+    vdot = lw.forward_dynamics(mech, np.stack([q, bad]), v, tau, status=codes)
     assert codes.tolist() == [0, 1]
-    assert np.allclose(found[0], one_by_one(mech, q, v, tau), rtol=1e-10, atol=1e-10)
+    assert np.allclose(vdot[0], one_by_one(mech, q, v, tau), rtol=1e-10, atol=1e-10)
 
 
 def test_one_island_that_is_singular_is_told():

@@ -31,9 +31,9 @@ def values(mech, rng, nodes):
     }
 
 
-def agree(found, expected, bound=1e-9):
+def agree(result, expected, bound=1e-9):
     scale = max(1e-9, float(np.abs(expected).max(initial=0.0)))
-    np.testing.assert_allclose(found / scale, expected / scale, atol=bound)
+    np.testing.assert_allclose(result / scale, expected / scale, atol=bound)
 
 
 @pytest.mark.few(4)
@@ -47,10 +47,10 @@ def test_kernels_agree_with_matrices(name):
         rng = np.random.default_rng(seed)
         q, v, given = mech.random(rng), mech.random_velocity(rng), values(mech, rng, nodes)
         arrays = {"q": q, "v": v, **given}
-        found = kernel(**{k: arrays[k] for k in kernel.arguments})
-        agree(found, Dense(mech, q, v, nodes=nodes, values=given)(expr))
+        result = kernel(**{k: arrays[k] for k in kernel.arguments})
+        agree(result, Dense(mech, q, v, nodes=nodes, values=given)(expr))
         again = kernel(**{k: arrays[k] for k in kernel.arguments})
-        np.testing.assert_array_equal(found, again)
+        np.testing.assert_array_equal(result, again)
 
 
 @pytest.mark.few(2)
@@ -87,10 +87,10 @@ def test_angles_of_any_size(scale):
     mech = lw.models.pendulum(1)
     kernel = lw.compile(mass.inv @ (tau - bias), mech)
     angles = scale * np.random.default_rng(0).uniform(-1, 1, (64, 1))
-    found = kernel(angles, np.zeros((64, 1)), np.zeros((64, 1)))
+    result = kernel(angles, np.zeros((64, 1)), np.zeros((64, 1)))
     for i in range(64):
         expected = Dense(mech, angles[i], values={"tau": np.zeros(1)})(mass.inv @ (tau - bias))
-        np.testing.assert_allclose(found[i], expected, rtol=1e-13, atol=1e-13)
+        np.testing.assert_allclose(result[i], expected, rtol=1e-13, atol=1e-13)
 
 
 def test_explain_and_counts():
@@ -152,5 +152,5 @@ def test_what_cannot_be_compiled_is_told():
 @pytest.mark.parametrize("expr", [mass.inv, mass.inv @ (tau - bias), bias], ids=str)
 def test_sweeps_in_numpy_take_what_the_kernel_takes(expr):
     mech = lw.models.pendulum(2)
-    found = lw.compile(expr, mech, target="numpy")
-    assert found.arguments == lw.compile(expr, mech).arguments
+    kernel = lw.compile(expr, mech, target="numpy")
+    assert kernel.arguments == lw.compile(expr, mech).arguments

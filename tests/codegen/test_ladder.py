@@ -51,9 +51,9 @@ KERNELS = {
 """Ways to compile, as options of `lw.compile`; the card's source is made when it is asked for."""
 
 
-def agree(rung, found, expected, bound, rows):
+def agree(rung, result, expected, bound, rows):
     """Results of a rung, on some rows, within a bound for each entry."""
-    apart = np.abs(found - expected)[rows]
+    apart = np.abs(result - expected)[rows]
     wrong = ~(apart <= bound[rows])
     with np.errstate(all="ignore"):
         worst = (apart / bound[rows])[wrong].max(initial=0.0)
@@ -77,19 +77,19 @@ def climb(case, folder, *, least=3):
     agree("scalar", scalar, right.value, 2.0 * right.error, fine)  # both round
     slow(case, scalar, right, [i for i in DENSE if fine[i]])
     for count in FEW:
-        found, batch_codes = straight.batch(count)
+        result, batch_codes = straight.batch(count)
         np.testing.assert_array_equal(batch_codes, codes[:count])
-        agree(f"batch of {count}", found, scalar[:count], 2.0 * right.error[:count], fine[:count])
-        assert np.isnan(found[~fine[:count]]).all()
+        agree(f"batch of {count}", result, scalar[:count], 2.0 * right.error[:count], fine[:count])
+        assert np.isnan(result[~fine[:count]]).all()
     looped = case.bound(looped=True)
     rolled = case.kernel(rolled=True)
-    for rung, (found, other_codes) in {
+    for rung, (result, other_codes) in {
         "rolled": rolled.one_by_one(),
         "rolled batch": rolled.batch(STATES),
     }.items():
         same_trouble(rung, other_codes, looped)
         both = fine & (other_codes == 0)
-        agree(rung, found, scalar, right.error + looped.error, both)
+        agree(rung, result, scalar, right.error + looped.error, both)
     single(case, right)
     emitted = {
         "C": (C_COMPILER, case.c_function, "c"),
@@ -98,11 +98,11 @@ def climb(case, folder, *, least=3):
     for rung, (compiler, evaluated, place) in emitted.items():
         if compiler is not None:
             (folder / place).mkdir()
-            found, other_codes = evaluated(folder / place)
+            result, other_codes = evaluated(folder / place)
             same_trouble(rung, other_codes, right)
             both = fine & (other_codes == 0)
-            agree(rung, found, scalar, 2.0 * right.error, both)
-            assert np.isnan(found[other_codes != 0]).all()
+            agree(rung, result, scalar, 2.0 * right.error, both)
+            assert np.isnan(result[other_codes != 0]).all()
 
 
 def slow(case, scalar, right, states):
@@ -116,23 +116,23 @@ def slow(case, scalar, right, states):
             rungs["interpreter"] = case.interpreted(i)
         except LoweringError as refused:  # derivation has to come first
             assert "cannot invert" in str(refused)
-        for rung, found in rungs.items():
-            agree(f"{rung} against matrices", found, dense, error, slice(None))
+        for rung, result in rungs.items():
+            agree(f"{rung} against matrices", result, dense, error, slice(None))
 
 
 def single(case, right):
     """Single precision, straight and with loops, batches and one by one."""
     low, looped = case.bound(4), case.bound(4, looped=True)
     straight, rolled = case.kernel(np.float32), case.kernel(np.float32, rolled=True)
-    for rung, (found, codes), bound in (
+    for rung, (result, codes), bound in (
         ("float32", straight.one_by_one(DENSE), low),
         ("float32 batch", straight.batch(STATES), low),
         ("float32 rolled", rolled.batch(STATES), looped),
     ):
-        states = list(DENSE) if len(found) == len(DENSE) else list(range(STATES))
-        assert found.dtype == np.float32
+        states = list(DENSE) if len(result) == len(DENSE) else list(range(STATES))
+        assert result.dtype == np.float32
         fine = (codes == 0) & ~bound.fails[states]
-        agree(rung, found, right.value[states], bound.error[states], fine)
+        agree(rung, result, right.value[states], bound.error[states], fine)
         sure = ~bound.unsure[states]
         np.testing.assert_array_equal((codes != 0)[sure], bound.fails[states][sure], err_msg=rung)
 
@@ -236,9 +236,9 @@ def test_a_matrix_that_is_singular_everywhere(tmp_path):
     answers["one by one"] = kernels["straight"].one_by_one()
     if CPP_COMPILER is not None:
         answers["CUDA"] = case.cuda_on_host(tmp_path)
-    for rung, (found, codes) in answers.items():
+    for rung, (result, codes) in answers.items():
         assert (codes == status.MATRIX).all(), rung
-        assert np.isnan(found).all(), rung
+        assert np.isnan(result).all(), rung
     with pytest.raises(LoweringError, match="singular in nearly every one"):
         lw.compile(expr, mech, nodes=case.nodes, target="c")  # there is nothing to test itself with
 

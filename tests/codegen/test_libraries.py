@@ -22,28 +22,28 @@ FORWARD = mass.inv @ (tau - bias)
 class Foreign:
     """An array of a library that speaks DLPack, and no more than that."""
 
-    def __init__(self, own: np.ndarray) -> None:
-        self.own = own
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
 
     def __dlpack__(self, **options):
-        return self.own.__dlpack__(**options)
+        return self.array.__dlpack__(**options)
 
     def __dlpack_device__(self):
-        return self.own.__dlpack_device__()
+        return self.array.__dlpack_device__()
 
     def __array_namespace__(self):
         return Library
 
-    ndim = property(lambda self: self.own.ndim)
+    ndim = property(lambda self: self.array.ndim)
 
     def __len__(self):
-        return len(self.own)
+        return len(self.array)
 
     def __getitem__(self, key):
-        return Foreign(self.own[key])
+        return Foreign(self.array[key])
 
     def reshape(self, *shape):
-        return Foreign(self.own.reshape(*shape))
+        return Foreign(self.array.reshape(*shape))
 
 
 class Library:
@@ -70,12 +70,12 @@ def test_results_are_of_the_library_of_the_arrays(arm, target):
     kernel, given = lw.compile(FORWARD, arm, target=target), states(arm, 5)
     right = kernel(*given)
     assert np.abs(right).max() > 1.0
-    found = kernel(*map(Foreign, given))
-    assert isinstance(found, Foreign)
-    np.testing.assert_array_equal(found.own, right)
+    result = kernel(*map(Foreign, given))
+    assert isinstance(result, Foreign)
+    np.testing.assert_array_equal(result.array, right)
     one = kernel(Foreign(given[0][2]), given[1][2], given[2][2])  # one of them is enough
-    assert isinstance(one, Foreign) and one.own.shape == (7,)
-    np.testing.assert_allclose(one.own, right[2], rtol=1e-11)
+    assert isinstance(one, Foreign) and one.array.shape == (7,)
+    np.testing.assert_allclose(one.array, right[2], rtol=1e-11)
 
 
 def test_nothing_is_copied_on_the_way(arm):
@@ -91,16 +91,16 @@ def test_nothing_is_copied_on_the_way(arm):
 
 def test_results_by_name(arm):
     kernel, given = lw.compile({"mass": mass, "bias": bias}, arm), states(arm, 4)[:2]
-    found, right = kernel(*map(Foreign, given)), kernel(*given)
-    assert set(found) == {"mass", "bias"}
-    for name in found:
-        np.testing.assert_array_equal(found[name].own, right[name])
+    result, right = kernel(*map(Foreign, given)), kernel(*given)
+    assert set(result) == {"mass", "bias"}
+    for name in result:
+        np.testing.assert_array_equal(result[name].array, right[name])
 
 
 def test_functions_and_rollouts_too(arm):
     q, v, force = states(arm, 3)
     np.testing.assert_array_equal(
-        lw.forward_dynamics(arm, *map(Foreign, (q, v, force))).own,
+        lw.forward_dynamics(arm, *map(Foreign, (q, v, force))).array,
         lw.forward_dynamics(arm, q, v, force),
     )
 
@@ -117,9 +117,9 @@ def card(monkeypatch, tmp_path):
 def test_arrays_on_a_card_stay_there(card, arm):
     """A kernel of the processor runs where its arrays are."""
     kernel, given = lw.compile(FORWARD, arm), states(arm, 40)
-    found = kernel(*map(on_card, given))
-    assert isinstance(found, CardArray)
-    np.testing.assert_allclose(np.asarray(found), kernel(*given), rtol=1e-9)
+    result = kernel(*map(on_card, given))
+    assert isinstance(result, CardArray)
+    np.testing.assert_allclose(np.asarray(result), kernel(*given), rtol=1e-9)
     with pytest.raises(ShapeError, match="v is in the memory of the computer"):
         kernel(on_card(given[0]), *given[1:])
 

@@ -45,18 +45,18 @@ def test_a_batch_of_variants_on_one_kernel(expr, seed):
     arrays = {"q": q, "v": v, "tau": force, "vdot": force}
     for name in names:
         arrays[name] = np.array([parameters.nominal(x, name) for x in variants])
-    found = kernel(**{name: arrays[name] for name in kernel.arguments})
+    result = kernel(**{name: arrays[name] for name in kernel.arguments})
     for i, other in enumerate(variants):
         values = {"tau": force[i], "vdot": force[i]}
         expected = Dense(other, q[i], v[i], values=values)(expr)
         scale = np.abs(expected).max()
-        np.testing.assert_allclose(found[i] / scale, expected / scale, atol=1e-9)
+        np.testing.assert_allclose(result[i] / scale, expected / scale, atol=1e-9)
     # Parameters without the batch axis serve all states.
     shared = {**arrays, **{name: kernel.nominal(name) for name in names}}
-    found = kernel(**{name: shared[name] for name in kernel.arguments})
+    result = kernel(**{name: shared[name] for name in kernel.arguments})
     plain = lw.compile(expr, mech)
     expected = plain(**{name: shared[name] for name in plain.arguments})
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+    np.testing.assert_allclose(result, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
 
 
 def test_a_payload_is_a_node_with_inertia():
@@ -89,13 +89,15 @@ def test_locked_hinges_at_run_time_equal_a_locked_mechanism(seed):
     for k in held_bodies:
         held[mech.v_start[k] : mech.v_start[k + 1]] = 1.0
     v = np.where(held, 0.0, v)
-    found = kernel(q[0], v[0], force[0], held)
-    assert (found[held == 1.0] == 0.0).all()
+    result = kernel(q[0], v[0], force[0], held)
+    assert (result[held == 1.0] == 0.0).all()
     # The equations of the free hinges alone: 𝓜_ff v̇_f = (τ - bias)_f.
     dense = Dense(mech, q[0], v[0], values={"tau": force[0]})
     free = held == 0.0
     expected = np.linalg.solve(dense(mass)[np.ix_(free, free)], dense(tau - bias)[free])
-    np.testing.assert_allclose(found[free], expected, rtol=1e-7, atol=1e-7 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        result[free], expected, rtol=1e-7, atol=1e-7 * np.abs(expected).max()
+    )
     all_free = kernel(q[0], v[0], force[0], np.zeros(mech.nv))
     plain = lw.compile(FORWARD, mech)(q[0], v[0], force[0])
     np.testing.assert_allclose(all_free, plain, rtol=1e-9, atol=1e-9 * np.abs(plain).max())
@@ -108,11 +110,11 @@ def test_single_directions_of_a_hinge_can_be_held():
     held = np.zeros(mech.nv)
     held[[1, 4, 5]] = 1.0  # of the base: one turn, two shifts
     v = np.where(held, 0.0, v)
-    found = kernel(q, v, force, held)
+    result = kernel(q, v, force, held)
     dense, free = Dense(mech, q, v, values={"tau": force}), held == 0.0
     expected = np.linalg.solve(dense(mass)[np.ix_(free, free)], dense(tau - bias)[free])
-    np.testing.assert_allclose(found[free], expected, rtol=1e-8)
-    assert (found[~free] == 0.0).all()
+    np.testing.assert_allclose(result[free], expected, rtol=1e-8)
+    assert (result[~free] == 0.0).all()
 
 
 @pytest.mark.parametrize("rolled", [False, True])

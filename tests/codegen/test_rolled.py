@@ -100,11 +100,11 @@ def inputs(kernel, dense):
     return [np.asarray(arrays[name]) for name in kernel.arguments]
 
 
-def agree(found, expected, bound=1e-10):
+def agree(result, expected, bound=1e-10):
     expected = np.asarray(expected)
     scale = max(1e-9, float(np.abs(expected).max(initial=0.0)))
-    assert found.shape == expected.shape
-    np.testing.assert_allclose(found / scale, expected / scale, atol=bound)
+    assert result.shape == expected.shape
+    np.testing.assert_allclose(result / scale, expected / scale, atol=bound)
 
 
 def nodes_of(mech):
@@ -225,8 +225,8 @@ def test_random_expressions(start):
             continue  # operators of one's own, matrices without symmetry
         want, size = dense.matrix(expr), trees.magnitude(dense, expr)
         bound = 1e-9 * np.abs(want).max(initial=0.0) + 2e-13 * size.max(initial=0.0)
-        found = kernel(*inputs(kernel, dense)).reshape(want.shape)
-        assert np.abs(found - want).max(initial=0.0) <= bound, f"seed {seed}: {expr}"
+        result = kernel(*inputs(kernel, dense)).reshape(want.shape)
+        assert np.abs(result - want).max(initial=0.0) <= bound, f"seed {seed}: {expr}"
         used += 1
     assert used >= 8
 
@@ -248,12 +248,12 @@ def test_batches_of_any_size(name, count):
         "f": rng.standard_normal(12),  # one row for all states
     }
     given = [arrays[n] for n in kernel.arguments]
-    found = kernel(*given)
+    result = kernel(*given)
     for i in range(count):
         one = [x[i] if x.ndim == 2 else x for x in given]
-        agree(found[i], kernel(*one), 1e-13)
+        agree(result[i], kernel(*one), 1e-13)
         agree(
-            found[i],
+            result[i],
             Dense(
                 mech,
                 one[0],
@@ -276,8 +276,8 @@ def test_single_precision():
         want = exact(*(x.astype(np.float64) for x in given))
         many = kernel(*(np.tile(x, (17, 1)) for x in given))
         assert many.dtype == np.float32
-        for found in (kernel(*given), many[0], many[-1]):
-            agree(found, want, 2e-3 if name == "forward dynamics" else 1e-5)
+        for result in (kernel(*given), many[0], many[-1]):
+            agree(result, want, 2e-3 if name == "forward dynamics" else 1e-5)
 
 
 # ---------------------------------------------------------------------------------------- trouble
@@ -298,10 +298,10 @@ def test_trouble_names_the_body():
     rows[3, :4] *= 1.01
     rows[8, 0] = np.inf
     codes = np.empty(11, np.int32)
-    found = kernel(rows, qd, force, status=codes)
+    result = kernel(rows, qd, force, status=codes)
     assert codes.tolist() == [0, 0, 0, status.quaternion(0), 0, 0, 0, 0, status.INPUT, 0, 0]
-    assert np.isnan(found[[3, 8]]).all()
-    agree(found[[0, 10]], np.tile(kernel(q, qd, force), (2, 1)), 1e-13)
+    assert np.isnan(result[[3, 8]]).all()
+    agree(result[[0, 10]], np.tile(kernel(q, qd, force), (2, 1)), 1e-13)
 
 
 def test_a_hinge_that_moves_nothing():
@@ -467,6 +467,6 @@ def test_a_body_that_is_to_be_alone_shares_no_code():
     """Links 2 and 3 of a chain, each with a node, are of a class unless one is to be alone."""
     mech = lw.models.chain(4).with_node("a", "link_2").with_node("b", "link_3")
     nodes = [mech.node("a"), mech.node("b")]
-    for alone, wanted in (((), [[0], [1, 2], [3]]), ((1,), [[0], [1], [2], [3]])):
-        found = classes(mech, nodes, alone=alone, most=0)
-        assert sorted(list(map(int, kind.bodies)) for kind in found) == wanted
+    for alone, expected in (((), [[0], [1, 2], [3]]), ((1,), [[0], [1], [2], [3]])):
+        result = classes(mech, nodes, alone=alone, most=0)
+        assert sorted(list(map(int, kind.bodies)) for kind in result) == expected

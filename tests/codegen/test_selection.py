@@ -34,12 +34,12 @@ def state(mech):
 def part(mech, expr, rows, columns, nodes, given):
     """The same part of the whole matrix, by plain indexing."""
     dense = Dense(mech, given["q"], given["v"], nodes=nodes)
-    whole = dense(expr)
+    full = dense(expr)
     if rows is not None:
-        whole = whole[np.concatenate([at(mech, dense, expr.range, x) for x in rows])]
+        full = full[np.concatenate([at(mech, dense, expr.range, x) for x in rows])]
     if columns is not None:
-        whole = whole[:, np.concatenate([at(mech, dense, expr.domain, x) for x in columns])]
-    return whole
+        full = full[:, np.concatenate([at(mech, dense, expr.domain, x) for x in columns])]
+    return full
 
 
 def at(mech, dense, space, name):
@@ -63,20 +63,20 @@ CASES = {
 }
 
 
-def asked(mech, name):
+def parts(mech, name):
     """Names for the numbers of the table, but for single elements."""
     expr, rows, columns = CASES[name]
     first, middle, last = names(mech)
     nodes = [last, first]
     known = {"node": nodes[0], "other": nodes[1]}
-    found = []
-    for wanted in (rows, columns):
-        if wanted is None or name == "single elements":
-            found.append(wanted)
+    result = []
+    for expected in (rows, columns):
+        if expected is None or name == "single elements":
+            result.append(expected)
         else:
             bodies = (first, middle, last)
-            found.append(tuple(known.get(x) or bodies[x] for x in wanted))
-    return expr, *found, nodes
+            result.append(tuple(known.get(x) or bodies[x] for x in expected))
+    return expr, *result, nodes
 
 
 @pytest.mark.few(8)
@@ -84,16 +84,16 @@ def asked(mech, name):
 @pytest.mark.parametrize("form", ["numpy", "straight", "loops"])
 def test_rows_and_columns(name, form):
     mech = robot()
-    expr, rows, columns, nodes = asked(mech, name)
+    expr, rows, columns, nodes = parts(mech, name)
     given = state(mech)
     expected = part(mech, expr, rows, columns, nodes, given)
     how = {"numpy": {"target": "numpy"}}.get(form, {"rolled": form == "loops", "cache": False})
     kernel = lw.compile(expr, mech, nodes=nodes, rows=rows, columns=columns, **how)
     arrays = [given[x] for x in kernel.arguments]
-    found = kernel(*arrays)
-    assert found.shape == expected.shape
+    result = kernel(*arrays)
+    assert result.shape == expected.shape
     bound = 1e-10 * np.abs(expected).max()  # a condition number of 10⁴ or so, squared
-    np.testing.assert_allclose(found, expected, rtol=0, atol=bound)
+    np.testing.assert_allclose(result, expected, rtol=0, atol=bound)
     if form != "numpy":  # states side by side in a vector register, and some left over
         many = kernel(*(np.stack([x] * 9) for x in arrays))
         np.testing.assert_allclose(many, np.stack([expected] * 9), rtol=0, atol=bound)
@@ -109,17 +109,17 @@ def test_blocks(expr, form):
     mech, given = robot(), state(robot())
     how = {"numpy": {"target": "numpy"}}.get(form, {"rolled": form == "loops", "cache": False})
     dense = Dense(mech, given["q"], given["v"])
-    whole, scale = dense(expr), np.abs(dense(expr)).max()
+    full, scale = dense(expr), np.abs(dense(expr)).max()
     places = list(zip(dense.slices(expr.range), dense.slices(expr.domain), strict=True))
     for rows in (None, names(mech)[::-1]):
         kernel = lw.compile(expr, mech, rows=rows, blocks=True, **how)
-        found = kernel(*(given[x] for x in kernel.arguments))
+        result = kernel(*(given[x] for x in kernel.arguments))
         order = range(mech.n_bodies) if rows is None else [mech.body_index[x] for x in rows]
-        assert len(found) == len(order)
-        for k, block in zip(order, found, strict=True):
+        assert len(result) == len(order)
+        for k, block in zip(order, result, strict=True):
             expected = np.zeros(block.shape)
-            own = whole[places[k]]
-            expected[: own.shape[0], : own.shape[1]] = own
+            ours = full[places[k]]
+            expected[: ours.shape[0], : ours.shape[1]] = ours
             np.testing.assert_allclose(block, expected, rtol=0, atol=1e-12 * scale)
 
 
@@ -132,10 +132,10 @@ def test_what_is_not_needed_is_not_computed():
         operations.append(kernel.ops.total())
     assert operations[0] == operations[1]
     mech = lw.models.chain(20)
-    whole = lw.compile(mass.inv, mech, target="numpy").ops.total()
+    full = lw.compile(mass.inv, mech, target="numpy").ops.total()
     single = lw.compile(mass.inv, mech, rows=4, columns=15, target="numpy").ops.total()
     inertias = lw.compile(P, mech, rows=mech.bodies[0].name, blocks=True, target="numpy")
-    assert single < inertias.ops.total() + 20 * 60 < 0.5 * whole  # the path costs little
+    assert single < inertias.ops.total() + 20 * 60 < 0.5 * full  # the path costs little
 
 
 def test_targets(tmp_path):
@@ -164,10 +164,10 @@ def test_targets(tmp_path):
 def test_kernels_of_other_parts_are_other_kernels():
     mech = lw.models.chain(3)
     q = mech.random(0)
-    whole = lw.mass_matrix_inverse(mech, q)
+    full = lw.mass_matrix_inverse(mech, q)
     for i in range(3):
         kernel = lw.compile(mass.inv, mech, rows=i, columns=0)  # kept on disk
-        np.testing.assert_allclose(kernel(q), whole[i : i + 1, :1], rtol=1e-12)
+        np.testing.assert_allclose(kernel(q), full[i : i + 1, :1], rtol=1e-12)
     assert "of y: the rows of 2, the columns of 0" in kernel.explain()
 
 

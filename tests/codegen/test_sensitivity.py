@@ -110,9 +110,9 @@ def test_twice():
     given = state(mech)
     energy = 0.5 * (v.T @ mass @ v)
     twice = lw.jvp(lw.vjp(energy, "v"), "v")
-    found = called(twice, mech, {**given, "weight": np.ones(1)})
+    result = called(twice, mech, {**given, "weight": np.ones(1)})
     expected = lw.mass_matrix(mech, given["q"]) @ given["dv"]
-    assert np.abs(found - expected).max() < 1e-12 * np.abs(expected).max()
+    assert np.abs(result - expected).max() < 1e-12 * np.abs(expected).max()
 
 
 def test_reverse_costs_a_few_evaluations():

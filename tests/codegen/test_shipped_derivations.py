@@ -18,16 +18,16 @@ SAMPLE = 25
 
 
 def derivations() -> list[Derivation]:
-    return [pickle.loads(found) for found in shipped().values()]
+    return [pickle.loads(result) for result in shipped().values()]
 
 
 def test_they_belong_to_this_code():
-    keys = {search_key(found.start, Budget()) for found in derivations()}
+    keys = {search_key(result.start, Budget()) for result in derivations()}
     assert keys == set(shipped()), STALE
 
 
 def test_everyday_quantities_are_among_them():
-    starts = {found.start for found in derivations()}
+    starts = {result.start for result in derivations()}
     for name in ("forward_dynamics", "mass_matrix", "inverse_dynamics", "jacobian"):
         assert {expression(name), no_armature(expression(name)).result} <= starts
     linkage = lw.loops.closed_expression(lw.models.four_bar(), "forward_dynamics")
@@ -36,7 +36,7 @@ def test_everyday_quantities_are_among_them():
 
 @pytest.mark.parametrize("number", range(0, 120, SAMPLE))
 def test_searching_again_finds_the_same(number: int):
-    ordered = sorted(derivations(), key=lambda found: str(found.start))
+    ordered = sorted(derivations(), key=lambda result: str(result.start))
     known = ordered[number % len(ordered)]
     again = searched(known.start, Budget())
     assert again.result is known.result, STALE

@@ -32,16 +32,16 @@ def test_every_kind_of_trouble_stays_in_its_row(dtype, count):
                 arrays = [q.copy(), v.copy(), force.copy()]
                 arrays[which][row, entry] = value
                 codes = np.full(count, -1, np.int32)
-                found = kernel(*arrays, status=codes)
+                result = kernel(*arrays, status=codes)
                 assert codes[row] == status.INPUT
-                assert np.isnan(found[row]).all()
+                assert np.isnan(result[row]).all()
                 others = np.arange(count) != row
                 assert (codes[others] == 0).all()
-                np.testing.assert_array_equal(found[others], clean[others])
+                np.testing.assert_array_equal(result[others], clean[others])
         turned = q.copy()
         turned[row, :4] *= 1.01
         codes = np.full(count, -1, np.int32)
-        found = kernel(turned, v, force, status=codes)
+        result = kernel(turned, v, force, status=codes)
         assert codes[row] == status.quaternion(0)
         assert np.count_nonzero(codes) == 1
         assert "quaternion of body 'trunk'" in kernel.describe(codes[row])
@@ -142,9 +142,9 @@ def test_the_body_that_is_named_is_the_first_in_trouble(rolled, dtype):
     armature[5, 2] = -1e6
     plain = kernel(q, v, force, np.zeros(mech.nv, dtype))
     codes = np.empty(9, np.int32)
-    found = kernel(q, v, force, armature, status=codes)
+    result = kernel(q, v, force, armature, status=codes)
     assert codes.tolist() == [0, 0, 0, 0, status.hinge(3), status.hinge(2), 0, 0, 0]
-    np.testing.assert_array_equal(found[[3, 6]], plain[[3, 6]])
+    np.testing.assert_array_equal(result[[3, 6]], plain[[3, 6]])
     # The pivot of the tip is zero to the last bit: what follows is not small, it is NaN.
     tip = lw.compile(D, mech, dtype=dtype)(q[0])[-1, -1]
     one = np.zeros(mech.nv, dtype)

@@ -213,8 +213,8 @@ def test_drake(tmp_path, text, tip):
         V = node_jacobian(mech, q, tip) @ v
         world = np.concatenate([here.rot @ V[:3], here.rot @ V[3:]])
         velocity = plant.EvalBodySpatialVelocityInWorld(context, body)
-        found = np.concatenate([velocity.rotational(), velocity.translational()])
-        np.testing.assert_allclose(layout.spatial_velocity_from(found), world, atol=1e-13)
+        result = np.concatenate([velocity.rotational(), velocity.translational()])
+        np.testing.assert_allclose(layout.spatial_velocity_from(result), world, atol=1e-13)
 
 
 @pytest.mark.oracle

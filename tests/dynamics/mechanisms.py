@@ -42,9 +42,9 @@ def states(mech: lw.Mechanism, count: int) -> tuple[np.ndarray, np.ndarray, np.n
     return q, v, x
 
 
-def close(found, expected, bound: float = 1e-11, scale: float | None = None) -> None:
+def close(result, expected, bound: float = 1e-11, scale: float | None = None) -> None:
     """Equal up to a bound, relative to the largest entry that is expected (or to a scale)."""
     size = float(np.abs(expected).max(initial=0.0)) if scale is None else scale
-    apart = float(np.abs(np.asarray(found) - expected).max(initial=0.0))
-    assert np.shape(found) == np.shape(expected)
+    apart = float(np.abs(np.asarray(result) - expected).max(initial=0.0))
+    assert np.shape(result) == np.shape(expected)
     assert apart <= bound * max(size, 1e-300), f"{apart} of {size}"

@@ -93,10 +93,10 @@ def tree_in_pinocchio(n: int, seed: int, **options: Any) -> InPinocchio:
     mech = mech.with_node("tool", mech.bodies[-1].name, lw.Pose.rpy((0.3, 0.5, -1), (0.1, 0.2, 0)))
     model = model_of(mech)
     for k, body in enumerate(mech.bodies):
-        own, place = mech.inertias[k], pin.SE3(np.array(body.outboard.rot), body.outboard.p)
-        com = np.asarray(own.h) / float(own.mass)
-        about = np.asarray(own.J) - float(own.mass) * (com @ com * np.eye(3) - np.outer(com, com))
-        inertia = pin.Inertia(float(own.mass), com, about)
+        ours, place = mech.inertias[k], pin.SE3(np.array(body.outboard.rot), body.outboard.p)
+        com = np.asarray(ours.h) / float(ours.mass)
+        about = np.asarray(ours.J) - float(ours.mass) * (com @ com * np.eye(3) - np.outer(com, com))
+        inertia = pin.Inertia(float(ours.mass), com, about)
         model.appendBodyToJoint(model.getJointId(body.hinge_name), inertia, place)
     return InPinocchio(mech, model, *state(mech))
 
@@ -134,8 +134,8 @@ class InMujoco:
         there = self.T @ vdot
         for body in self.mech.bodies:
             if isinstance(body.hinge, lw.hinges.Free):
-                own = self.v[self.mech.v_slice(body.hinge_name)]
-                turned = self.mech.pose(self.q, body.name).rot @ np.cross(own[:3], own[3:])
+                ours = self.v[self.mech.v_slice(body.hinge_name)]
+                turned = self.mech.pose(self.q, body.name).rot @ np.cross(ours[:3], ours[3:])
                 first = self.model.jnt_dofadr[self.model.joint(body.hinge_name).id]
                 there[first : first + 3] += turned
         return there

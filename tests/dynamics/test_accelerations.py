@@ -52,11 +52,11 @@ def test_they_are_rates_of_velocities(name):
     """Component by component, in the axes of each body; and gravity is no part of them."""
     mech = tree(name)
     q, v, x = state(mech)
-    found = evaluated(mech, "body_accelerations", q, v, vdot=x).reshape(-1, 6)
+    result = evaluated(mech, "body_accelerations", q, v, vdot=x).reshape(-1, 6)
     slopes = rate(mech, q, v, x, lambda q, v: body_jacobians(mech, q) @ v)
-    close(found, slopes, 1e-7)
+    close(result, slopes, 1e-7)
     other = evaluated(mech.with_gravity((1.0, 2.0, 3.0)), "body_accelerations", q, v, vdot=x)
-    close(other.reshape(-1, 6), found, 1e-13)
+    close(other.reshape(-1, 6), result, 1e-13)
 
 
 @pytest.mark.parametrize("name", TREES)
@@ -65,9 +65,9 @@ def test_of_forces_and_of_the_motion_they_cause(name):
     mech = tree(name)
     q, v, x = state(mech, 1)
     motion = evaluated(mech, "forward_dynamics", q, v, tau=x)
-    found = evaluated(mech, "body_accelerations_of_forces", q, v, tau=x)
+    result = evaluated(mech, "body_accelerations_of_forces", q, v, tau=x)
     expected = Dense(mech, q, v, values={"vdot": motion})(phi.T @ (H.T @ vdot + a - a_g))
-    close(found, expected, 1e-10)
+    close(result, expected, 1e-10)
     for frame in ("node", "world"):
         of_forces = evaluated(mech, "node_acceleration_of_forces", q, v, NODES, frame, tau=x)
         of_motion = evaluated(mech, "node_acceleration", q, v, NODES, frame, vdot=motion)
@@ -93,14 +93,14 @@ def test_what_the_kinds_are(frame):
     )
     close(lw.node_acceleration(mech, q, v, NODES, vdot=x, frame=frame), J @ x + J_dot_v, 1e-12)
     # The classical one is the second derivative of the position, turned into the axes asked for.
-    found = lw.node_acceleration(mech, q, v, "tool", vdot=x, frame=frame, kind="classical")
+    result = lw.node_acceleration(mech, q, v, "tool", vdot=x, frame=frame, kind="classical")
     second = rate(mech, q, v, x, lambda q, v: node_velocity(mech, q, v, "tool", "world")[3:])
     turn = np.eye(3) if frame == "world" else mech.pose(q, "tool").rot.T
-    close(found[3:], turn @ second, 1e-7)
+    close(result[3:], turn @ second, 1e-7)
     # The spatial one in world axes is that in node axes, turned.
-    own = lw.node_acceleration(mech, q, v, "tool", vdot=x, kind="spatial")
+    ours = lw.node_acceleration(mech, q, v, "tool", vdot=x, kind="spatial")
     turned = lw.node_acceleration(mech, q, v, "tool", vdot=x, kind="spatial", frame="world")
-    close(turned, np.kron(np.eye(2), mech.pose(q, "tool").rot) @ own, 1e-12)
+    close(turned, np.kron(np.eye(2), mech.pose(q, "tool").rot) @ ours, 1e-12)
 
 
 @pytest.mark.few(2)
@@ -115,8 +115,8 @@ def test_with_forces_at_other_nodes(axes, frame):
     close(alpha, lw.dynamics.body_accelerations(mech, q, v, vdot=motion), 1e-11)
     ask["frame"] = frame
     for nodes in (NODES, "body_2"):
-        found = lw.node_acceleration(mech, q, v, nodes, **ask)
-        close(found, lw.node_acceleration(mech, q, v, nodes, vdot=motion, frame=frame), 1e-11)
+        result = lw.node_acceleration(mech, q, v, nodes, **ask)
+        close(result, lw.node_acceleration(mech, q, v, nodes, vdot=motion, frame=frame), 1e-11)
     many = lw.node_acceleration(mech, np.stack([q, q]), v, NODES, kind="classical", **ask)
     one = lw.node_acceleration(mech, q, v, NODES, vdot=motion, frame=frame, kind="classical")
     close(many, np.stack([one, one]), 1e-11)
@@ -125,13 +125,13 @@ def test_with_forces_at_other_nodes(axes, frame):
 def test_batches_and_places():
     mech = small()
     q, v, x = states(mech, 5)
-    found = lw.dynamics.body_accelerations(mech, q, v, vdot=x)
-    assert found.shape == (5, 3, 6)
+    result = lw.dynamics.body_accelerations(mech, q, v, vdot=x)
+    assert result.shape == (5, 3, 6)
     for i in range(5):
-        close(found[i], lw.dynamics.body_accelerations(mech, q[i], v[i], vdot=x[i]), 1e-13)
+        close(result[i], lw.dynamics.body_accelerations(mech, q[i], v[i], vdot=x[i]), 1e-13)
     out = np.empty((5, 3, 6))
     assert lw.dynamics.body_accelerations(mech, q, v, vdot=x, out=out) is out
-    close(out, found, 1e-15)
+    close(out, result, 1e-15)
     many = lw.node_acceleration(mech, q[0], v[0], "tool", vdot=x, kind="classical")
     assert many.shape == (5, 6)
     close(
@@ -181,8 +181,8 @@ def test_with_pinocchio(name):
     it = in_pinocchio(name)
     pin.forwardKinematics(it.model, it.data, it.q_pin, it.v_pin, it.accelerated(it.x))
     pin.updateFramePlacements(it.model, it.data)
-    found = evaluated(it.mech, "body_accelerations", it.q, it.v, vdot=it.x).reshape(-1, 6)
-    for ours, body in zip(found, it.mech.bodies, strict=True):
+    result = evaluated(it.mech, "body_accelerations", it.q, it.v, vdot=it.x).reshape(-1, 6)
+    for ours, body in zip(result, it.mech.bodies, strict=True):
         if body.hinge.nv:
             theirs = it.placed(body.name).actInv(it.data.a[it.joint(body.name)])
             close(ours, spatial_force(theirs.vector), 1e-10)
@@ -191,12 +191,12 @@ def test_with_pinocchio(name):
     local, aligned = pin.ReferenceFrame.LOCAL, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
     spatial = pin.getFrameAcceleration(it.model, it.data, number, local).vector
     classical = pin.getFrameClassicalAcceleration(it.model, it.data, number, aligned).vector
-    found = evaluated(it.mech, "node_acceleration", it.q, it.v, (hand,), vdot=it.x)
-    close(found, spatial_force(spatial), 1e-10)
-    found = evaluated(it.mech, "node_acceleration", it.q, it.v, (hand,), "world", vdot=it.x)
+    result = evaluated(it.mech, "node_acceleration", it.q, it.v, (hand,), vdot=it.x)
+    close(result, spatial_force(spatial), 1e-10)
+    result = evaluated(it.mech, "node_acceleration", it.q, it.v, (hand,), "world", vdot=it.x)
     V = node_velocity(it.mech, it.q, it.v, hand, "world")
-    found[3:] += np.cross(V[:3], V[3:])
-    close(found, spatial_force(classical), 1e-10)
+    result[3:] += np.cross(V[:3], V[3:])
+    close(result, spatial_force(classical), 1e-10)
 
 
 @pytest.mark.oracle
@@ -208,11 +208,11 @@ def test_with_mujoco(source):
     it = in_mujoco(source)
     number, six = it.model.site(it.site).id, np.zeros(6)
     kind = mujoco.mjtObj.mjOBJ_SITE
-    for own, frame in ((0, "world"), (1, "node")):
-        mujoco.mj_objectAcceleration(it.model, it.data, kind, number, six, own)
+    for ours, frame in ((0, "world"), (1, "node")):
+        mujoco.mj_objectAcceleration(it.model, it.data, kind, number, six, ours)
         turn = np.eye(3) if frame == "world" else it.mech.pose(it.q, it.site).rot.T
         theirs = six + np.concatenate([np.zeros(3), turn @ it.mech.gravity])
-        found = lw.node_acceleration(
+        result = lw.node_acceleration(
             it.mech, it.q, it.v, it.site, tau=it.tau, frame=frame, kind="classical"
         )
-        close(found, theirs, 1e-10)
+        close(result, theirs, 1e-10)

@@ -50,9 +50,9 @@ def test_inverse_dynamics_and_bias(name):
 def test_gravity_is_bias_at_rest_and_a_slope(name):
     mech = tree(name)
     q, _, _ = state(mech, 2)
-    found = lw.gravity_force(mech, q)
-    close(found, lw.bias_force(mech, q, np.zeros(mech.nv)), 1e-12)
-    close(found, gravity_torque(mech, q), 1e-6)
+    result = lw.gravity_force(mech, q)
+    close(result, lw.bias_force(mech, q, np.zeros(mech.nv)), 1e-12)
+    close(result, gravity_torque(mech, q), 1e-6)
 
 
 @pytest.mark.few(5)
@@ -76,9 +76,9 @@ def test_mass_matrix_and_its_inverse(name):
     mech = tree(name)
     q, _, _ = state(mech, 4)
     A = mass_matrix(mech, q)
-    found = lw.mass_matrix(mech, q)
-    close(found, A, 1e-13)
-    close(found, found.T, 1e-15)
+    result = lw.mass_matrix(mech, q)
+    close(result, A, 1e-13)
+    close(result, result.T, 1e-15)
     inverse = lw.mass_matrix_inverse(mech, q)
     np.testing.assert_allclose(inverse, inverse.T, rtol=1e-10)
     close(inverse @ A, np.eye(mech.nv), 1e-12, scale=float((np.abs(inverse) @ np.abs(A)).max()))
@@ -108,11 +108,11 @@ def test_forward_kinematics(name):
 def test_energy(name):
     mech = tree(name)
     q, v, _ = state(mech, 7)
-    found = lw.energy(mech, q, v)
-    close(found.kinetic, 0.5 * v @ mass_matrix(mech, q) @ v, 1e-12)
+    energy = lw.energy(mech, q, v)
+    close(energy.kinetic, 0.5 * v @ mass_matrix(mech, q) @ v, 1e-12)
     com = mech.center_of_mass(q)
-    close(found.potential, -mech.total_mass * mech.gravity @ com, 1e-12)
-    assert found.total == found.kinetic + found.potential
+    close(energy.potential, -mech.total_mass * mech.gravity @ com, 1e-12)
+    assert energy.total == energy.kinetic + energy.potential
 
 
 def test_power_of_the_joints_is_the_change_of_energy(name):
@@ -137,8 +137,8 @@ def test_operational_inertia_inverse(name, nodes):
     q, _, _ = state(mech, 9)
     frame = "world" if len(nodes) == 1 else "node"
     J, A = stacked_jacobian(mech, q, frame, nodes), mass_matrix(mech, q)
-    found = lw.dynamics.operational_inertia_inverse(mech, q, nodes, frame=frame)
+    result = lw.dynamics.operational_inertia_inverse(mech, q, nodes, frame=frame)
     # (J A⁻¹ J*) by Cholesky of A scaled to ones on its diagonal: good for any ratio of masses.
     size = 1.0 / np.sqrt(np.diag(A))
     root = np.linalg.solve(np.linalg.cholesky(A * np.outer(size, size)), (J * size).T)
-    close(found, root.T @ root, 20.0 * np.finfo(float).eps * np.linalg.cond(A))
+    close(result, root.T @ root, 20.0 * np.finfo(float).eps * np.linalg.cond(A))

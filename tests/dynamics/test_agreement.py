@@ -28,18 +28,18 @@ pytest.importorskip("mujoco")
 URDF, MJCF = find_urdf(), find_mjcf()
 
 
-def unexplained(found: Any) -> list[Any]:
+def unexplained(result: Any) -> list[Any]:
     """What is off by more than the bound, and by our fault as far as is known."""
-    over = [one for one in found if one.apart > BOUND]
+    over = [one for one in result if one.apart > BOUND]
     return [one for one in over if one.off is None or one.off[0] > BOUND]
 
 
 def checked(reference: str, table: tuple[Quantity, ...], least: int, **where: Any) -> None:
     judged = agreement.judge(agreement.Job(reference, where.pop("model", "tree"), **where))
     assert not judged.why, judged.why
-    assert len(judged.found) == len(table)
-    assert sum(not np.isnan(one.apart) for one in judged.found) >= least  # it was compared
-    assert not unexplained(judged.found), unexplained(judged.found)
+    assert len(judged.comparisons) == len(table)
+    assert sum(not np.isnan(one.apart) for one in judged.comparisons) >= least  # it was compared
+    assert not unexplained(judged.comparisons), unexplained(judged.comparisons)
 
 
 @pytest.mark.few(1)
@@ -166,10 +166,10 @@ def test_the_interpreter_is_what_runs():
     mech = lw.models.random_tree(3, 5, hinges=("pin", "spherical"))
     q, v = mech.random(0), mech.random_velocity(1)
     with interpreted():
-        found = lw.forward_dynamics(mech, q, v, v)
+        vdot = lw.forward_dynamics(mech, q, v, v)
         assert isinstance(lw.dynamics.kernel(mech, "forward_dynamics"), Interpreted)
     again = mech.with_gravity(mech.gravity)
-    assert apart(lw.forward_dynamics(again, q, v, v), found) < 1e-13
+    assert apart(lw.forward_dynamics(again, q, v, v), vdot) < 1e-13
     assert not isinstance(lw.dynamics.kernel(again, "forward_dynamics"), Interpreted)
 
 
@@ -179,4 +179,4 @@ def test_the_interpreter_is_what_runs():
 def test_the_whole_corpus(job):
     """Machine code too, for the few robots that are compiled."""
     judged = agreement.judge(job)
-    assert not unexplained(judged.found), unexplained(judged.found)
+    assert not unexplained(judged.comparisons), unexplained(judged.comparisons)

@@ -52,9 +52,9 @@ def test_batches_equal_single_states(name):
     call = CALLS[name]
     for count in (1, 5, 19):
         q, v, x = states(ARM, count)
-        found = call(ARM, q, v, x)
+        result = call(ARM, q, v, x)
         single = np.stack([call(ARM, q[i], v[i], x[i]) for i in range(count)])
-        close(found, single, 1e-12)
+        close(result, single, 1e-12)
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -94,10 +94,10 @@ def test_an_array_without_the_batch_axis_serves_all_states():
     still = np.zeros(ARM.nv)
     close(lw.bias_force(ARM, q, still), lw.gravity_force(ARM, q), 1e-12)
     push = {"ee": np.arange(6.0), "body_2": np.ones((4, 6))}
-    found = lw.forward_dynamics(ARM, q, v, x, forces=push)
+    vdot = lw.forward_dynamics(ARM, q, v, x, forces=push)
     for i in range(4):
         one = {"body_2": np.ones(6), "ee": np.arange(6.0)}
-        close(found[i], lw.forward_dynamics(ARM, q[i], v[i], x[i], forces=one), 1e-12)
+        close(vdot[i], lw.forward_dynamics(ARM, q[i], v[i], x[i], forces=one), 1e-12)
 
 
 def test_lists_and_integers_are_numbers_too():
@@ -148,19 +148,19 @@ def test_numbers_that_are_none_are_told():
         lw.forward_dynamics(ARM, q[0], np.full(5, np.nan), x[0])
     v[3, 1] = np.inf
     status = np.zeros(5, dtype=np.int32)
-    found = lw.forward_dynamics(ARM, q, v, x, status=status)
+    vdot = lw.forward_dynamics(ARM, q, v, x, status=status)
     assert status.tolist() == [0, 0, 0, 1, 0]
-    assert np.isnan(found[3]).all() and np.isfinite(found[[0, 1, 2, 4]]).all()
+    assert np.isnan(vdot[3]).all() and np.isfinite(vdot[[0, 1, 2, 4]]).all()
 
 
 def test_energies_tell_of_both_their_parts():
     q, v, _ = states(ARM, 4)
     q[1, 0], v[2, 1] = np.nan, np.nan
     status = np.zeros(4, dtype=np.int32)
-    found = lw.energy(ARM, q, v, status=status)
+    energy = lw.energy(ARM, q, v, status=status)
     assert status.tolist() == [0, 1, 1, 0]
-    assert np.isnan(found.total).tolist() == [False, True, True, False]
-    assert np.isnan(found.potential[2])  # one kernel: a state has a result or it has none
+    assert np.isnan(energy.total).tolist() == [False, True, True, False]
+    assert np.isnan(energy.potential[2])  # one kernel: a state has a result or it has none
 
 
 def test_the_warning_points_at_the_caller():
@@ -222,8 +222,8 @@ def test_copies_do_not_share_kernels():
     mech = arm()
     lw.gravity_force(mech, state(mech)[0])
     for other in (copy.deepcopy(mech), pickle.loads(pickle.dumps(mech)), copy.copy(mech)):
-        of_copy, own = (lw.dynamics.kernel(x, "gravity_force") for x in (other, mech))
-        assert of_copy is not own and own is lw.dynamics.kernel(mech, "gravity_force")
+        of_copy, ours = (lw.dynamics.kernel(x, "gravity_force") for x in (other, mech))
+        assert of_copy is not ours and ours is lw.dynamics.kernel(mech, "gravity_force")
         close(lw.gravity_force(other, state(mech)[0]), lw.gravity_force(mech, state(mech)[0]))
 
 
@@ -240,20 +240,20 @@ def test_kernels_go_with_the_mechanism():
 def test_threads_that_ask_at_once_get_one_kernel(compiled):
     mech = arm()
     q, v, x = state(mech)
-    start, found = threading.Barrier(6), list[np.ndarray]()
+    start, result = threading.Barrier(6), list[np.ndarray]()
 
     def ask():
         start.wait()
-        found.append(lw.forward_dynamics(mech, q, v, x))
+        result.append(lw.forward_dynamics(mech, q, v, x))
 
     threads = [threading.Thread(target=ask) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(compiled) == 1 and len(found) == 6
-    for value in found:
-        np.testing.assert_array_equal(value, found[0])
+    assert len(compiled) == 1 and len(result) == 6
+    for value in result:
+        np.testing.assert_array_equal(value, result[0])
 
 
 def test_armature_is_part_of_it_only_where_there_is_some():
@@ -281,9 +281,9 @@ def test_energies_of_one_position_and_many_velocities_have_a_status():
     v = np.zeros((3, 7))
     v[1, 2] = np.nan
     status = np.full(3, 9, dtype=np.int32)
-    found = lw.energy(arm, np.full(7, 0.3), v, status=status)
+    energy = lw.energy(arm, np.full(7, 0.3), v, status=status)
     assert status.tolist() == [0, 1, 0]
-    assert np.isnan(found.total).tolist() == [False, True, False]
+    assert np.isnan(energy.total).tolist() == [False, True, False]
 
 
 def test_poses_go_into_arrays_only():

@@ -46,9 +46,9 @@ def test_differences_are_those_of_the_hinges_near_zero_and_near_half_a_turn():
     mech = every_hinge()
     q, v = states(mech)
     there = mech.integrate(q, v)
-    found, expected = lw.difference(mech, q, there), mech.difference(q, there)
-    assert found == pytest.approx(expected, rel=1e-9, abs=1e-13)
-    assert np.abs(found[:30]).max(axis=1) == pytest.approx(np.abs(v[:30]).max(axis=1), rel=0.2)
+    result, expected = lw.difference(mech, q, there), mech.difference(q, there)
+    assert result == pytest.approx(expected, rel=1e-9, abs=1e-13)
+    assert np.abs(result[:30]).max(axis=1) == pytest.approx(np.abs(v[:30]).max(axis=1), rel=0.2)
     assert lw.difference(mech, q[7], q[7]) == pytest.approx(np.zeros(mech.nv), abs=1e-15)
 
 

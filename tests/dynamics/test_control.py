@@ -16,7 +16,7 @@ CORIOLIS = H @ phi @ (M @ phi.T @ A_V + B_V @ phi.T @ H.T)
 ARM = lw.models.puma560()
 
 
-def wanted(t, phase):
+def desired(t, phase):
     """A motion of an arm and its derivatives."""
     return 0.5 * np.sin(t + phase), 0.5 * np.cos(t + phase), -0.5 * np.sin(t + phase)
 
@@ -29,11 +29,11 @@ def closed_loop(mech, law, start, times, motion):
         tau = law(y[:n], y[n:], *motion(t))
         return np.concatenate([y[n:], lw.forward_dynamics(mech, y[:n], y[n:], tau)])
 
-    found = solve_ivp(
+    result = solve_ivp(
         rate, (0.0, times[-1]), start, method="DOP853", rtol=1e-10, atol=1e-11, t_eval=times
     )
-    assert found.success
-    return found.y.T
+    assert result.success
+    return result.y.T
 
 
 def test_computed_torque_is_inverse_dynamics_of_what_is_wanted():
@@ -64,10 +64,10 @@ def test_wen_bayard_by_dense_matrices(first, second, at):
         + kp * mech.difference(q, q_d)
         + kv @ (v_d - v)
     )
-    found = lw.papers.wen_bayard(
+    tau = lw.papers.wen_bayard(
         mech, q, v, q_d, v_d, x, kp=kp, kv=kv, coriolis=(first, second), at=at
     )
-    close(found, expected, 1e-11)
+    close(tau, expected, 1e-11)
 
 
 def test_on_the_motion_itself_all_laws_ask_for_the_same():
@@ -85,20 +85,20 @@ def test_computed_torque_decouples():
     """ë + K_v ė + K_p e = 0 for each joint by itself: e(t) is that of a critical oscillator."""
     rate, phase = np.linspace(3.0, 6.0, 6), np.arange(6.0)
     gains = {"kp": rate**2, "kv": 2.0 * rate}
-    q_d, v_d, _ = wanted(0.0, phase)
+    q_d, v_d, _ = desired(0.0, phase)
     e0, edot0 = np.linspace(-0.3, 0.4, 6), np.linspace(0.5, -0.5, 6)
     times = np.linspace(0.0, 1.5, 16)
-    found = closed_loop(
+    result = closed_loop(
         ARM,
         lambda q, v, *motion: lw.computed_torque(ARM, q, v, *motion, **gains),
         np.concatenate([q_d - e0, v_d - edot0]),
         times,
-        lambda t: wanted(t, phase),
+        lambda t: desired(t, phase),
     )
     t = times[:, None]
     e = (e0 + (edot0 + rate * e0) * t) * np.exp(-rate * t)
-    positions = np.array([wanted(t, phase)[0] for t in times])
-    close(positions - found[:, :6], e, 1e-8, scale=1.0)
+    positions = np.array([desired(t, phase)[0] for t in times])
+    close(positions - result[:, :6], e, 1e-8, scale=1.0)
 
 
 def test_pd_gravity_holds_still_and_goes_where_it_should():
@@ -108,16 +108,16 @@ def test_pd_gravity_holds_still_and_goes_where_it_should():
     close(lw.forward_dynamics(ARM, q_d, np.zeros(6), held), np.zeros(6), 1e-12, scale=10.0)
     assert np.abs(held).max() > 10.0  # it is heavy
     times = np.linspace(0.0, 8.0, 5)
-    found = closed_loop(
+    result = closed_loop(
         ARM,
         lambda q, v, *_: lw.pd_gravity(ARM, q, v, q_d, **gains),
         np.concatenate([q_d + 0.3, np.zeros(6)]),
         times,
         lambda t: (),
     )
-    close(found[-1], np.concatenate([q_d, np.zeros(6)]), 1e-5, scale=1.0)
+    close(result[-1], np.concatenate([q_d, np.zeros(6)]), 1e-5, scale=1.0)
     energies = lw.papers.tracking_energy(
-        ARM, found[:, :6], found[:, 6:], q_d, np.zeros(6), kp=200.0
+        ARM, result[:, :6], result[:, 6:], q_d, np.zeros(6), kp=200.0
     )
     assert (np.diff(energies) < 0.0).all()
 
@@ -144,10 +144,10 @@ def test_the_energy_of_the_error_falls_as_it_should(name):
         def rate(h):
             return (energy(h) - energy(-h)) / (2.0 * h)
 
-        found = (4.0 * rate(5e-5) - rate(1e-4)) / 3.0
+        result = (4.0 * rate(5e-5) - rate(1e-4)) / 3.0
         slower = v_d - v
         size = float(slower @ mass_matrix(mech, q) @ slower)
-        close(found, -float(slower @ (kv * slower)), 1e-6, scale=max(size, 1.0) * 10.0)
+        close(result, -float(slower @ (kv * slower)), 1e-6, scale=max(size, 1.0) * 10.0)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -155,18 +155,20 @@ def test_wen_bayard_brings_an_arm_to_its_motion(seed):
     rng, phase = np.random.default_rng(seed), np.arange(6.0)
     strength = np.array([200.0, 300.0, 100.0, 20.0, 20.0, 20.0])
     gains = {"kp": strength, "kv": 0.3 * strength}
-    q_d, v_d, _ = wanted(0.0, phase)
+    q_d, v_d, _ = desired(0.0, phase)
     start = np.concatenate([q_d, v_d]) + rng.uniform(-0.5, 0.5, 12)
     times = np.linspace(0.0, 3.0, 13)
-    found = closed_loop(
+    result = closed_loop(
         ARM,
         lambda q, v, *motion: lw.papers.wen_bayard(ARM, q, v, *motion, **gains),
         start,
         times,
-        lambda t: wanted(t, phase),
+        lambda t: desired(t, phase),
     )
-    motions = [np.array(part) for part in zip(*(wanted(t, phase) for t in times), strict=True)]
-    energies = lw.papers.tracking_energy(ARM, found[:, :6], found[:, 6:], *motions[:2], kp=strength)
+    motions = [np.array(part) for part in zip(*(desired(t, phase) for t in times), strict=True)]
+    energies = lw.papers.tracking_energy(
+        ARM, result[:, :6], result[:, 6:], *motions[:2], kp=strength
+    )
     assert (np.diff(energies) < 0.0).all() and energies[-1] < 1e-3 * energies[0]
 
 

@@ -117,9 +117,9 @@ def test_batches_and_wrong_shapes():
     states = [state(mech, seed) for seed in range(5)]
     q, v, w = (np.stack(part) for part in zip(*states, strict=True))
     codes = np.full(5, 7, np.int32)
-    found = lw.dynamics.coriolis_product(mech, q, v, w, status=codes)
+    result = lw.dynamics.coriolis_product(mech, q, v, w, status=codes)
     assert not codes.any()
     for i, (q_i, v_i, w_i) in enumerate(states):
-        close(found[i], lw.dynamics.coriolis_product(mech, q_i, v_i, w_i), 1e-12)
+        close(result[i], lw.dynamics.coriolis_product(mech, q_i, v_i, w_i), 1e-12)
     with pytest.raises(lw.ShapeError, match="w has shape"):
         lw.dynamics.coriolis_product(mech, q[0], v[0], np.zeros(mech.nv + 1))

@@ -48,11 +48,11 @@ def mixed(mech, q, v, x, y):
     """Hybrid dynamics, every other hinge prescribed: all accelerations and all forces."""
     names = [body.hinge_name for body in mech.bodies if body.hinge.nv]
     expr = hybrid_expression(names[::2], names[1::2])
-    found = run(lw.plan(lw.derive(expr).result), mech, q, v, values={"tau": x, "vdot": y})
+    result = run(lw.plan(lw.derive(expr).result), mech, q, v, values={"tau": x, "vdot": y})
     held = np.zeros(mech.nv, dtype=bool)
     for name in names[1::2]:
         held[mech.v_slice(name)] = True
-    return np.where(held, y, found), np.where(held, found, x)
+    return np.where(held, y, result), np.where(held, result, x)
 
 
 @pytest.mark.parametrize("name", [n for n in URDF if n.rsplit("/", 1)[-1] not in BROKEN])
@@ -83,10 +83,10 @@ def compared(it: InPinocchio) -> None:
         forces = pin.rnea(it.model, it.data, it.q_pin, it.v_pin, it.accelerated(vdot))
         return it.layout.force_from(it.q, forces)
 
-    def agree(found, expected, vdot):
+    def agree(result, expected, vdot):
         """Forces, measured by what is added up to them."""
         size = np.abs(needed(0.0 * y)).max() + np.abs(expected).max()
-        close(found, expected, BOUND, scale=float(size + np.abs(needed(vdot)).max()))
+        close(result, expected, BOUND, scale=float(size + np.abs(needed(vdot)).max()))
 
     try:
         vdot = evaluated(mech, "FD4", it.q, it.v, tau=it.x)
@@ -137,9 +137,9 @@ def test_with_mujoco(name):
     def needed(vdot):
         data.qpos[:], data.qvel[:], data.qacc[:] = layout.q_to(q), layout.v_to(q, v), T @ vdot
         for hinge, number in moving(mech, model):
-            body, own = mech.hinge(hinge), v[mech.v_slice(hinge)]
+            body, ours = mech.hinge(hinge), v[mech.v_slice(hinge)]
             if isinstance(body.hinge, lw.hinges.Free):  # its linear part is in world axes there
-                turned = mech.pose(q, body.name).rot @ np.cross(own[:3], own[3:])
+                turned = mech.pose(q, body.name).rot @ np.cross(ours[:3], ours[3:])
                 first = model.jnt_dofadr[number]
                 data.qacc[first : first + 3] += turned
         mujoco.mj_inverse(model, data)

@@ -86,7 +86,7 @@ def test_the_rate_is_that_of_forward_dynamics(name):
     mech = tree(name)
     q, v, tau = state(mech, 2)
     nu = lw.papers.diagonal_velocity(mech, q, v)
-    found = lw.papers.diagonal_dynamics(mech, q, nu, tau)
+    result = lw.papers.diagonal_dynamics(mech, q, nu, tau)
     vdot = lw.forward_dynamics(mech, q, v, tau)
 
     def rate(h):
@@ -98,7 +98,7 @@ def test_the_rate_is_that_of_forward_dynamics(name):
         )
         return (ahead - behind) / (2.0 * h)
 
-    close(found, (4.0 * rate(1e-4) - rate(2e-4)) / 3.0, 1e-7)
+    close(result, (4.0 * rate(1e-4) - rate(2e-4)) / 3.0, 1e-7)
 
 
 def test_a_pendulum_has_no_coupling():
@@ -216,9 +216,9 @@ def test_trouble():
     q, v, tau = states(mech, 3)
     q[1, 0] = np.nan
     status = np.zeros(3, dtype=np.int32)
-    found = lw.papers.diagonal_dynamics(mech, q, v, tau, status=status)
+    result = lw.papers.diagonal_dynamics(mech, q, v, tau, status=status)
     assert status.tolist() == [0, 1, 0]
-    assert np.isnan(found[1]).all() and np.isfinite(found[[0, 2]]).all()
+    assert np.isnan(result[1]).all() and np.isfinite(result[[0, 2]]).all()
     for call in (lw.papers.diagonal_velocity, lw.papers.innovations, lw.papers.diagonal_coriolis):
         with pytest.raises(ModelError, match="q is not finite"):
             call(mech, q[1], v[1])
@@ -268,8 +268,8 @@ def test_gravity_asks_more_of_a_configuration_than_the_coupling_does():
     q[1] *= 1.3
     nu, tau = np.random.default_rng(0).standard_normal((2, 3, 3))
     with pytest.warns(TroubleWarning, match="row 1: the quaternion"):
-        found = lw.papers.diagonal_dynamics(mech, q, nu, tau)
-    assert np.isnan(found).any(axis=1).tolist() == [False, True, False]
+        result = lw.papers.diagonal_dynamics(mech, q, nu, tau)
+    assert np.isnan(result).any(axis=1).tolist() == [False, True, False]
     status = np.zeros(3, dtype=np.int32)
     lw.papers.diagonal_dynamics(mech, q, nu, tau, status=status)
     assert (status != 0).tolist() == [False, True, False]
@@ -291,6 +291,6 @@ def test_a_singular_hinge_is_named_by_all():
         with pytest.raises(SingularHingeError, match="hinge of body 'arm' is singular"):
             call(mech, q[0], x)
         with pytest.warns(TroubleWarning, match="row 0: the hinge of body 'arm' is singular"):
-            found = call(mech, q, x)
-        np.testing.assert_allclose(found[1], call(mech, q[1], x), rtol=1e-13)
-        assert np.isnan(found[0]).all()
+            result = call(mech, q, x)
+        np.testing.assert_allclose(result[1], call(mech, q[1], x), rtol=1e-13)
+        assert np.isnan(result[0]).all()

@@ -101,6 +101,6 @@ def test_the_code_of_one_state():
     q, rest = MECH.random(seed=0), np.zeros(MECH.nv)
     q[1:] *= 1.3
     status = np.zeros((), dtype=np.int32)
-    found = lw.node_acceleration(MECH, q, rest, "ball", vdot=rest, frame="world", status=status)
+    result = lw.node_acceleration(MECH, q, rest, "ball", vdot=rest, frame="world", status=status)
     assert status != 0
-    assert np.isnan(found).all()
+    assert np.isnan(result).all()

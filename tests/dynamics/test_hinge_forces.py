@@ -76,18 +76,18 @@ def test_every_body_is_in_balance(name, frame):
     mech = tree(name)
     q, v, x = state(mech)
     given = {"tau": x, "f": PUSH}
-    found = evaluated(mech, "hinge_forces_with_forces", q, v, NODES, frame, **given)
+    result = evaluated(mech, "hinge_forces_with_forces", q, v, NODES, frame, **given)
     vdot = evaluated(mech, "forward_dynamics_with_forces", q, v, NODES, frame, **given)
-    assert unbalanced(mech, q, v, vdot, found.reshape(-1, 6), PUSH, frame) < 1e-11
+    assert unbalanced(mech, q, v, vdot, result.reshape(-1, 6), PUSH, frame) < 1e-11
     # Along the hinge it is the joint force, less what the rotor takes.
     dense = Dense(mech, q, v)
-    along, rotor = dense.matrix(H) @ found, dense.matrix(N) @ vdot
-    size = float(np.abs(found).max() + np.abs(x).max() + np.abs(rotor).max())
+    along, rotor = dense.matrix(H) @ result, dense.matrix(N) @ vdot
+    size = float(np.abs(result).max() + np.abs(x).max() + np.abs(rotor).max())
     close(along + rotor, x, 1e-12, scale=size)
     of_motion = evaluated(
         mech, "hinge_forces_of_motion_with_forces", q, v, NODES, frame, vdot=vdot, f=PUSH
     )
-    close(of_motion, found, 1e-11)
+    close(of_motion, result, 1e-11)
 
 
 @pytest.mark.parametrize("push", [None, B @ f, B @ rot_W.T @ f], ids=str)
@@ -105,12 +105,14 @@ def test_compiled_in_batches_with_forces():
     mech = small()
     q, v, x = states(mech, 4)
     forces = dict(zip(NODES, PUSH.reshape(2, 6), strict=True))
-    found = lw.hinge_forces(mech, q, v, tau=x, forces=forces, forces_frame="world")
-    assert found.shape == (4, 3, 6)
+    result = lw.hinge_forces(mech, q, v, tau=x, forces=forces, forces_frame="world")
+    assert result.shape == (4, 3, 6)
     vdot = lw.forward_dynamics(mech, q, v, x, forces=forces, forces_frame="world")
     for i in range(4):
-        assert unbalanced(mech, q[i], v[i], vdot[i], found[i], PUSH, "world") < 1e-12
-    close(lw.hinge_forces(mech, q, v, vdot=vdot, forces=forces, forces_frame="world"), found, 1e-11)
+        assert unbalanced(mech, q[i], v[i], vdot[i], result[i], PUSH, "world") < 1e-12
+    close(
+        lw.hinge_forces(mech, q, v, vdot=vdot, forces=forces, forces_frame="world"), result, 1e-11
+    )
     out = np.empty((4, 3, 6))
     assert lw.hinge_forces(mech, q, v, tau=x, out=out) is out
     close(out[1], lw.hinge_forces(mech, q[1], v[1], tau=x[1]), 1e-13)
@@ -120,8 +122,8 @@ def test_a_pendulum_at_rest_hangs_on_its_hinge():
     """By hand: the hinge of a rod of 2 kg carries 2 g, and nothing holds it but its joint."""
     rod = lw.SpatialInertia.from_com(2.0, (0.0, 0.0, -0.5), (0.1, 0.1, 0.01))
     mech = lw.Builder("rod").body("rod", hinge=lw.hinges.Pin(axis=(0, 1, 0)), inertia=rod).build()
-    found = lw.hinge_forces(mech, [0.0], [0.0], tau=[0.0])
-    np.testing.assert_allclose(found, [[0, 0, 0, 0, 0, 2 * 9.81]], rtol=0, atol=1e-14)
+    forces = lw.hinge_forces(mech, [0.0], [0.0], tau=[0.0])
+    np.testing.assert_allclose(forces, [[0, 0, 0, 0, 0, 2 * 9.81]], rtol=0, atol=1e-14)
     # Held out level by a joint force m g l; its x axis points down then.
     held = lw.hinge_forces(mech, [-np.pi / 2], [0.0], vdot=[0.0])
     np.testing.assert_allclose(np.abs(held), [[0, 9.81, 0, 2 * 9.81, 0, 0]], rtol=0, atol=1e-13)
@@ -150,8 +152,10 @@ def test_in_other_frames():
         assert lw.hinge_forces(mech, many, v, tau=x, frame=frame, out=out) is out
         close(out, np.stack([seen, seen]), 1e-12)
     status = np.empty(2, dtype=np.int32)
-    found = lw.hinge_forces(mech, np.stack([q, np.nan * q]), v, tau=x, frame="world", status=status)
-    assert status.tolist() == [0, 1] and np.isnan(found[1]).all() and np.isfinite(found[0]).all()
+    forces = lw.hinge_forces(
+        mech, np.stack([q, np.nan * q]), v, tau=x, frame="world", status=status
+    )
+    assert status.tolist() == [0, 1] and np.isnan(forces[1]).all() and np.isfinite(forces[0]).all()
 
 
 def test_what_cannot_be_meant():
@@ -182,9 +186,9 @@ def test_with_pinocchio(name):
     it = in_pinocchio(name)
     vdot = evaluated(it.mech, "forward_dynamics", it.q, it.v, tau=it.x)
     pin.rnea(it.model, it.data, it.q_pin, it.v_pin, it.accelerated(vdot))
-    found = evaluated(it.mech, "hinge_forces", it.q, it.v, tau=it.x).reshape(-1, 6)
-    size = float(np.abs(found).max())
-    for ours, body in zip(found, it.mech.bodies, strict=True):
+    result = evaluated(it.mech, "hinge_forces", it.q, it.v, tau=it.x).reshape(-1, 6)
+    size = float(np.abs(result).max())
+    for ours, body in zip(result, it.mech.bodies, strict=True):
         if body.hinge.nv:
             theirs = it.placed(body.name).actInv(it.data.f[it.joint(body.name)])
             close(ours, spatial_force(theirs.vector), 1e-10, scale=size)
@@ -195,8 +199,8 @@ def test_with_pinocchio(name):
 def test_with_mujoco(source):
     """cfrc_int: about the centre of mass of the tree, in world axes."""
     it = in_mujoco(source)
-    found = evaluated(it.mech, "hinge_forces", it.q, it.v, tau=it.tau).reshape(-1, 6)
-    size, compared = float(np.abs(found).max()), 0
+    result = evaluated(it.mech, "hinge_forces", it.q, it.v, tau=it.tau).reshape(-1, 6)
+    size, compared = float(np.abs(result).max()), 0
     for k in range(1, it.model.nbody):
         name = it.model.body(k).name
         if name not in it.mech.body_index:
@@ -205,7 +209,7 @@ def test_with_mujoco(source):
         at, pose = it.data.subtree_com[it.model.body_rootid[k]], it.mech.pose(it.q, name)
         moment = moment + np.cross(at - pose.p, force)
         theirs = np.concatenate([pose.rot.T @ moment, pose.rot.T @ force])
-        close(found[it.mech.body_index[name]], theirs, 1e-10, scale=size)
+        close(result[it.mech.body_index[name]], theirs, 1e-10, scale=size)
         compared += 1
     assert compared == it.mech.n_bodies
 

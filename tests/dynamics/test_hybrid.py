@@ -52,9 +52,9 @@ def evaluated(mech, prescribed, q, v, x, y):
     """All accelerations and forces, by the interpreter."""
     driven = [name for name in moving(mech) if name not in prescribed]
     expr = hybrid_expression(driven, prescribed)
-    found = run(lw.plan(lw.derive(expr).result), mech, q, v, values={"tau": x, "vdot": y})
+    result = run(lw.plan(lw.derive(expr).result), mech, q, v, values={"tau": x, "vdot": y})
     held = mask(mech, prescribed)
-    return np.where(held, y, found), np.where(held, found, x)
+    return np.where(held, y, result), np.where(held, result, x)
 
 
 @cache
@@ -186,24 +186,26 @@ def test_by_names_in_batches_and_with_forces():
         fourth: rng.standard_normal((3, 1)),
     }
     push = {"tool": np.array([1.0, -2.0, 0.5, 3.0, -1.0, 2.0])}
-    found = lw.hybrid_dynamics(
+    motion = lw.hybrid_dynamics(
         mech, q, v, tau=forces, vdot=motions, forces=push, forces_frame="world"
     )
-    assert found.vdot.shape == found.tau.shape == (3, mech.nv)
-    for group, part in ((forces, found.tau), (motions, found.vdot)):
+    assert motion.vdot.shape == motion.tau.shape == (3, mech.nv)
+    for group, part in ((forces, motion.tau), (motions, motion.vdot)):
         for name, value in group.items():
             assert (part[:, mech.v_slice(name)] == value).all()
     for i in range(3):
         turn = np.kron(np.eye(2), mech.pose(q[i], "tool").rot)
         pushed = node_jacobian(mech, q[i], "tool").T @ turn.T @ push["tool"]
         A, c = mass_matrix(mech, q[i]), Dense(mech, q[i], v[i])(bias) - pushed
-        size = (np.abs(A) @ np.abs(found.vdot[i]) + np.abs(c) + np.abs(found.tau[i])).max()
-        close(A @ found.vdot[i] + c, found.tau[i], 1e-12, scale=size)
+        size = (np.abs(A) @ np.abs(motion.vdot[i]) + np.abs(c) + np.abs(motion.tau[i])).max()
+        close(A @ motion.vdot[i] + c, motion.tau[i], 1e-12, scale=size)
     arrays = lw.hybrid_dynamics(
-        mech, q, v, tau=np.where(mask(mech, motions), np.nan, found.tau), vdot=found.vdot,
+        mech, q, v, tau=np.where(mask(mech, motions), np.nan, motion.tau), vdot=motion.vdot,
         prescribed=[second, mech.hinge(fourth).name], forces=push, forces_frame="world",
     )  # fmt: skip
-    close(arrays.vdot, found.vdot, 1e-14)  # a hinge may be called by its body; NaN is not looked at
+    close(
+        arrays.vdot, motion.vdot, 1e-14
+    )  # a hinge may be called by its body; NaN is not looked at
 
 
 def test_loops_over_bodies():
@@ -212,10 +214,10 @@ def test_loops_over_bodies():
     names = moving(mech)
     q, v, x = state(mech, 3)
     y = np.random.default_rng(1).standard_normal(mech.nv)
-    found = lw.hybrid_dynamics(mech, q, 0.1 * v, tau=x, vdot=y, prescribed=names[::3])
+    motion = lw.hybrid_dynamics(mech, q, 0.1 * v, tau=x, vdot=y, prescribed=names[::3])
     assert is_rolled(hybrid_kernel(mech, names[::3]).request)
-    back = lw.inverse_dynamics(mech, q, 0.1 * v, found.vdot)
-    close(back, found.tau, 1e-10)
+    back = lw.inverse_dynamics(mech, q, 0.1 * v, motion.vdot)
+    close(back, motion.tau, 1e-10)
 
 
 def test_trouble_is_told():
@@ -224,8 +226,8 @@ def test_trouble_is_told():
     v[1, 2] = np.nan
     status = np.empty(3, dtype=np.int32)
     names = moving(mech)[:1]
-    found = lw.hybrid_dynamics(mech, q, v, tau=x, vdot=x, prescribed=names, status=status)
-    assert status.tolist() == [0, 1, 0] and np.isnan(found.tau[1, mech.v_slice(names[0])]).all()
+    motion = lw.hybrid_dynamics(mech, q, v, tau=x, vdot=x, prescribed=names, status=status)
+    assert status.tolist() == [0, 1, 0] and np.isnan(motion.tau[1, mech.v_slice(names[0])]).all()
     ball = next(body for body in mech.bodies if body.hinge.quaternion is not None)
     q[0, mech.q_slice(ball.hinge_name)] *= 1.01
     with pytest.raises(ModelError, match=f"quaternion of body '{ball.name}' is not of unit length"):
@@ -286,8 +288,8 @@ def test_selections_are_projections():
     assert free is not selection("U", names[:1])
     expr = free @ H @ phi @ (M @ phi.T @ a + b)
     q, v, _ = state(mech)
-    found = lw.compile(expr, mech)(q, v)
-    close(found, one @ lw.bias_force(mech, q, v), 1e-13)
+    result = lw.compile(expr, mech)(q, v)
+    close(result, one @ lw.bias_force(mech, q, v), 1e-13)
 
 
 # ------------------------------------------------------------------------------------- oracles

@@ -33,30 +33,30 @@ def small() -> lw.Mechanism:
 
 def composite(mech, q):
     """By hand: the inertias of the subtree, moved to each body."""
-    poses, found = mech.poses(q), np.zeros((mech.n_bodies, 6, 6))
+    poses, result = mech.poses(q), np.zeros((mech.n_bodies, 6, 6))
     for k in reversed(range(mech.n_bodies)):
-        found[k] += mech.inertias[k].matrix
+        result[k] += mech.inertias[k].matrix
         p = int(mech.parent[k])
         if p >= 0:
             X = Pose(poses.rot[p], poses.p[p]).inverse() @ Pose(poses.rot[k], poses.p[k])
-            found[p] += X.shift @ found[k] @ X.shift.T
-    return found
+            result[p] += X.shift @ result[k] @ X.shift.T
+    return result
 
 
 def test_composite_inertias():
     mech = small()
     q, _, _ = states(mech, 3)
-    found = lw.dynamics.composite_inertias(mech, q)
-    assert found.shape == (3, 4, 6, 6)
+    result = lw.dynamics.composite_inertias(mech, q)
+    assert result.shape == (3, 4, 6, 6)
     for i in range(3):
-        close(found[i], composite(mech, q[i]), 1e-13)
-        close(lw.dynamics.composite_inertias(mech, q[i]), found[i], 1e-14)
+        close(result[i], composite(mech, q[i]), 1e-13)
+        close(lw.dynamics.composite_inertias(mech, q[i]), result[i], 1e-14)
     # The base carries everything: its composite has the mass of the whole.
     roots = [k for k in range(mech.n_bodies) if mech.parent[k] < 0]
-    assert np.isclose(sum(found[0, k, 5, 5] for k in roots), float(mech.total_mass))
-    out = np.empty_like(found)
+    assert np.isclose(sum(result[0, k, 5, 5] for k in roots), float(mech.total_mass))
+    out = np.empty_like(result)
     assert lw.dynamics.composite_inertias(mech, q, out=out) is out
-    close(out, found, 1e-15)
+    close(out, result, 1e-15)
 
 
 @pytest.mark.parametrize("name", TREES)
@@ -64,14 +64,14 @@ def test_composite_and_articulated_on_every_tree(name):
     """By the interpreter, with what the operators mean: blocks of φ M φ*, and of its inverse."""
     mech = tree(name)
     q, _, _ = state(mech)
-    found = run(lw.plan(R), mech, q)
+    result = run(lw.plan(R), mech, q)
     expected = composite(mech, q)
     for k in range(mech.n_bodies):
         s = slice(6 * k, 6 * k + 6)
-        close(found[s, s], expected[k], 1e-12)
+        close(result[s, s], expected[k], 1e-12)
     dense = Dense(mech, q)
-    whole = dense.matrix(phi @ M @ phi.T)
-    close([whole[s, s] for s in dense.slices(BODY)], expected, 1e-12)
+    full = dense.matrix(phi @ M @ phi.T)
+    close([full[s, s] for s in dense.slices(BODY)], expected, 1e-12)
     P = run(lw.plan(family(mech).P), mech, q)
     for k, s in enumerate(dense.slices(BODY)):
         # Between the body's own inertia and that of all it carries.
@@ -127,17 +127,17 @@ def test_factors():
     )
     joints, bodies = dense.slices(lw.algebra.JOINT), dense.slices(BODY)
     for k, body in enumerate(mech.bodies):
-        nv, own = body.hinge.nv, bodies[k]
+        nv, ours = body.hinge.nv, bodies[k]
         assert factors.D[k].shape == (nv, nv) and factors.K[k].shape == (6, nv)
         assert batch.G[k].shape == (2, 6, nv)
         close(factors.D[k], dense.matrix(F.D)[joints[k], joints[k]], 1e-12)
-        close(factors.G[k], dense.matrix(F.G)[own, joints[k]], 1e-12)
-        close(factors.P[k], dense.matrix(F.P)[own, own], 1e-12)
-        close(factors.P_plus[k], dense.matrix(F.P_plus)[own, own], 1e-12)
+        close(factors.G[k], dense.matrix(F.G)[ours, joints[k]], 1e-12)
+        close(factors.P[k], dense.matrix(F.P)[ours, ours], 1e-12)
+        close(factors.P_plus[k], dense.matrix(F.P_plus)[ours, ours], 1e-12)
         p = int(mech.parent[k])
         if p >= 0:
             close(factors.K[k], dense.matrix(F.K)[bodies[p], joints[k]], 1e-12)
-            close(factors.psi[k], dense.matrix(F.E_psi)[bodies[p], own], 1e-12)
+            close(factors.psi[k], dense.matrix(F.E_psi)[bodies[p], ours], 1e-12)
         close(batch.D[k][1], factors.D[k], 1e-13)
     D = np.zeros((mech.nv, mech.nv))
     for s, block in zip(joints, factors.D, strict=True):
@@ -154,21 +154,21 @@ def test_factors():
 def test_logarithm_of_the_determinant(name):
     mech = tree(name)
     q, _, _ = states(mech, 3)
-    found = lw.dynamics.log_det_mass_matrix(mech, q)
+    result = lw.dynamics.log_det_mass_matrix(mech, q)
     for i in range(3):
         sign, expected = np.linalg.slogdet(mass_matrix(mech, q[i]))
         assert sign == 1.0
-        close(found[i], expected, 1e-11, scale=float(mech.nv))
+        close(result[i], expected, 1e-11, scale=float(mech.nv))
     assert isinstance(lw.dynamics.log_det_mass_matrix(mech, q[0]), float)
 
 
 def test_determinants_too_large_for_a_number():
     """A chain of 400 links of a tonne: the determinant itself overflows."""
     heavy = lw.models.chain(400)
-    found = lw.dynamics.log_det_mass_matrix(heavy, np.zeros(400))
-    assert np.isfinite(found) and abs(found) > 700.0
+    result = lw.dynamics.log_det_mass_matrix(heavy, np.zeros(400))
+    assert np.isfinite(result) and abs(result) > 700.0
     sign, expected = np.linalg.slogdet(lw.mass_matrix(heavy, np.zeros(400)))
-    assert sign == 1.0 and abs(found - expected) < 1e-6 * abs(expected)
+    assert sign == 1.0 and abs(result - expected) < 1e-6 * abs(expected)
 
 
 def test_trouble_is_told():
@@ -186,8 +186,8 @@ def test_trouble_is_told():
             call(mech, [0.0, 0.0])
     both = [[0.0, 0.0], [0.3, 0.5]]
     with pytest.warns(TroubleWarning, match="1 of 2 states") as caught:
-        found = lw.dynamics.log_det_mass_matrix(mech, both)
-    assert np.isnan(found).tolist() == [True, False]
+        result = lw.dynamics.log_det_mass_matrix(mech, both)
+    assert np.isnan(result).tolist() == [True, False]
     assert {warning.filename for warning in caught} == {__file__}
     status = np.zeros(2, dtype=np.int32)
     lw.dynamics.log_det_mass_matrix(mech, both, status=status)
@@ -247,7 +247,7 @@ def test_with_pinocchio(name):
 def test_with_mujoco(source):
     """Composite inertias of MuJoCo: ten numbers about the centre of the tree, in world axes."""
     it = in_mujoco(source)
-    found = run(lw.plan(R), it.mech, it.q)
+    result = run(lw.plan(R), it.mech, it.q)
     for k, body in enumerate(it.mech.bodies):
         number = it.model.body(body.name).id
         ten = np.array(it.data.crb[number])
@@ -256,5 +256,5 @@ def test_with_mujoco(source):
         theirs = lw.SpatialInertia(ten[9], ten[6:9], J).matrix
         at = Pose(np.eye(3), it.data.subtree_com[it.model.body_rootid[number]])
         X = at.inverse() @ it.mech.pose(it.q, body.name)
-        moved = X.shift @ found[6 * k : 6 * k + 6, 6 * k : 6 * k + 6] @ X.shift.T
+        moved = X.shift @ result[6 * k : 6 * k + 6, 6 * k : 6 * k + 6] @ X.shift.T
         close(moved, theirs, 1e-10)

@@ -15,27 +15,27 @@ from tests.dynamics.mechanisms import close, state, tree
 def test_blocks_by_name(name):
     mech = tree(name)
     q, _, _ = state(mech, 1)
-    whole = np.linalg.inv(lw.mass_matrix(mech, q))
+    full = np.linalg.inv(lw.mass_matrix(mech, q))
     moving = [body for body in mech.bodies if body.hinge.nv]
     rows, columns = (moving[-1].name, moving[0].hinge_name), (moving[0].name,)
     i = np.concatenate([np.r_[mech.v_slice(x)] for x in rows])
     j = np.r_[mech.v_slice(columns[0])]
     # An inverse is as exact as its condition allows.
-    bound = max(1e-12, 1e-14 * np.linalg.cond(whole))
-    found = lw.dynamics.mass_matrix_inverse_block(mech, q, rows, columns)
-    close(found, whole[np.ix_(i, j)], bound, scale=np.abs(whole).max())
-    own = lw.dynamics.mass_matrix_inverse_block(mech, q, rows)
-    close(own, whole[np.ix_(i, i)], bound, scale=np.abs(whole).max())
+    bound = max(1e-12, 1e-14 * np.linalg.cond(full))
+    block = lw.dynamics.mass_matrix_inverse_block(mech, q, rows, columns)
+    close(block, full[np.ix_(i, j)], bound, scale=np.abs(full).max())
+    ours = lw.dynamics.mass_matrix_inverse_block(mech, q, rows)
+    close(ours, full[np.ix_(i, i)], bound, scale=np.abs(full).max())
 
 
 def test_every_element():
     mech = lw.models.random_tree(3, 6, hinges=("pin", "universal"), branching=0.7)
     q, _, _ = state(mech, 2)
-    whole = lw.mass_matrix_inverse(mech, q)
+    full = lw.mass_matrix_inverse(mech, q)
     for i in range(0, mech.nv, 3):
         for j in (0, mech.nv - 1):
-            found = lw.dynamics.mass_matrix_inverse_block(mech, q, i, j)
-            close(found, whole[i : i + 1, j : j + 1], 1e-12, scale=np.abs(whole).max())
+            block = lw.dynamics.mass_matrix_inverse_block(mech, q, i, j)
+            close(block, full[i : i + 1, j : j + 1], 1e-12, scale=np.abs(full).max())
 
 
 def test_cost_grows_with_the_path_beside_the_inertias():
@@ -60,20 +60,20 @@ def test_a_thousand_bodies():
     q, e = 0.3 * rng.standard_normal(1000), np.zeros(1000)
     e[900] = 1.0
     column = lw.forward_dynamics(mech, q, np.zeros(1000), e)
-    found = lw.dynamics.mass_matrix_inverse_block(mech, q, (5, 900), 900)
-    close(found[:, 0], column[[5, 900]], 1e-9, scale=abs(column[900]))
+    block = lw.dynamics.mass_matrix_inverse_block(mech, q, (5, 900), 900)
+    close(block[:, 0], column[[5, 900]], 1e-9, scale=abs(column[900]))
     other = lw.dynamics.mass_matrix_inverse_block(mech, q, 900, 5)
-    close(other[0], found[0], 1e-9, scale=abs(column[900]))
+    close(other[0], block[0], 1e-9, scale=abs(column[900]))
 
 
 def test_batches():
     mech = tree("no armature")
     q = np.stack([state(mech, seed)[0] for seed in range(5)])
-    whole = lw.mass_matrix_inverse(mech, q)
+    full = lw.mass_matrix_inverse(mech, q)
     codes, out = np.full(5, 7, np.int32), np.empty((5, 2, 1))
-    found = lw.dynamics.mass_matrix_inverse_block(mech, q, (0, 1), 2, out=out, status=codes)
-    assert found is out and not codes.any()
-    close(found, whole[:, :2, 2:3], 1e-10)
+    block = lw.dynamics.mass_matrix_inverse_block(mech, q, (0, 1), 2, out=out, status=codes)
+    assert block is out and not codes.any()
+    close(block, full[:, :2, 2:3], 1e-10)
 
 
 @pytest.mark.parametrize(

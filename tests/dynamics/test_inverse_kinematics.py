@@ -80,13 +80,13 @@ def test_the_recursive_step_is_the_dense_one(name):
             W[6 * i : 6 * i + 3, 6 * i : 6 * i + 3] = theta
             W[6 * i + 3 : 6 * i + 6, 6 * i + 3 : 6 * i + 6] = mass * np.eye(3)
             payloads.append(weight_numbers(mass, theta))
-        found = step(mech, nodes, q, W @ e, payloads, noise, held.astype(float))
+        result = step(mech, nodes, q, W @ e, payloads, noise, held.astype(float))
         J = np.concatenate([node_jacobian(mech, q, node) for node in nodes])
         A = (J.T @ W @ J + np.diag(noise))[np.ix_(~held, ~held)]
         expected = np.zeros(mech.nv)
         expected[~held] = np.linalg.solve(A, (J.T @ W @ e)[~held])
         # The normal equations have a condition of up to 1e6 or so: 1e-9 is what they can give.
-        close(found, expected, 1e-9)
+        close(result, expected, 1e-9)
 
 
 def test_hardly_damped_steps_keep_their_digits():
@@ -97,12 +97,12 @@ def test_hardly_damped_steps_keep_their_digits():
     J = node_jacobian(PUMA, q, "flange")
     assert np.linalg.matrix_rank(J) == 5
     e = J @ np.array([0.1, -0.2, 0.3, 0.1, 0.2, -0.1])  # what can be undone
-    found = step(PUMA, ("flange",), q, e, [payload], noise, np.zeros(6))
+    result = step(PUMA, ("flange",), q, e, [payload], noise, np.zeros(6))
     expected = np.linalg.lstsq(
         np.concatenate([J, np.diag(np.sqrt(noise))]), np.concatenate([e, np.zeros(6)]), rcond=None
     )[0]
-    close(found, expected, 1e-4)  # six digits are lost to the square, six to 1e-10
-    close(J @ found, e, 1e-8)
+    close(result, expected, 1e-4)  # six digits are lost to the square, six to 1e-10
+    close(J @ result, e, 1e-8)
 
 
 def test_the_step_is_derived_as_forward_dynamics_is():
@@ -144,50 +144,50 @@ def test_the_pull_is_the_slope_of_the_error():
 
 def test_pose_position_orientation_and_direction():
     there = pose(PUMA, PUMA.random(5), "flange")
-    found = inverse_kinematics(PUMA, {"flange": there})
-    here = pose(PUMA, found.q, "flange")
-    assert found.reached and np.linalg.norm(here.p - there.p) <= 1e-6
+    solution = inverse_kinematics(PUMA, {"flange": there})
+    here = pose(PUMA, solution.q, "flange")
+    assert solution.reached and np.linalg.norm(here.p - there.p) <= 1e-6
     assert np.linalg.norm(rotation.log(here.rot.T @ there.rot)) <= 1e-6
-    assert found.position_error["flange"] == pytest.approx(np.linalg.norm(here.p - there.p))
+    assert solution.position_error["flange"] == pytest.approx(np.linalg.norm(here.p - there.p))
 
-    found = inverse_kinematics(PUMA, {"flange": there.p})
-    assert found.reached and not found.orientation_error
-    assert np.linalg.norm(pose(PUMA, found.q, "flange").p - there.p) <= 1e-6
+    solution = inverse_kinematics(PUMA, {"flange": there.p})
+    assert solution.reached and not solution.orientation_error
+    assert np.linalg.norm(pose(PUMA, solution.q, "flange").p - there.p) <= 1e-6
 
     for orientation in (there.rot, quaternion.from_matrix(there.rot)):
-        found = inverse_kinematics(PUMA, {"flange": NodeGoal(orientation=orientation)})
-        here = pose(PUMA, found.q, "flange")
-        assert found.reached and not found.position_error
+        solution = inverse_kinematics(PUMA, {"flange": NodeGoal(orientation=orientation)})
+        here = pose(PUMA, solution.q, "flange")
+        assert solution.reached and not solution.position_error
         assert np.linalg.norm(rotation.log(here.rot.T @ there.rot)) <= 1e-6
 
-    asked = NodeGoal(position=there.p, direction=(0.0, 0.0, -2.0), axis=(1.0, 0.0, 0.0))
-    found = inverse_kinematics(PUMA, {"flange": asked})
-    here = pose(PUMA, found.q, "flange")
-    assert found.reached and np.linalg.norm(here.p - there.p) <= 1e-6
+    goal = NodeGoal(position=there.p, direction=(0.0, 0.0, -2.0), axis=(1.0, 0.0, 0.0))
+    solution = inverse_kinematics(PUMA, {"flange": goal})
+    here = pose(PUMA, solution.q, "flange")
+    assert solution.reached and np.linalg.norm(here.p - there.p) <= 1e-6
     assert np.linalg.norm(here.rot[:, 0] - [0.0, 0.0, -1.0]) <= 1e-6
 
-    found = inverse_kinematics(PUMA, {"flange": there.matrix})
-    assert found.reached
+    solution = inverse_kinematics(PUMA, {"flange": there.matrix})
+    assert solution.reached
 
 
 def test_a_direction_opposite_to_where_the_axis_points():
     there = -pose(ARM, ARM.neutral(), "hand").rot[:, 2]
-    found = inverse_kinematics(ARM, {"hand": NodeGoal(direction=there)}, ARM.neutral())
-    assert found.reached
-    assert pose(ARM, found.q, "hand").rot[:, 2] @ there == pytest.approx(1.0)
+    solution = inverse_kinematics(ARM, {"hand": NodeGoal(direction=there)}, ARM.neutral())
+    assert solution.reached
+    assert pose(ARM, solution.q, "hand").rot[:, 2] @ there == pytest.approx(1.0)
 
 
 def test_several_nodes_on_a_floating_base():
     q = HUMANOID.random(11)
     nodes = ["left_hand", "right_hand"]
-    asked = {node: pose(HUMANOID, q, node) for node in nodes}
-    found = inverse_kinematics(HUMANOID, asked)
-    assert found.reached and is_within(HUMANOID, found.q)
+    request = {node: pose(HUMANOID, q, node) for node in nodes}
+    solution = inverse_kinematics(HUMANOID, request)
+    assert solution.reached and is_within(HUMANOID, solution.q)
     for node in nodes:
-        here = pose(HUMANOID, found.q, node)
-        assert np.linalg.norm(here.p - asked[node].p) <= 1e-6
-        assert np.linalg.norm(rotation.log(here.rot.T @ asked[node].rot)) <= 1e-6
-    HUMANOID.check_q(found.q)
+        here = pose(HUMANOID, solution.q, node)
+        assert np.linalg.norm(here.p - request[node].p) <= 1e-6
+        assert np.linalg.norm(rotation.log(here.rot.T @ request[node].rot)) <= 1e-6
+    HUMANOID.check_q(solution.q)
 
 
 def test_weights_decide_who_gives_way():
@@ -196,13 +196,13 @@ def test_weights_decide_who_gives_way():
     b.body("left", hinge=lw.hinges.Prismatic((1, 0, 0)))
     mech = b.build().with_node("right", "left", (0.5, 0.0, 0.0))
     for weight in (0.1, 1.0, 30.0):
-        asked = {
+        request = {
             "left": NodeGoal(position=(1.0, 0.0, 0.0), weight=weight),
             "right": NodeGoal(position=(-0.5, 0.0, 0.0)),
         }
-        found = inverse_kinematics(mech, asked, restarts=0)
-        assert not found.reached
-        close(found.q, np.array([(weight - 1.0) / (weight + 1.0)]), 1e-6, scale=1.0)
+        solution = inverse_kinematics(mech, request, restarts=0)
+        assert not solution.reached
+        close(solution.q, np.array([(weight - 1.0) / (weight + 1.0)]), 1e-6, scale=1.0)
 
 
 def test_what_is_held_and_what_takes_no_part_stays():
@@ -210,9 +210,9 @@ def test_what_is_held_and_what_takes_no_part_stays():
     base = HUMANOID.bodies[0].name
     there = pose(HUMANOID, q0, "left_hand").p + np.array([0.02, 0.01, -0.03])
     for seed in range(3):  # restarts too leave them alone
-        found = inverse_kinematics(HUMANOID, {"left_hand": there}, q0, hold=[base], seed=seed)
-        assert found.reached
-        moved = np.flatnonzero(found.q != q0)
+        solution = inverse_kinematics(HUMANOID, {"left_hand": there}, q0, hold=[base], seed=seed)
+        assert solution.reached
+        moved = np.flatnonzero(solution.q != q0)
         on_the_way = reach.path(HUMANOID, HUMANOID.node("left_hand").body)[1:]
         allowed = {
             i for k in on_the_way for i in range(HUMANOID.q_start[k], HUMANOID.q_start[k + 1])
@@ -248,25 +248,25 @@ def test_a_batch_is_its_targets_one_by_one():
 
 def test_one_target_from_many_starts_and_none():
     starts = np.stack([ARM.random(seed) for seed in range(5)])
-    found = inverse_kinematics(ARM, {"hand": (0.3, 0.2, 0.7)}, starts)
-    assert found.q.shape == (5, 7) and found.reached.all()
-    assert len({tuple(np.round(q, 3)) for q in found.q}) == 5
+    solution = inverse_kinematics(ARM, {"hand": (0.3, 0.2, 0.7)}, starts)
+    assert solution.q.shape == (5, 7) and solution.reached.all()
+    assert len({tuple(np.round(q, 3)) for q in solution.q}) == 5
     empty = inverse_kinematics(ARM, {"hand": NodeGoal(position=np.zeros((0, 3)))})
     assert empty.q.shape == (0, 7) and len(empty) == 0
 
 
 def test_solutions_index_and_print():
-    asked = NodeGoal(position=[(0.3, 0.2, 0.7), (9.0, 0.0, 0.0)])
-    found = inverse_kinematics(ARM, {"hand": asked})
-    assert repr(found).startswith("<Solution: 1 of 2 reached; 1: out of reach by at least")
-    assert isinstance(found[1], Solution) and found[-1].reason == found[1].reason
-    assert len(found[0].history) == found[0].iterations + 1
+    goal = NodeGoal(position=[(0.3, 0.2, 0.7), (9.0, 0.0, 0.0)])
+    solution = inverse_kinematics(ARM, {"hand": goal})
+    assert repr(solution).startswith("<Solution: 1 of 2 reached; 1: out of reach by at least")
+    assert isinstance(solution[1], Solution) and solution[-1].reason == solution[1].reason
+    assert len(solution[0].history) == solution[0].iterations + 1
     with pytest.raises(IndexError):
-        found[2]
+        solution[2]
     with pytest.raises(IndexError):
-        found[0][0]
+        solution[0][0]
     with pytest.raises(TypeError):
-        len(found[0])
+        len(solution[0])
 
 
 # ------------------------------------------------------------------------------------- limits
@@ -277,12 +277,12 @@ def test_nothing_ends_outside_of_its_limits(mech):
     """Targets in and out of reach."""
     rng = np.random.default_rng(3)
     node = {"puma560": "flange", "seven_dof_arm": "hand"}.get(mech.name, "left_hand")
-    found = inverse_kinematics(
+    solution = inverse_kinematics(
         mech, {node: NodeGoal(position=rng.uniform(-1.5, 1.5, (40, 3)))}, restarts=2
     )
-    assert found.reached.any()
-    assert ((found.q >= mech.lower) & (found.q <= mech.upper)).all()
-    assert mech.name == "humanoid" or not found.reached.all()
+    assert solution.reached.any()
+    assert ((solution.q >= mech.lower) & (solution.q <= mech.upper)).all()
+    assert mech.name == "humanoid" or not solution.reached.all()
 
 
 def test_blocked_by_a_limit():
@@ -291,13 +291,13 @@ def test_blocked_by_a_limit():
     drive = lw.Drive(lower=-0.5, upper=0.5)
     b.body("beam", hinge=lw.hinges.Pin((0, 0, 1)), hinge_name="elbow", drive=drive)
     mech = b.build().with_node("tip", "beam", (1.0, 0.0, 0.0))
-    asked = {"tip": (np.cos(1.0), np.sin(1.0), 0.0)}
-    found = inverse_kinematics(mech, asked)
-    assert not found.reached and found.q[0] == 0.5
-    assert found.limits == ("elbow",) and found.at_limit[0]
-    assert found.reason.startswith("blocked by the limit of 'elbow'")
-    assert found.position_error["tip"] == pytest.approx(2 * np.sin(0.25))  # a chord
-    free = inverse_kinematics(mech, asked, limits=False)
+    request = {"tip": (np.cos(1.0), np.sin(1.0), 0.0)}
+    solution = inverse_kinematics(mech, request)
+    assert not solution.reached and solution.q[0] == 0.5
+    assert solution.limits == ("elbow",) and solution.at_limit[0]
+    assert solution.reason.startswith("blocked by the limit of 'elbow'")
+    assert solution.position_error["tip"] == pytest.approx(2 * np.sin(0.25))  # a chord
+    free = inverse_kinematics(mech, request, limits=False)
     assert free.reached and free.q[0] == pytest.approx(1.0)
 
 
@@ -305,11 +305,11 @@ def test_the_largest_turn_of_a_ball_joint():
     b = lw.Builder("neck")
     b.body("head", hinge=lw.hinges.Spherical(), hinge_name="neck", drive=lw.Drive(max_angle=0.6))
     mech = b.build()
-    asked = {"head": NodeGoal(orientation=rotation.exp(np.array([1.0, 0.0, 0.0])))}
-    found = inverse_kinematics(mech, asked)
-    assert not found.reached and found.limits == ("neck",)
-    assert found.orientation_error["head"] == pytest.approx(0.4, abs=1e-6)
-    assert np.linalg.norm(quaternion.log(found.q)) <= 0.6 + 1e-12
+    request = {"head": NodeGoal(orientation=rotation.exp(np.array([1.0, 0.0, 0.0])))}
+    solution = inverse_kinematics(mech, request)
+    assert not solution.reached and solution.limits == ("neck",)
+    assert solution.orientation_error["head"] == pytest.approx(0.4, abs=1e-6)
+    assert np.linalg.norm(quaternion.log(solution.q)) <= 0.6 + 1e-12
     within = {"head": NodeGoal(orientation=rotation.exp(np.array([0.3, -0.4, 0.2])))}
     assert inverse_kinematics(mech, within).reached
 
@@ -320,9 +320,9 @@ def test_the_limits_of_a_floating_base():
     upper = tuple(-x for x in box)
     b.body("cabin", hinge=lw.hinges.Free(), drive=lw.Drive(lower=box, upper=upper))
     mech = b.build()
-    found = inverse_kinematics(mech, {"cabin": (2.0, 0.5, 0.3)})
-    assert not found.reached
-    close(found.q[4:], np.array([1.0, 0.5, 0.3]), 1e-5)
+    solution = inverse_kinematics(mech, {"cabin": (2.0, 0.5, 0.3)})
+    assert not solution.reached
+    close(solution.q[4:], np.array([1.0, 0.5, 0.3]), 1e-5)
     assert inverse_kinematics(mech, {"cabin": (0.9, 0.5, 0.3)}).reached
 
 
@@ -334,17 +334,17 @@ def test_from_a_singular_pose():
     there = pose(PUMA, PUMA.random(9), "flange")
     assert inverse_kinematics(PUMA, {"flange": there}, np.zeros(6)).reached
     stretched = pose(ARM, ARM.neutral(), "hand").p
-    found = inverse_kinematics(ARM, {"hand": stretched - [0, 0, 0.3]}, ARM.neutral(), restarts=0)
-    assert found.reached  # though no joint is pulled at first
-    assert np.linalg.norm(pose(ARM, found.q, "hand").p - stretched + [0, 0, 0.3]) <= 1e-6
+    solution = inverse_kinematics(ARM, {"hand": stretched - [0, 0, 0.3]}, ARM.neutral(), restarts=0)
+    assert solution.reached  # though no joint is pulled at first
+    assert np.linalg.norm(pose(ARM, solution.q, "hand").p - stretched + [0, 0, 0.3]) <= 1e-6
 
 
 def test_to_full_stretch():
     """The rank is lost at the goal: the error falls by constant factors only."""
     stretched = pose(ARM, ARM.neutral(), "hand")
     for seed in range(4):
-        found = inverse_kinematics(ARM, {"hand": stretched}, ARM.random(seed))
-        assert found.reached, found.reason
+        solution = inverse_kinematics(ARM, {"hand": stretched}, ARM.random(seed))
+        assert solution.reached, solution.reason
 
 
 @pytest.mark.shipped
@@ -353,10 +353,10 @@ def test_to_full_stretch():
 def test_the_error_never_grows(name):
     mech = tree(name)
     there = mech.random(8)
-    asked = {node: pose(mech, there, node) for node in ("tool", mech.bodies[1].name)}
-    found = inverse_kinematics(mech, asked)
-    assert (np.diff(found.history) <= 0.0).all() and np.isfinite(found.history).all()
-    assert len(found.history) == found.iterations + 1
+    request = {node: pose(mech, there, node) for node in ("tool", mech.bodies[1].name)}
+    solution = inverse_kinematics(mech, request)
+    assert (np.diff(solution.history) <= 0.0).all() and np.isfinite(solution.history).all()
+    assert len(solution.history) == solution.iterations + 1
 
 
 # ------------------------------------------------------------------------------- out of reach
@@ -364,16 +364,18 @@ def test_the_error_never_grows(name):
 
 def test_out_of_reach_is_proved_and_the_nearest_point_found():
     top = pose(ARM, ARM.neutral(), "hand").p  # straight up, at full stretch
-    found = inverse_kinematics(ARM, {"hand": top + np.array([0.0, 0.0, 0.31])})
-    assert not found.reached and found.position_error["hand"] == pytest.approx(0.31, abs=1e-6)
-    assert found.reason.startswith("out of reach by at least 0.31 m: 'hand' can be at most 1.05 m")
-    assert "'shoulder_yaw'" in found.reason
+    solution = inverse_kinematics(ARM, {"hand": top + np.array([0.0, 0.0, 0.31])})
+    assert not solution.reached and solution.position_error["hand"] == pytest.approx(0.31, abs=1e-6)
+    assert solution.reason.startswith(
+        "out of reach by at least 0.31 m: 'hand' can be at most 1.05 m"
+    )
+    assert "'shoulder_yaw'" in solution.reason
 
 
 def test_hands_too_far_apart():
-    asked = {"left_hand": (0.0, 3.0, 1.0), "right_hand": (0.0, -3.0, 1.0)}
-    found = inverse_kinematics(HUMANOID, asked, restarts=2)
-    assert "can be at most" in found.reason and "the goals are 6 m apart" in found.reason
+    request = {"left_hand": (0.0, 3.0, 1.0), "right_hand": (0.0, -3.0, 1.0)}
+    solution = inverse_kinematics(HUMANOID, request, restarts=2)
+    assert "can be at most" in solution.reason and "the goals are 6 m apart" in solution.reason
 
 
 def test_too_near_to_be_reached():
@@ -382,9 +384,11 @@ def test_too_near_to_be_reached():
     b.body("long", hinge=lw.hinges.Pin((0, 0, 1)))
     b.body("short", parent="long", hinge=lw.hinges.Pin((0, 0, 1)), inboard=(1.0, 0.0, 0.0))
     mech = b.build().with_node("tip", "short", (0.4, 0.0, 0.0))
-    found = inverse_kinematics(mech, {"tip": (0.25, 0.0, 0.0)})
-    assert found.reason.startswith("out of reach by at least 0.35 m: 'tip' can be no nearer than")
-    assert found.position_error["tip"] == pytest.approx(0.35, abs=1e-6)
+    solution = inverse_kinematics(mech, {"tip": (0.25, 0.0, 0.0)})
+    assert solution.reason.startswith(
+        "out of reach by at least 0.35 m: 'tip' can be no nearer than"
+    )
+    assert solution.position_error["tip"] == pytest.approx(0.35, abs=1e-6)
 
 
 @pytest.mark.few(4)
@@ -413,12 +417,12 @@ def test_a_held_base_is_no_way_to_come_nearer():
     base = HUMANOID.bodies[0].hinge_name
     goal = {"left_hand": np.array([3.0, 0.0, 1.0])}
     assert inverse_kinematics(HUMANOID, goal, q0, restarts=0).reached
-    found = inverse_kinematics(HUMANOID, goal, q0, hold=[base], restarts=0)
-    assert found.reason.startswith("out of reach by at least"), found.reason
+    solution = inverse_kinematics(HUMANOID, goal, q0, hold=[base], restarts=0)
+    assert solution.reason.startswith("out of reach by at least"), solution.reason
     first = HUMANOID.bodies[reach.path(HUMANOID, HUMANOID.node("left_hand").body)[1]]
-    assert f"from the hinge {first.hinge_name!r}" in found.reason
-    proved = float(found.reason.split("at least ")[1].split(" m")[0])
-    assert proved <= found.position_error["left_hand"] + 1e-3  # three digits are printed
+    assert f"from the hinge {first.hinge_name!r}" in solution.reason
+    proved = float(solution.reason.split("at least ")[1].split(" m")[0])
+    assert proved <= solution.position_error["left_hand"] + 1e-3  # three digits are printed
 
 
 def test_each_row_of_a_batch_is_held_where_it_is():
@@ -428,13 +432,13 @@ def test_each_row_of_a_batch_is_held_where_it_is():
     b.body("arm", parent="car", hinge=lw.hinges.Pin((0, 0, 1)))
     mech = b.build().with_node("tip", "arm", (1.0, 0.0, 0.0))
     q0 = np.array([[0.0, 0.3], [1.5, 0.3], [0.2, -0.4]])
-    asked = NodeGoal(position=[(2.0, 0.0, 0.0), (2.5, 0.0, 0.0), (2.0, 0.0, 0.0)])
-    found = inverse_kinematics(mech, {"tip": asked}, q0, hold=["car"])
-    assert found.reached.tolist() == [False, True, False]
-    np.testing.assert_array_equal(found.q[:, 0], q0[:, 0])
+    goal = NodeGoal(position=[(2.0, 0.0, 0.0), (2.5, 0.0, 0.0), (2.0, 0.0, 0.0)])
+    solution = inverse_kinematics(mech, {"tip": goal}, q0, hold=["car"])
+    assert solution.reached.tolist() == [False, True, False]
+    np.testing.assert_array_equal(solution.q[:, 0], q0[:, 0])
     text = "'tip' can be at most 1 m from the hinge 'arm', and the goal is {} m away"
     for i, far in ((0, "2"), (2, "1.8")):
-        assert text.format(far) in found.reasons[i], found.reasons[i]
+        assert text.format(far) in solution.reasons[i], solution.reasons[i]
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -489,9 +493,9 @@ def test_a_held_follower_holds_what_it_follows():
     mech = coupled()
     q = mech.couple(np.array([1.0, 0.5, 0.0]))
     for name in ("knuckle", "middle"):
-        found = inverse_kinematics(mech, {"tip": pose(mech, q, "tip").p}, hold=[name])
-        assert not found.reached
-        np.testing.assert_array_equal(found.q[1:], 0.0)
+        solution = inverse_kinematics(mech, {"tip": pose(mech, q, "tip").p}, hold=[name])
+        assert not solution.reached
+        np.testing.assert_array_equal(solution.q[1:], 0.0)
 
 
 @pytest.mark.parametrize("coefficients", [(0.5,), (0.4, 0.1)])
@@ -500,13 +504,13 @@ def test_followers_follow(coefficients):
     for seed in range(4):
         rng = np.random.default_rng(seed)
         q = mech.couple(np.array([rng.uniform(-3, 3), rng.uniform(-0.6, 0.6), 0.0]))
-        found = inverse_kinematics(mech, {"tip": pose(mech, q, "tip").p})
-        assert found.reached, found.reason
-        close(mech.couple(found.q), found.q, 1e-12)
-        assert is_within(mech, found.q)
+        solution = inverse_kinematics(mech, {"tip": pose(mech, q, "tip").p})
+        assert solution.reached, solution.reason
+        close(mech.couple(solution.q), solution.q, 1e-12)
+        assert is_within(mech, solution.q)
     far = mech.couple(np.array([0.0, 0.8, 0.0])) * [1.0, 2.0, 2.0]
-    found = inverse_kinematics(mech, {"tip": pose(mech, far, "tip").p})
-    assert not found.reached and is_within(mech, found.q)
+    solution = inverse_kinematics(mech, {"tip": pose(mech, far, "tip").p})
+    assert not solution.reached and is_within(mech, solution.q)
 
 
 def test_a_coupled_step_is_the_dense_one():
@@ -519,10 +523,10 @@ def test_a_coupled_step_is_the_dense_one():
     names = (rule.dependent, *(name for name, _ in rule.terms))
     places = tuple((mech.coordinate(name), rules.velocity[name]) for name in names)
     kernel = lw.compile(Formula(_obeying, (((rule, places),),)), weightless(mech), nodes=["tip"])
-    found = kernel(q, e, noise)
+    result = kernel(q, e, noise)
     rows, lift = node_jacobian(mech, q, "tip")[3:], np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.5]])
     A = lift.T @ (rows.T @ rows + np.diag(noise)) @ lift
-    close(found, lift @ np.linalg.solve(A, lift.T @ rows.T @ e[3:]), 1e-11)
+    close(result, lift @ np.linalg.solve(A, lift.T @ rows.T @ e[3:]), 1e-11)
 
 
 # ---------------------------------------------------------------------------------- bad input
@@ -623,7 +627,7 @@ def _spoilt(value: np.ndarray, rows: list[int], bad: object) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("request", "message"),
     [
         ({"position": _spoilt(np.ones(3), [7], np.nan)}, r"position of NodeGoal .*entry \[7, 0\]"),
         ({"position": _spoilt(np.ones(3), [3, 9], 1e12)}, r"in row 3 of 50 \(and in 1 more\) is"),
@@ -632,9 +636,9 @@ def _spoilt(value: np.ndarray, rows: list[int], bad: object) -> np.ndarray:
         ({"orientation": _spoilt(np.eye(4)[0], [6], 1.0)}, r"row 6 of 50 is a quat.* length 2;"),
     ],
 )
-def test_a_bad_row_of_a_batch_is_named(asked, message):
+def test_a_bad_row_of_a_batch_is_named(request, message):
     with pytest.raises(lw.LinkwiseError, match=message) as info:
-        inverse_kinematics(ARM, {"hand": NodeGoal(**asked)})
+        inverse_kinematics(ARM, {"hand": NodeGoal(**request)})
     assert len(str(info.value)) < 200
 
 
@@ -671,8 +675,8 @@ def test_shifts_are_measured_by_a_length():
     """A shift by the length counts as much as a turn by a radian."""
     b = lw.Builder("crane").body("boom", "world", lw.hinges.Pin(), hinge_name="boom")
     mech = b.body("cart", "boom", lw.hinges.Prismatic(), hinge_name="cart").build()
-    found = joints(mech, (), limits=True, length=0.25)
-    np.testing.assert_array_equal(found.per_turn * (1.0, 0.25), (1.0, 1.0))
+    result = joints(mech, (), limits=True, length=0.25)
+    np.testing.assert_array_equal(result.per_turn * (1.0, 0.25), (1.0, 1.0))
 
 
 def test_a_posture_is_taken_as_far_as_the_targets_leave_it():
@@ -681,13 +685,13 @@ def test_a_posture_is_taken_as_far_as_the_targets_leave_it():
     for seed in range(4):
         there, rest = pose(ARM, ARM.random(seed), "hand"), ARM.random(seed + 50)
         plain = inverse_kinematics(ARM, {"hand": there}, limits=False)
-        found = inverse_kinematics(ARM, {"hand": there}, posture=rest, limits=False)
-        assert plain.reached and found.reached
-        assert max(found.position_error["hand"], found.orientation_error["hand"]) <= 1e-6
-        way = rest - found.q
-        free = np.linalg.svd(node_jacobian(ARM, found.q, "hand"))[2][-1]
+        solution = inverse_kinematics(ARM, {"hand": there}, posture=rest, limits=False)
+        assert plain.reached and solution.reached
+        assert max(solution.position_error["hand"], solution.orientation_error["hand"]) <= 1e-6
+        way = rest - solution.q
+        free = np.linalg.svd(node_jacobian(ARM, solution.q, "hand"))[2][-1]
         assert abs(free @ way) < 0.02 * np.linalg.norm(way)
         assert np.linalg.norm(way) < np.linalg.norm(rest - plain.q) + 1e-9
     batch = [pose(ARM, ARM.random(rng), "hand").p for _ in range(5)]
-    found = inverse_kinematics(ARM, {"hand": NodeGoal(position=np.array(batch))}, posture=rest)
-    assert found.reached.all() and is_within(ARM, found.q)
+    solution = inverse_kinematics(ARM, {"hand": NodeGoal(position=np.array(batch))}, posture=rest)
+    assert solution.reached.all() and is_within(ARM, solution.q)

@@ -41,31 +41,31 @@ def solved(
     rng = np.random.default_rng(7)
     q = np.stack([mech.random(rng) for _ in range(count)])
     poses = lw.forward_kinematics(mech, q, nodes)
-    asked = {node: poses[:, i] for i, node in enumerate(nodes)}
-    return lw.inverse_kinematics(mech, asked, **options), q
+    request = {node: poses[:, i] for i, node in enumerate(nodes)}
+    return lw.inverse_kinematics(mech, request, **options), q
 
 
-def check(mech: lw.Mechanism, nodes: tuple[str, ...], found: Solution, q: np.ndarray) -> None:
+def check(mech: lw.Mechanism, nodes: tuple[str, ...], result: Solution, q: np.ndarray) -> None:
     """What is said to be reached is reached, by the plain recursion; limits and couplings hold."""
-    for i in np.flatnonzero(found.reached):
+    for i in np.flatnonzero(result.reached):
         for node in nodes:
-            here, there = mech.pose(found.q[i], node), mech.pose(q[i], node)
+            here, there = mech.pose(result.q[i], node), mech.pose(q[i], node)
             assert np.linalg.norm(here.p - there.p) <= 1.001e-6
             assert np.abs(here.rot - there.rot).max() <= 1.001e-6  # at most the angle between them
-    assert ((found.q >= mech.lower) & (found.q <= mech.upper)).all()
-    mech.check_q(found.q)
+    assert ((result.q >= mech.lower) & (result.q <= mech.upper)).all()
+    mech.check_q(result.q)
     if mech.couplings:
-        assert np.abs(mech.couple(found.q) - found.q).max() < 1e-12
+        assert np.abs(mech.couple(result.q) - result.q).max() < 1e-12
 
 
 @pytest.mark.parametrize("name", ROBOTS)
 def test_poses_of_random_positions_are_reached(name):
     make, nodes = ROBOTS[name]
     mech = make()
-    found, q = solved(mech, nodes, 40)
-    check(mech, nodes, found, q)
-    assert found.reached.sum() >= 39, found.reason
-    assert found.starts.mean() < 6  # most need no restart
+    result, q = solved(mech, nodes, 40)
+    check(mech, nodes, result, q)
+    assert result.reached.sum() >= 39, result.reason
+    assert result.starts.mean() < 6  # most need no restart
 
 
 @pytest.mark.slow
@@ -73,9 +73,9 @@ def test_poses_of_random_positions_are_reached(name):
 def test_a_thousand_of_them(name):
     make, nodes = ROBOTS[name]
     mech = make()
-    found, q = solved(mech, nodes, 1000)
-    check(mech, nodes, found, q)
-    assert found.reached.sum() >= 990
+    result, q = solved(mech, nodes, 1000)
+    check(mech, nodes, result, q)
+    assert result.reached.sum() >= 990
 
 
 TREE_HINGES = (*MOVING, "free")
@@ -86,9 +86,9 @@ def on_a_tree(seed: int) -> int:
     mech = lw.models.random_tree(7, seed, hinges=TREE_HINGES, floating=seed % 2 == 0)
     leaves = [k for k in range(mech.n_bodies) if not mech.children[k]]
     nodes = tuple(mech.bodies[k].name for k in (leaves[-2:] if len(leaves) > 1 else [3, 6]))
-    found, q = solved(mech, nodes, 20)
-    check(mech, nodes, found, q)
-    return int(found.reached.sum())
+    result, q = solved(mech, nodes, 20)
+    check(mech, nodes, result, q)
+    return int(result.reached.sum())
 
 
 @pytest.mark.few(1)
@@ -107,8 +107,8 @@ def test_many_random_trees():
 def test_without_limits_one_start_is_enough():
     """The damped steps themselves hardly fail: it is limits that stop them."""
     mech = lw.models.puma560()
-    found, _ = solved(mech, ("flange",), 100, limits=False, restarts=0)
-    assert found.reached.sum() >= 99
+    result, _ = solved(mech, ("flange",), 100, limits=False, restarts=0)
+    assert result.reached.sum() >= 99
 
 
 def test_a_rolling_ball_rolls():
@@ -116,9 +116,9 @@ def test_a_rolling_ball_rolls():
     b = lw.Builder("ball")
     b.body("ball", hinge=lw.hinges.RollingBall(0.1))
     mech = b.build()
-    found = lw.inverse_kinematics(mech, {"ball": (0.3, -0.2, 0.1)}, mech.neutral(), restarts=0)
-    assert found.reached
-    np.testing.assert_allclose(found.q[4:], [0.3, -0.2], atol=1e-6)
+    solution = lw.inverse_kinematics(mech, {"ball": (0.3, -0.2, 0.1)}, mech.neutral(), restarts=0)
+    assert solution.reached
+    np.testing.assert_allclose(solution.q[4:], [0.3, -0.2], atol=1e-6)
     up = lw.inverse_kinematics(mech, {"ball": (0.3, -0.2, 0.5)}, restarts=0)
     assert not up.reached and up.position_error["ball"] == pytest.approx(0.4)
 
@@ -129,7 +129,7 @@ def test_long_chains():
     mech = lw.models.chain(300)
     tip = mech.bodies[-1].name
     q = np.full(300, 0.01)
-    asked = {tip: NodeGoal(position=mech.pose(q, tip).p)}
-    found = lw.inverse_kinematics(mech, asked, np.full(300, 0.005))
-    assert found.reached
-    assert np.linalg.norm(mech.pose(found.q, tip).p - mech.pose(q, tip).p) <= 1.001e-6
+    request = {tip: NodeGoal(position=mech.pose(q, tip).p)}
+    solution = lw.inverse_kinematics(mech, request, np.full(300, 0.005))
+    assert solution.reached
+    assert np.linalg.norm(mech.pose(solution.q, tip).p - mech.pose(q, tip).p) <= 1.001e-6

@@ -44,13 +44,13 @@ def test_relative_poses_are_products_of_hinge_poses(name):
     mech = mechanism(name)
     q, names = state(mech)[0], [body.name for body in mech.bodies]
     first = names[0]
-    found, seen = lw.dynamics.relative_pose(mech, q, names, first), 0
+    result, seen = lw.dynamics.relative_pose(mech, q, names, first), 0
     for k in range(1, mech.n_bodies):
         X, p = lw.Pose.identity(), k
         while p > 0:  # the first body is a forebear of all others
             X = mech.bodies[p].pose(q[mech.q_slice(mech.bodies[p].hinge_name)]) @ X
             p, seen = int(mech.parent[p]), seen + 1
-        close(found[k].matrix, X.matrix, 1e-13)
+        close(result[k].matrix, X.matrix, 1e-13)
     assert p == 0 and seen >= mech.n_bodies
 
 
@@ -59,13 +59,13 @@ def test_relative_poses_across_branches_and_of_nodes():
     q = np.stack([mech.random(s) for s in range(3)])
     tips = [node.name for node in mech.nodes]
     assert len(tips) > 2
-    found = lw.dynamics.relative_pose(mech, q, tips, tips[0])
-    assert found.p.shape == (3, len(tips), 3)
-    close(found.matrix[:, 0], np.broadcast_to(np.eye(4), (3, 4, 4)), 1e-14)
+    result = lw.dynamics.relative_pose(mech, q, tips, tips[0])
+    assert result.p.shape == (3, len(tips), 3)
+    close(result.matrix[:, 0], np.broadcast_to(np.eye(4), (3, 4, 4)), 1e-14)
     for i in range(3):
         back = mech.pose(q[i], tips[0]).inverse()
         for j, tip in enumerate(tips):
-            close(found[i, j].matrix, (back @ mech.pose(q[i], tip)).matrix, 1e-13)
+            close(result[i, j].matrix, (back @ mech.pose(q[i], tip)).matrix, 1e-13)
     one = lw.dynamics.relative_pose(mech, q[1], tips[2], tips[1])
     close(
         one.inverse().matrix, lw.dynamics.relative_pose(mech, q[1], tips[1], tips[2]).matrix, 1e-13
@@ -120,7 +120,7 @@ def test_whole_inboard_and_hinge_velocities(name, frame):
     """V = V⁺ + ΔV; V⁺ is the motion of the parent, ΔV what is left when the parent is held."""
     mech = mechanism(name)
     q, v, _ = state(mech)
-    V, V_plus, own = (
+    V, V_plus, ours = (
         of(mech, q, v, frame=frame)
         for of in (
             lw.dynamics.body_velocities,
@@ -128,14 +128,14 @@ def test_whole_inboard_and_hinge_velocities(name, frame):
             lw.dynamics.hinge_velocities,
         )
     )
-    close(V_plus + own, V, 1e-13)
+    close(V_plus + ours, V, 1e-13)
     for k, body in enumerate(mech.bodies):
         held, alone = np.array(v), np.zeros(mech.nv)
         held[mech.v_slice(body.hinge_name)] = 0.0
         alone[mech.v_slice(body.hinge_name)] = v[mech.v_slice(body.hinge_name)]
         size = np.abs(V).max()
         close(V_plus[k], lw.dynamics.body_velocities(mech, q, held, frame=frame)[k], 1e-12, size)
-        close(own[k], lw.dynamics.body_velocities(mech, q, alone, frame=frame)[k], 1e-12, size)
+        close(ours[k], lw.dynamics.body_velocities(mech, q, alone, frame=frame)[k], 1e-12, size)
     if frame == "inertial":  # the shift is not needed: V_I⁺(k) = V_I(p)
         for k, p in enumerate(mech.parent.tolist()):
             close(V_plus[k], V[p] if p >= 0 else np.zeros(6), 1e-12, np.abs(V).max())
@@ -164,15 +164,15 @@ def test_scatter_and_gather_are_the_operators(name, through):
     q = state(mech)[0]
     x = np.random.default_rng(5).standard_normal((mech.n_bodies, 6))
     dense = Dense(mech, q)
-    whole, strict = phi, phi_tilde
+    full, strict = phi, phi_tilde
     if through == "articulated":
-        whole, strict = psi, psi_tilde  # of D = H P H* + N, whether there is armature or not
-    for operator, options in ((whole, {}), (strict, {"strict": True})):
+        full, strict = psi, psi_tilde  # of D = H P H* + N, whether there is armature or not
+    for operator, options in ((full, {}), (strict, {"strict": True})):
         A = dense(operator)
-        found = lw.dynamics.scatter(mech, q, x, through=through, **options)
-        close(found, (A.T @ x.ravel()).reshape(-1, 6), 1e-11)
-        found = lw.dynamics.gather(mech, q, x, through=through, **options)
-        close(found, (A @ x.ravel()).reshape(-1, 6), 1e-11)
+        result = lw.dynamics.scatter(mech, q, x, through=through, **options)
+        close(result, (A.T @ x.ravel()).reshape(-1, 6), 1e-11)
+        result = lw.dynamics.gather(mech, q, x, through=through, **options)
+        close(result, (A @ x.ravel()).reshape(-1, 6), 1e-11)
 
 
 def test_scatter_and_gather_are_adjoint_and_make_velocities():
@@ -183,10 +183,10 @@ def test_scatter_and_gather_are_adjoint_and_make_velocities():
     left = (lw.dynamics.gather(mech, q, x) * y).sum(axis=(1, 2))
     right = (x * lw.dynamics.scatter(mech, q, y)).sum(axis=(1, 2))
     close(left, right, 1e-12)
-    own = lw.dynamics.hinge_velocities(mech, q, v)
-    close(lw.dynamics.scatter(mech, q, own), lw.dynamics.body_velocities(mech, q, v), 1e-13)
+    ours = lw.dynamics.hinge_velocities(mech, q, v)
+    close(lw.dynamics.scatter(mech, q, ours), lw.dynamics.body_velocities(mech, q, v), 1e-13)
     close(
-        lw.dynamics.scatter(mech, q, own, strict=True),
+        lw.dynamics.scatter(mech, q, ours, strict=True),
         lw.dynamics.inboard_velocities(mech, q, v),
         1e-13,
     )
@@ -216,21 +216,21 @@ def test_batches_places_and_codes():
     }
     every = slice(None)
     for call in calls.values():
-        whole = call(every)
-        assert whole.shape == (5, mech.n_bodies, 6)
-        close(whole, np.stack([call(i) for i in range(5)]), 1e-13)
-        out, status = np.zeros_like(whole), np.full(5, 9, dtype=np.int32)
+        full = call(every)
+        assert full.shape == (5, mech.n_bodies, 6)
+        close(full, np.stack([call(i) for i in range(5)]), 1e-13)
+        out, status = np.zeros_like(full), np.full(5, 9, dtype=np.int32)
         assert call(every, out=out, status=status, threads=2) is out
-        close(out, whole, 1e-13)
+        close(out, full, 1e-13)
         assert not status.any()
         with pytest.raises(ShapeError, match=r"out has shape \(5, 3\)"):
             call(every, out=np.zeros((5, 3)))
     q[2, mech.q_slice("body_2")] *= 1.5
     for call in calls.values():
         status = np.zeros(5, dtype=np.int32)
-        found = call(every, status=status)
+        result = call(every, status=status)
         assert status.tolist() == [0, 0, status[2], 0, 0] and status[2] != 0
-        assert np.isnan(found[2]).all() and np.isfinite(found[[0, 1, 3, 4]]).all()
+        assert np.isnan(result[2]).all() and np.isfinite(result[[0, 1, 3, 4]]).all()
         with pytest.raises(ModelError, match="quaternion of body 'body_2' is not of unit length"):
             call(2)
         with pytest.warns(TroubleWarning, match="1 of 5 states"):

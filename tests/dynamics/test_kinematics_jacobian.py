@@ -63,8 +63,8 @@ def test_rates_are_differences_of_jacobians(name):
         size = np.abs(rate).max()
         assert size > 0.1
         close(J_dot, rate, 1e-7)
-        found = lw.dynamics.jacobian_bias(mech, q, v, NODES, frame=frame, about=about)
-        close(found, J_dot @ v, 1e-11, size * np.abs(v).sum())
+        result = lw.dynamics.jacobian_bias(mech, q, v, NODES, frame=frame, about=about)
+        close(result, J_dot @ v, 1e-11, size * np.abs(v).sum())
 
 
 def test_in_the_world_about_the_world_a_rate_is_that_of_the_columns():
@@ -75,8 +75,8 @@ def test_in_the_world_about_the_world_a_rate_is_that_of_the_columns():
     rates = lw.jacobian_dot(mech, q, v, names, frame="world", about="world").reshape(-1, 6, mech.nv)
     for k, p in enumerate(mech.parent.tolist()):
         if p >= 0:  # of what moves its parent, the same
-            own = mech.v_slice(mech.bodies[k].hinge_name)
-            others = np.delete(np.arange(mech.nv), np.arange(own.start, own.stop))
+            columns = mech.v_slice(mech.bodies[k].hinge_name)
+            others = np.delete(np.arange(mech.nv), np.arange(columns.start, columns.stop))
             close(rates[k][:, others], rates[p][:, others], 1e-11, np.abs(rates[k]).max())
 
 
@@ -86,10 +86,10 @@ def test_products_of_a_jacobian_with_itself(name):
     q = state(mech)[0]
     for frame, about in (("node", None), ("world", None), ("body_3", "world")):
         J = np.vstack([plain(mech, q, node, frame, about) for node in NODES])
-        found = lw.dynamics.jacobian_gram(mech, q, NODES, frame=frame, about=about)
-        close(found, J @ J.T, 1e-12)
-        found = lw.dynamics.jacobian_gram(mech, q, NODES, of="columns", frame=frame, about=about)
-        close(found, J.T @ J, 1e-12)
+        result = lw.dynamics.jacobian_gram(mech, q, NODES, frame=frame, about=about)
+        close(result, J @ J.T, 1e-12)
+        result = lw.dynamics.jacobian_gram(mech, q, NODES, of="columns", frame=frame, about=about)
+        close(result, J.T @ J, 1e-12)
 
 
 @pytest.mark.few(1)
@@ -103,11 +103,11 @@ def test_forces_at_nodes(name):
         expected = sum(
             plain(mech, q, node, frame, about).T @ x for node, x in zip(NODES, f, strict=True)
         )
-        found = lw.dynamics.equivalent_force(mech, q, forces, frame=frame, about=about)
-        close(found, expected, 1e-11)
+        result = lw.dynamics.equivalent_force(mech, q, forces, frame=frame, about=about)
+        close(result, expected, 1e-11)
         close(
             lw.dynamics.compensating_force(mech, q, forces, frame=frame, about=about),
-            -found,
+            -result,
             1e-15,
         )
     # The power is that of the forces on the moving nodes, whatever the frame.
@@ -126,8 +126,8 @@ def test_compensating_forces_cause_no_acceleration():
     close(lw.forward_dynamics(mech, q, v, held, forces=forces, forces_frame="world"), free, 1e-9)
     pushed = lw.forward_dynamics(mech, q, v, tau, forces=forces, forces_frame="world")
     wrong = tau + lw.dynamics.equivalent_force(mech, q, forces, frame="world")
-    found = lw.forward_dynamics(mech, q, v, wrong, forces=forces, forces_frame="world")
-    close(found - free, 2.0 * (pushed - free), 1e-9)
+    vdot = lw.forward_dynamics(mech, q, v, wrong, forces=forces, forces_frame="world")
+    close(vdot - free, 2.0 * (pushed - free), 1e-9)
 
 
 # --------------------------------------------------------------------------- how it is called
@@ -178,11 +178,11 @@ def test_batches_places_and_codes(name, frame, about):
         return CALLS[name](q, v, frame=frame, about=about, **more)
 
     q, v, _ = states(ROD, 5)
-    whole = call(q, v)
-    close(whole, np.stack([call(q[i], v[i]) for i in range(5)]), 1e-13)
-    out, status = np.zeros_like(whole), np.full(5, 9, dtype=np.int32)
+    full = call(q, v)
+    close(full, np.stack([call(q[i], v[i]) for i in range(5)]), 1e-13)
+    out, status = np.zeros_like(full), np.full(5, 9, dtype=np.int32)
     assert call(q, v, out=out, status=status, threads=2) is out
-    close(out, whole, 1e-13)
+    close(out, full, 1e-13)
     assert not status.any()
     with pytest.raises(ShapeError, match="out"):
         call(q, v, out=np.zeros((5, 2)))
@@ -190,9 +190,9 @@ def test_batches_places_and_codes(name, frame, about):
         close(call(q[0], v)[3], call(q[0], v[3]), 1e-13)
     q[2, ROD.q_slice("body_2")] *= 1.5
     status = np.zeros(5, dtype=np.int32)
-    found = call(q, v, status=status)
+    result = call(q, v, status=status)
     assert status.tolist() == [0, 0, status[2], 0, 0] and status[2] != 0
-    assert np.isnan(found[2]).all() and np.isfinite(found[[0, 1, 3, 4]]).all()
+    assert np.isnan(result[2]).all() and np.isfinite(result[[0, 1, 3, 4]]).all()
     with pytest.raises(ModelError, match="quaternion of body 'body_2' is not of unit"):
         call(q[2], v[2])
     with pytest.warns(TroubleWarning, match="1 of 5 states") as caught:
@@ -211,10 +211,10 @@ def test_trouble_with_the_frame_alone_is_told(name):
     expected = call(q, v)
     q[1, BRANCHED.q_slice("side")] *= 2.0
     status = np.zeros(4, dtype=np.int32)
-    found = call(q, v, status=status)
+    result = call(q, v, status=status)
     assert (status != 0).tolist() == [False, True, False, False]
-    assert np.isnan(found[1]).all()
-    close(found[[0, 2, 3]], expected[[0, 2, 3]], 1e-13)
+    assert np.isnan(result[1]).all()
+    close(result[[0, 2, 3]], expected[[0, 2, 3]], 1e-13)
     with pytest.warns(TroubleWarning, match="row 1: the quaternion of body 'side'") as caught:
         call(q, v)
     assert len(caught) == 1 and caught[0].filename == __file__

@@ -99,8 +99,8 @@ def test_poses(it):
         theirs = it.data.oMf[it.frame(name)]
         close(lw.forward_kinematics(it.mech, it.q, name).matrix, theirs.homogeneous, 1e-12)
     first, second = (it.data.oMf[it.frame(name)] for name in it.nodes)
-    found = lw.dynamics.relative_pose(it.mech, it.q, it.nodes[1], it.nodes[0])
-    close(found.matrix, first.actInv(second).homogeneous, 1e-12)
+    result = lw.dynamics.relative_pose(it.mech, it.q, it.nodes[1], it.nodes[0])
+    close(result.matrix, first.actInv(second).homogeneous, 1e-12)
 
 
 @pytest.mark.few(2)
@@ -120,8 +120,8 @@ def test_jacobians_velocities_and_rates(it):
             theirs = [pin.getFrameClassicalAcceleration(it.model, it.data, i, axes) for i in ids]
         else:
             theirs = [pin.getFrameAcceleration(it.model, it.data, i, axes) for i in ids]
-        found = lw.dynamics.jacobian_bias(it.mech, it.q, it.v, it.nodes, **view)
-        close(found, stacked([motion.vector for motion in theirs]), 1e-10)
+        result = lw.dynamics.jacobian_bias(it.mech, it.q, it.v, it.nodes, **view)
+        close(result, stacked([motion.vector for motion in theirs]), 1e-10)
 
 
 def test_velocities_of_all_bodies(it):
@@ -132,8 +132,8 @@ def test_velocities_of_all_bodies(it):
         (pin.ReferenceFrame.WORLD, "inertial"),
     ):
         theirs = [pin.getFrameVelocity(it.model, it.data, it.frame(n), axes).vector for n in names]
-        found = lw.dynamics.body_velocities(it.mech, it.q, it.v, frame=frame)
-        close(found, np.stack(theirs)[:, ROTATED], 1e-11)
+        result = lw.dynamics.body_velocities(it.mech, it.q, it.v, frame=frame)
+        close(result, np.stack(theirs)[:, ROTATED], 1e-11)
 
 
 def test_forces_at_nodes(it):
@@ -144,8 +144,8 @@ def test_forces_at_nodes(it):
             for name, x in zip(it.nodes, f, strict=True)
         )
         forces = dict(zip(it.nodes, f, strict=True))
-        found = lw.dynamics.equivalent_force(it.mech, it.q, forces, frame=frame, about=about)
-        close(found, it.T.T @ theirs, 1e-11)
+        result = lw.dynamics.equivalent_force(it.mech, it.q, forces, frame=frame, about=about)
+        close(result, it.T.T @ theirs, 1e-11)
 
 
 # ------------------------------------------------------------------------------------ MuJoCo
@@ -190,10 +190,10 @@ def test_mujoco(source, tmp_path):
     )
     T_dot = (ahead - behind) / (2.0 * step)
     moving = np.abs(T_dot).max() > 0.0  # differences: good to 1e-9 only
-    found = lw.jacobian_dot(mech, q, v, site, frame="world")
-    close(found, J_dot @ T + J @ T_dot, 1e-8 if moving else 1e-10)
-    found = lw.dynamics.jacobian_bias(mech, q, v, site, frame="world")
-    close(found, J_dot @ data.qvel + J @ T_dot @ v, 1e-8 if moving else 1e-10)
+    result = lw.jacobian_dot(mech, q, v, site, frame="world")
+    close(result, J_dot @ T + J @ T_dot, 1e-8 if moving else 1e-10)
+    result = lw.dynamics.jacobian_bias(mech, q, v, site, frame="world")
+    close(result, J_dot @ data.qvel + J @ T_dot @ v, 1e-8 if moving else 1e-10)
     f = np.array([0.3, -0.2, 0.1, 4.0, 5.0, -6.0])
     pushed = np.zeros(model.nv)
     mujoco.mj_applyFT(model, data, f[3:], f[:3], data.site_xpos[number], body, pushed)

@@ -50,9 +50,9 @@ def test_velocities_rates_and_forces(mech, seed):
         close(lw.jacobian_dot(mech, q, v, node, frame=frame), rate, 1e-6, fast)
         drift = lw.dynamics.jacobian_bias(mech, q, v, node, frame=frame)
         close(drift, lw.jacobian_dot(mech, q, v, node, frame=frame) @ v, 1e-11, fast * 30.0)
-        whole = lw.node_acceleration(mech, q, v, node, vdot=vdot, frame=frame)
+        full = lw.node_acceleration(mech, q, v, node, vdot=vdot, frame=frame)
         J = lw.jacobian(mech, q, node, frame=frame)
-        close(whole, J @ vdot + drift, 1e-11, fast * 30.0)
+        close(full, J @ vdot + drift, 1e-11, fast * 30.0)
     x = np.random.default_rng(seed).standard_normal((mech.n_bodies, 6))
     phi = np.linalg.inv(np.eye(6 * mech.n_bodies) - Dense(mech, q)(E_phi))
     spread = float(np.abs(phi).max()) * 6.0 * mech.n_bodies

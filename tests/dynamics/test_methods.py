@@ -66,18 +66,18 @@ def test_compiled_methods_agree(armature):
     mech = small(armature)
     q, v, x = states(mech, 3)
     for method in METHODS:
-        found = lw.forward_dynamics(mech, q, v, x, method=method)
-        assert found.shape == (3, mech.nv)
+        vdot = lw.forward_dynamics(mech, q, v, x, method=method)
+        assert vdot.shape == (3, mech.nv)
         for i in range(3):
-            assert residual(mech, q[i], v[i], x[i], found[i]) < 1e-12
+            assert residual(mech, q[i], v[i], x[i], vdot[i]) < 1e-12
         one = lw.forward_dynamics(mech, q[0], v[0], x[0], method=method)
-        close(one, found[0], 1e-13)
+        close(one, vdot[0], 1e-13)
     forces = dict(zip(NODES, PUSH.reshape(2, 6), strict=True))
-    found = lw.forward_dynamics(
+    vdot = lw.forward_dynamics(
         mech, q[1], v[1], x[1], method="FD4", forces=forces, forces_frame="world"
     )
     extra = pushed(mech, q[1], "world")
-    assert residual(mech, q[1], v[1], x[1], found, extra) < 1e-12
+    assert residual(mech, q[1], v[1], x[1], vdot, extra) < 1e-12
 
 
 def test_each_equals_the_plain_expression_by_proof():
@@ -123,8 +123,8 @@ def test_out_status_and_trouble_with_a_method():
     q, v, x = states(mech, 4)
     v[2, 0] = np.nan
     out, status = np.empty((4, mech.nv)), np.empty(4, dtype=np.int32)
-    found = lw.forward_dynamics(mech, q, v, x, method="FD1", out=out, status=status)
-    assert found is out and status.tolist() == [0, 0, 1, 0] and np.isnan(out[2]).all()
+    vdot = lw.forward_dynamics(mech, q, v, x, method="FD1", out=out, status=status)
+    assert vdot is out and status.tolist() == [0, 0, 1, 0] and np.isnan(out[2]).all()
     empty = lw.Builder("empty").body("arm", hinge=lw.hinges.Pin(), inertia=lw.SpatialInertia.zero())
     with pytest.raises(SingularHingeError, match="arm"):
         lw.forward_dynamics(empty.build(), [0.0], [0.0], [1.0], method="FD3")
@@ -137,11 +137,11 @@ def test_out_status_and_trouble_with_a_method():
 def test_inverse_times_a_vector(name):
     mech = small(True) if name == "small" else tree(name)
     q, _, x = states(mech, 3)
-    found = lw.dynamics.mass_matrix_inverse_product(mech, q, x)
+    result = lw.dynamics.mass_matrix_inverse_product(mech, q, x)
     for i in range(3):
         A = mass_matrix(mech, q[i])
-        size = float((np.abs(A) @ np.abs(found[i])).max())
-        close(A @ found[i], x[i], 1e-12, scale=size)
+        size = float((np.abs(A) @ np.abs(result[i])).max())
+        close(A @ result[i], x[i], 1e-12, scale=size)
     assert len(lw.dynamics.kernel(mech, "mass_matrix_inverse_product").program.passes) == 2
 
 
@@ -151,11 +151,11 @@ def test_tip_force_correction(frame):
     mech = small(True)
     q, v, x = state(mech, 2)
     forces = dict(zip(NODES, PUSH.reshape(2, 6), strict=True))
-    found = lw.papers.tip_force_correction(mech, q, forces, forces_frame=frame)
+    result = lw.papers.tip_force_correction(mech, q, forces, forces_frame=frame)
     A, push = mass_matrix(mech, q), pushed(mech, q, frame)
-    close(A @ found, push, 1e-12, scale=float((np.abs(A) @ np.abs(found)).max()))
+    close(A @ result, push, 1e-12, scale=float((np.abs(A) @ np.abs(result)).max()))
     without = lw.forward_dynamics(mech, q, v, x)
-    assert residual(mech, q, v, x, without + found, push) < 1e-12
+    assert residual(mech, q, v, x, without + result, push) < 1e-12
     derived = lw.derive(lw.dynamics.expression("tip_force_correction"))
     F = lw.algebra.symbols.articulated
     assert derived.result is F.whitening.T @ F.D.inv @ H @ F.psi @ lw.algebra.B @ f
@@ -254,8 +254,8 @@ def test_with_pinocchio(name):
 def test_with_mujoco(source):
     it = in_mujoco(source)
     for method in METHODS:
-        found = evaluated(it.mech, method, it.q, it.v, tau=it.tau)
-        close(it.accelerated(found), np.array(it.data.qacc), 1e-10)
+        result = evaluated(it.mech, method, it.q, it.v, tau=it.tau)
+        close(it.accelerated(result), np.array(it.data.qacc), 1e-10)
 
 
 @pytest.mark.oracle

@@ -40,8 +40,8 @@ def by_bodies(mech, q, v, about):
         spin = pose.rot @ velocity[k, :3]
         arm = pose.rot @ inertia.com
         linear = float(inertia.mass) * (pose.rot @ velocity[k, 3:] + np.cross(spin, arm))
-        own = pose.rot @ inertia.J_com @ velocity[k, :3]
-        total += np.concatenate([own + np.cross(pose.p + arm - about, linear), linear])
+        ours = pose.rot @ inertia.J_com @ velocity[k, :3]
+        total += np.concatenate([ours + np.cross(pose.p + arm - about, linear), linear])
     return total
 
 
@@ -103,7 +103,7 @@ def test_centroidal_inertia():
     """One rigid body: locked at q, the momentum of a turn about the centre of mass."""
     mech = tree("floating")
     q, _, _ = state(mech, 6)
-    found = lw.dynamics.centroidal_inertia(mech, q)
+    result = lw.dynamics.centroidal_inertia(mech, q)
     locked = mech.lock({b.hinge_name: q[mech.q_slice(b.hinge_name)] for b in mech.bodies[1:]})
     q_0 = q[mech.q_slice(mech.bodies[0].hinge_name)]
     A = lw.momentum(locked, q_0, what="matrix")
@@ -112,8 +112,8 @@ def test_centroidal_inertia():
     for i, spin in enumerate(np.eye(3)):
         still = np.cross(arm, spin)  # velocity of the base with the centre of mass at rest
         v = np.concatenate([pose.rot.T @ spin, pose.rot.T @ still])
-        close(A @ v, np.concatenate([found[:3, i], np.zeros(3)]), 1e-11)
-    close(found[3:, 3:], mech.total_mass * np.eye(3), 1e-13)
+        close(A @ v, np.concatenate([result[:3, i], np.zeros(3)]), 1e-11)
+    close(result[3:, 3:], mech.total_mass * np.eye(3), 1e-13)
 
 
 @pytest.mark.oracle
@@ -127,8 +127,8 @@ def test_pinocchio(short):
     ours = lw.momentum(mech, q, what="matrix")
     close(ours, A[ROTATED] @ it.T, 1e-11)
     close(lw.momentum(mech, q, v), data.hg.vector[ROTATED], 1e-11, scale=np.abs(A).max())
-    found = data.Ig.matrix()[np.ix_(ROTATED, ROTATED)]
-    close(lw.dynamics.centroidal_inertia(mech, q), found, 1e-11)
+    result = data.Ig.matrix()[np.ix_(ROTATED, ROTATED)]
+    close(lw.dynamics.centroidal_inertia(mech, q), result, 1e-11)
     pin.dccrba(model, data, it.q_pin, it.v_pin)
     bias = (data.dAg @ it.v_pin)[ROTATED]
     scale = np.abs(data.dAg).max() * np.abs(it.v_pin).sum()
@@ -155,8 +155,8 @@ def test_mujoco(tmp_path):
     mujoco.mj_subtreeVel(model, data)
     close(lw.center_of_mass(mech, q), data.subtree_com[0], 1e-12)
     close(lw.center_of_mass(mech, q, v, what="velocity"), data.subtree_linvel[0], 1e-11)
-    found = lw.momentum(mech, q, v)  # armature is no part of either
-    close(found[:3], data.subtree_angmom[0], 1e-10)
+    result = lw.momentum(mech, q, v)  # armature is no part of either
+    close(result[:3], data.subtree_angmom[0], 1e-10)
     jac = np.zeros((3, model.nv))
     mujoco.mj_jacSubtreeCom(model, data, jac, 1)
     T = np.stack([layout.v_to(q, e) for e in np.eye(mech.nv)], axis=-1)
@@ -168,11 +168,11 @@ def test_batches_out_and_trouble():
     states = [state(mech, seed) for seed in range(4)]
     q, v = (np.stack(part) for part in list(zip(*states, strict=True))[:2])
     codes, out = np.full(4, 7, np.int32), np.empty((4, 6))
-    found = lw.momentum(mech, q, v, about=POINT, out=out, status=codes)
-    assert found is out and not codes.any()
+    result = lw.momentum(mech, q, v, about=POINT, out=out, status=codes)
+    assert result is out and not codes.any()
     A = lw.momentum(mech, q, about=POINT, what="matrix")
     for i in range(4):
-        close(A[i] @ v[i], found[i], 1e-12)
+        close(A[i] @ v[i], result[i], 1e-12)
         close(lw.momentum(mech, q[i], about=POINT, what="matrix"), A[i], 1e-12)
     broken = q.copy()
     broken[2, :4] *= 1.5

@@ -90,9 +90,9 @@ def test_of_several_nodes_at_once():
     q = body.random(1)
     _, rank, expected = dense(body, q, hands)
     assert rank == 12
-    found = lw.operational_inertia(body, q, hands)
-    close(found, expected, 1e-9)
-    assert np.abs(found[:6, 6:]).max() > 1e-3 * np.abs(found).max()
+    inertia = lw.operational_inertia(body, q, hands)
+    close(inertia, expected, 1e-9)
+    assert np.abs(inertia[:6, 6:]).max() > 1e-3 * np.abs(inertia).max()
 
 
 def test_two_nodes_on_one_body_are_bound():
@@ -128,11 +128,11 @@ def test_arms_of_few_freedoms():
     _, _, expected = dense(mech, q, ["link_2"])
     close(lw.operational_inertia(mech, q, "link_2"), expected, 1e-13)
     close(space.inertia, expected, 1e-13)
-    told = " and ".join(space.lost_in_words())
-    assert "'link_2' cannot turn about x and z of its own axes" in told
-    assert "'link_2' cannot move along y of its own axes" in told
+    message = " and ".join(space.lost_in_words())
+    assert "'link_2' cannot turn about x and z of its own axes" in message
+    assert "'link_2' cannot move along y of its own axes" in message
     # What is left is the line from the first hinge to the second.
-    assert told.endswith("cannot move along (-0.644, 0, 0.765) of its own axes")
+    assert message.endswith("cannot move along (-0.644, 0, 0.765) of its own axes")
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -181,13 +181,13 @@ def test_a_warning_names_rank_and_direction():
     with pytest.warns(
         RankWarning, match=rf"of '{hand}' has rank 5 of 6 here: '{hand}' cannot turn"
     ):
-        found = lw.operational_inertia(arm, np.zeros(6), hand)
-    assert np.isfinite(found).all()
+        inertia = lw.operational_inertia(arm, np.zeros(6), hand)
+    assert np.isfinite(inertia).all()
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # none of these warns
-        close(lw.operational_space(arm, np.zeros(6), hand).inertia, found, 1e-14)
+        close(lw.operational_space(arm, np.zeros(6), hand).inertia, inertia, 1e-14)
         code = np.zeros((), dtype=np.int32)
-        close(lw.operational_inertia(arm, np.zeros(6), hand, status=code), found, 1e-14)
+        close(lw.operational_inertia(arm, np.zeros(6), hand, status=code), inertia, 1e-14)
         assert code == 3
         lw.operational_inertia(arm, WRIST + 0.3, hand)
 
@@ -199,13 +199,13 @@ def test_a_batch_of_singular_and_regular_states():
     q = rng.uniform(-2.0, 2.0, (7, 6))
     q[[1, 4], 4] = 0.0
     status, out = np.zeros(7, dtype=np.int32), np.empty((7, 6, 6))
-    found = lw.operational_inertia(arm, q, hand, status=status, out=out)
-    assert found is out and status.tolist() == [0, 3, 0, 0, 3, 0, 0]
+    inertia = lw.operational_inertia(arm, q, hand, status=status, out=out)
+    assert inertia is out and status.tolist() == [0, 3, 0, 0, 3, 0, 0]
     space = lw.operational_space(arm, q, hand)
     assert space.rank.tolist() == [6, 5, 6, 6, 5, 6, 6] and len(space) == 7
     for i in range(7):
         _, rank, expected = dense(arm, q[i], [hand])
-        close(found[i], expected, 1e-9)
+        close(inertia[i], expected, 1e-9)
         close(space[i].inertia, expected, 1e-9)
         assert rank == space[i].rank == 6 - space[i].lost.shape[1]
     with pytest.warns(RankWarning, match="rank 5 of 6 in row 1, and less than full in 2 of 7"):
@@ -218,9 +218,9 @@ def test_trouble_in_a_batch_is_not_a_matter_of_rank():
     q = np.stack([WRIST, WRIST + 0.3, WRIST])
     q[2, 0] = np.nan
     status = np.zeros(3, dtype=np.int32)
-    found = lw.operational_inertia(arm, q, hand, status=status)
+    inertia = lw.operational_inertia(arm, q, hand, status=status)
     assert status.tolist() == [3, 0, 1]
-    assert np.isfinite(found[:2]).all() and np.isnan(found[2]).all()
+    assert np.isfinite(inertia[:2]).all() and np.isnan(inertia[2]).all()
     with pytest.warns(TroubleWarning, match="1 of 3 states have no result and are NaN; row 2"):
         space = lw.operational_space(arm, q, hand)
     assert space.rank.tolist() == [5, 6, 0] and np.isnan(space.inertia[2]).all()
@@ -329,9 +329,9 @@ def test_a_long_arm():
     tip = chain.bodies[-1].name
     bent, status = chain.random(0), np.zeros(2, dtype=np.int32)
     both = np.stack([0.0 * bent, bent])
-    found = lw.operational_inertia(chain, both, tip, status=status)
+    inertia = lw.operational_inertia(chain, both, tip, status=status)
     assert (status != 0).tolist() == [True, False]
-    assert np.isfinite(found).all()
+    assert np.isfinite(inertia).all()
     space = lw.operational_space(chain, both, tip)
     assert space.rank.tolist() == [4, 6]
     assert "cannot move along x" in str(space[0])

@@ -19,17 +19,17 @@ def their_jacobian(it, names):
 
     local = pin.ReferenceFrame.LOCAL
     numbers = [it.model.getFrameId(name, pin.FrameType.BODY) for name in names]
-    found = [
+    result = [
         pin.computeFrameJacobian(it.model, it.data, it.q_pin, number, local) for number in numbers
     ]
-    return np.vstack([jacobian[ROTATED] for jacobian in found])
+    return np.vstack([jacobian[ROTATED] for jacobian in result])
 
 
 def their_inverse(it):
     import pinocchio as pin
 
-    found = np.array(pin.computeMinverse(it.model, it.data, it.q_pin))
-    return np.triu(found) + np.triu(found, 1).T
+    result = np.array(pin.computeMinverse(it.model, it.data, it.q_pin))
+    return np.triu(result) + np.triu(result, 1).T
 
 
 @pytest.mark.prove
@@ -57,8 +57,8 @@ def test_pinocchio_finds_the_motion_that_computed_torque_asks_for():
     v_d = 0.5 * it.v
     tau = lw.computed_torque(it.mech, it.q, it.v, q_d, v_d, it.x, kp=9.0, kv=6.0)
     theirs = pin.aba(it.model, it.data, it.q_pin, it.v_pin, it.layout.force_to(it.q, tau))
-    wanted = it.x + 6.0 * (v_d - it.v) + 9.0 * it.mech.difference(it.q, q_d)
-    close(it.layout.v_from(it.q, theirs), wanted, 1e-9)
+    expected = it.x + 6.0 * (v_d - it.v) + 9.0 * it.mech.difference(it.q, q_d)
+    close(it.layout.v_from(it.q, theirs), expected, 1e-9)
 
 
 def test_wen_bayard_has_the_coriolis_matrix_of_pinocchio():
@@ -69,8 +69,8 @@ def test_wen_bayard_has_the_coriolis_matrix_of_pinocchio():
     v_d = 0.7 * it.x
     theirs = np.array(pin.computeCoriolisMatrix(it.model, it.data, it.q_pin, it.v_pin)) @ v_d
     rest = pin.rnea(it.model, it.data, it.q_pin, 0.0 * it.v_pin, it.x_pin)
-    found = lw.papers.wen_bayard(it.mech, it.q, it.v, it.q, v_d, it.x, kp=0.0, kv=0.0)
-    close(found, theirs + rest, 1e-10)
+    tau = lw.papers.wen_bayard(it.mech, it.q, it.v, it.q, v_d, it.x, kp=0.0, kv=0.0)
+    close(tau, theirs + rest, 1e-10)
 
 
 @pytest.mark.prove
@@ -84,13 +84,13 @@ def test_two_branches_in_mujoco(tmp_path):
     q = mech.random(3)
     data.qpos[:] = layout.q_to(q)
     mujoco.mj_forward(model, data)
-    whole = np.zeros((model.nv, model.nv))
-    mujoco.mj_fullM(model, data, whole)
+    full = np.zeros((model.nv, model.nv))
+    mujoco.mj_fullM(model, data, full)
     J = np.zeros((4, 3, model.nv))
     mujoco.mj_jacSite(model, data, J[1], J[0], model.site("foot").id)
     mujoco.mj_jacBody(model, data, J[3], J[2], model.body("tail").id)
     J = J.reshape(12, -1)
-    yielding = J @ np.linalg.solve(whole, J.T)
+    yielding = J @ np.linalg.solve(full, J.T)
     space = lw.operational_space(mech, q, ["foot", "tail"], frame="world")
     close(space.inverse, yielding, 1e-10)
     assert space.rank == np.linalg.matrix_rank(J) == 11

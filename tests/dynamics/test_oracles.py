@@ -100,11 +100,11 @@ def test_kinematics(it, frame):
 def test_energies(it):
     import pinocchio as pin
 
-    found = lw.energy(it.mech, it.q, it.v)
+    energy = lw.energy(it.mech, it.q, it.v)
     pin.computeAllTerms(it.model, it.data, it.q_pin, it.v_pin)
     theirs = pin.computeKineticEnergy(it.model, it.data, it.q_pin, it.v_pin)
-    close(found.kinetic, theirs, 1e-12)
-    close(found.potential, pin.computePotentialEnergy(it.model, it.data, it.q_pin), 1e-12)
+    close(energy.kinetic, theirs, 1e-12)
+    close(energy.potential, pin.computePotentialEnergy(it.model, it.data, it.q_pin), 1e-12)
 
 
 def test_operational_inertia():
@@ -153,9 +153,9 @@ def test_mujoco(tmp_path):
     data.qfrc_applied[:] += pushed
     mujoco.mj_forward(model, data)
     T = np.stack([layout.v_to(q, e) for e in np.eye(mech.nv)], axis=-1)
-    whole = np.zeros((model.nv, model.nv))
-    mujoco.mj_fullM(model, data, whole)
-    close(lw.mass_matrix(mech, q), T.T @ whole @ T, 1e-10)
+    full = np.zeros((model.nv, model.nv))
+    mujoco.mj_fullM(model, data, full)
+    close(lw.mass_matrix(mech, q), T.T @ full @ T, 1e-10)
     ours = lw.forward_dynamics(mech, q, v, tau, forces={"foot": f}, forces_frame="world")
     # v_mujoco = T(q) v, so accelerations differ by Ṫ v: the linear part is in world axes there.
     base, spin = mech.v_slice("base"), v[mech.v_slice("base")]
@@ -175,6 +175,6 @@ def test_mujoco(tmp_path):
     close(J, jac.reshape(6, -1) @ T, 1e-12)
     mujoco.mj_energyPos(model, data)
     mujoco.mj_energyVel(model, data)
-    found = lw.energy(mech, q, v)
-    close(found.kinetic, data.energy[1], 1e-10)
-    close(found.potential, data.energy[0], 1e-10)
+    energy = lw.energy(mech, q, v)
+    close(energy.kinetic, data.energy[1], 1e-10)
+    close(energy.potential, data.energy[0], 1e-10)

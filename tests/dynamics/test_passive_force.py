@@ -50,15 +50,15 @@ def sprung() -> lw.Mechanism:
 
 
 def test_it_is_minus_damping_times_speed_minus_stiffness_times_what_is_off_rest():
-    found = lw.passive_force(sprung(), [0.5, 3.0], [2.0, -1.0])
-    assert found == pytest.approx([-0.5 * 2.0 - 10.0 * 0.3, 2.0], abs=1e-15)
+    result = lw.passive_force(sprung(), [0.5, 3.0], [2.0, -1.0])
+    assert result == pytest.approx([-0.5 * 2.0 - 10.0 * 0.3, 2.0], abs=1e-15)
 
 
 def test_batches_are_state_by_state_and_one_state_serves_all():
     mech, rng = sprung(), np.random.default_rng(0)
     q, v = rng.standard_normal((2, 5, 2))
-    found = lw.passive_force(mech, q, v)
-    assert np.array_equal(found, [lw.passive_force(mech, x, y) for x, y in zip(q, v, strict=True)])
+    result = lw.passive_force(mech, q, v)
+    assert np.array_equal(result, [lw.passive_force(mech, x, y) for x, y in zip(q, v, strict=True)])
     assert np.array_equal(lw.passive_force(mech, q[0], v)[3], lw.passive_force(mech, q[0], v[3]))
     assert lw.passive_force(mech, q[0], v).shape == lw.passive_force(mech, q, v[0]).shape == (5, 2)
 

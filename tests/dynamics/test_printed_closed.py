@@ -27,11 +27,11 @@ from tests.dense_kinematics import body_jacobians, mass_matrix, node_jacobian
 from tests.dynamics.test_printed_expressions import SMALL, read_back
 
 
-def same(found: object, expected: Array, rtol: float = 1e-9) -> None:
+def same(result: object, expected: Array, rtol: float = 1e-9) -> None:
     """Equal up to rounding, and something to compare."""
     scale = np.abs(expected).max()
     assert scale > 1e-3
-    np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-10 * scale)
+    np.testing.assert_allclose(result, expected, rtol=rtol, atol=1e-10 * scale)
 
 
 def numbers(expr: Expr, mech: lw.Mechanism, given: dict[str, Array], **options: object) -> Array:
@@ -75,9 +75,9 @@ def two_arms(b: lw.Builder) -> None:
     for side in "xy":
         last = "world"
         for k, hinge in enumerate((lw.hinges.Universal(), lw.hinges.Pin())):
-            own = lw.Drive(armature=0.3 + 0.1 * k)
+            ours = lw.Drive(armature=0.3 + 0.1 * k)
             place = lw.Pose.rpy((0.3 * k, 0.2, 0.1), (0.4, 0.1 * k, 0.2))
-            b.body(f"{side}{k}", last, hinge, inboard=place, inertia=inertia, drive=own)
+            b.body(f"{side}{k}", last, hinge, inboard=place, inertia=inertia, drive=ours)
             last = f"{side}{k}"
         b.node(f"end_{side}", last, lw.Pose.rpy((0.1, 0.2, 0.3), (0.3, 0.0, 0.1)))
 
@@ -119,10 +119,10 @@ TASKS = (lw.Task.position("tool"), lw.Task.joints("b1"))
 @cache
 def small_state() -> dict[str, Array]:
     """A state of the small arm, and vectors over its freedoms and the rows of the tasks."""
-    found, rng = task_stack(SMALL, TASKS), np.random.default_rng(5)
+    result, rng = task_stack(SMALL, TASKS), np.random.default_rng(5)
     given = {"q": SMALL.random(rng), "v": SMALL.random_velocity(rng)}
     given["tau"] = rng.standard_normal(SMALL.nv)
-    return given | {name: rng.standard_normal(found.size) for name in ("closing", "applied")}
+    return given | {name: rng.standard_normal(result.size) for name in ("closing", "applied")}
 
 
 @cache
@@ -131,7 +131,7 @@ def of_dense_tasks() -> dict[str, Array]:
     given, tasks = small_state(), TASKS
     q, v = given["q"], given["v"]
     A, J = mass_matrix(SMALL, q), lw.tasks.task_jacobian(SMALL, q, tasks)
-    whole, g = lw.bias_force(SMALL, q, v), lw.bias_force(SMALL, q, 0.0 * v)
+    full, g = lw.bias_force(SMALL, q, v), lw.bias_force(SMALL, q, 0.0 * v)
     gamma, response = lw.tasks.task_bias(SMALL, q, v, tasks), np.linalg.solve(A, J.T)
     inertia = np.linalg.inv(J @ response)
     return {
@@ -142,10 +142,10 @@ def of_dense_tasks() -> dict[str, Array]:
         "task_columns": np.linalg.solve(factors(SMALL, q)[0], J.T),
         "task_response": response,
         "consistent_inverse": response @ inertia,
-        "task_coriolis": inertia @ (response.T @ (whole - g) - gamma),
+        "task_coriolis": inertia @ (response.T @ (full - g) - gamma),
         "task_gravity": inertia @ response.T @ g,
         "task_velocity": J @ v,
-        "task_drop": response.T @ whole,
+        "task_drop": response.T @ full,
         "task_joint_force": J.T @ given["closing"],
     }
 
@@ -155,10 +155,10 @@ def factors(mech: lw.Mechanism, q: Array) -> tuple[Array, Array]:
     A, D = mass_matrix(mech, q).copy(), np.zeros((mech.nv, mech.nv))
     lower = np.eye(mech.nv)
     for k in reversed(range(mech.n_bodies)):
-        own, rest = slice(mech.v_start[k], mech.v_start[k + 1]), slice(0, mech.v_start[k])
-        D[own, own] = A[own, own]
-        lower[rest, own] = np.linalg.solve(A[own, own], A[own, rest]).T
-        A[rest, rest] -= lower[rest, own] @ D[own, own] @ lower[rest, own].T
+        ours, rest = slice(mech.v_start[k], mech.v_start[k + 1]), slice(0, mech.v_start[k])
+        D[ours, ours] = A[ours, ours]
+        lower[rest, ours] = np.linalg.solve(A[ours, ours], A[ours, rest]).T
+        A[rest, rest] -= lower[rest, ours] @ D[ours, ours] @ lower[rest, ours].T
     return lower, D
 
 
@@ -168,7 +168,7 @@ def of_functions() -> dict[str, Callable[[], Array]]:
     given, tasks = small_state(), TASKS
     state = (SMALL, given["q"], given["v"], tasks)
     space = (SMALL, given["q"], tasks)
-    found: dict[str, Callable[[], Array]] = {
+    result: dict[str, Callable[[], Array]] = {
         "task_jacobian": lambda: lw.tasks.task_jacobian(*space),
         "task_bias": lambda: lw.tasks.task_bias(*state),
         "task_inertia_inverse": lambda: lw.tasks.task_space(*space).inverse,
@@ -179,8 +179,8 @@ def of_functions() -> dict[str, Callable[[], Array]]:
         "task_velocity": lambda: lw.tasks.task_velocity(*state),
         "task_drop": lambda: lw.tasks.task_dynamics(*state).falling,
     }
-    inner = {name: task_stack(SMALL, TASKS).kernel(name) for name in TASK if name not in found}
-    return found | {
+    inner = {name: task_stack(SMALL, TASKS).kernel(name) for name in TASK if name not in result}
+    return result | {
         name: lambda x=x: x(*(given[y] for y in x.arguments)) for name, x in inner.items()
     }
 
@@ -195,12 +195,12 @@ OF_BARE_TASKS = {
 @pytest.mark.few(4)
 @pytest.mark.parametrize("name", TASK)
 def test_the_printed_expression_of_a_task_is_what_its_function_gives(name: str):
-    found, given = task_stack(SMALL, TASKS), small_state()
-    nodes, expected = closure_nodes(found.mech), of_dense_tasks()[name]
-    printed = read_back(TASK[name](found.setting))
-    same(numbers(printed, found.mech, given, nodes=nodes), expected)
+    result, given = task_stack(SMALL, TASKS), small_state()
+    nodes, expected = closure_nodes(result.mech), of_dense_tasks()[name]
+    printed = read_back(TASK[name](result.setting))
+    same(numbers(printed, result.mech, given, nodes=nodes), expected)
     same(of_functions()[name](), expected)
-    armed = check_armature(printed, found.mech, given, expected, nodes=nodes)
+    armed = check_armature(printed, result.mech, given, expected, nodes=nodes)
     assert armed == (name in OF_BARE_TASKS)
 
 
@@ -216,33 +216,33 @@ LAWS = [
 def test_the_printed_torque_of_tasks_is_what_its_function_gives(law: Law):
     given, dense = dict(small_state()), of_dense_tasks()
     q, v, J = given["q"], given["v"], dense["task_jacobian"]
-    wanted, compensate = given["closing"], "joints" if law.all_joints else "task"
+    desired, compensate = given["closing"], "joints" if law.all_joints else "task"
     options = {"internal": law.internal, "applied": law.applied, "compensate": compensate}
     if law.servo:
         made = lw.control_law(SMALL, TASKS, kp=30.0, kv=7.0, **options)
         target = [lw.tasks.task_position(SMALL, SMALL.random(8), task) for task in TASKS]
         error = [lw.tasks.task_error(SMALL, q, x, y) for x, y in zip(TASKS, target, strict=True)]
         given |= made.inputs | {"goal": made.goal(target), "tau": given["tau"]}
-        wanted = 30.0 * np.concatenate(error) - 7.0 * dense["task_velocity"]
+        desired = 30.0 * np.concatenate(error) - 7.0 * dense["task_velocity"]
         function = made(q, v, target, **({"tau0": given["tau"]} if law.internal else {}))
     else:
         made = lw.control_law(SMALL, TASKS, **options)
         added = {"tau0": given["tau"]} if law.internal else {}
         added |= {"applied": given["applied"]} if law.applied else {}
-        function = lw.tasks.task_torque(SMALL, q, v, TASKS, wanted, **added, compensate=compensate)
-        same(made(q, v, acceleration=wanted, **added), function)
+        function = lw.tasks.task_torque(SMALL, q, v, TASKS, desired, **added, compensate=compensate)
+        same(made(q, v, acceleration=desired, **added), function)
     # τ = τ₀ + J_t* (Λ (ẍ - γ - J_t 𝓜⁻¹ (τ₀ - C)) + F_applied)
     resisting = lw.bias_force(SMALL, q, v)
     internal = law.internal * given["tau"] + law.all_joints * resisting
-    left = wanted - dense["task_bias"] - dense["task_response"].T @ (internal - resisting)
+    left = desired - dense["task_bias"] - dense["task_response"].T @ (internal - resisting)
     force = dense["task_inertia"] @ left + law.applied * given["applied"]
     expected = internal + J.T @ force
     same(function, expected)
-    found = task_stack(SMALL, TASKS)
-    printed, nodes = read_back(torque(found.setting, law)), closure_nodes(found.mech)
+    stack = task_stack(SMALL, TASKS)
+    printed, nodes = read_back(torque(stack.setting, law)), closure_nodes(stack.mech)
     assert printed is made.expression["torque"]
-    same(numbers(printed, found.mech, given, nodes=nodes), expected)
-    assert check_armature(printed, found.mech, given, expected, nodes=nodes)
+    same(numbers(printed, stack.mech, given, nodes=nodes), expected)
+    assert check_armature(printed, stack.mech, given, expected, nodes=nodes)
 
 
 # -------------------------------------------------------------------------------- several arms
@@ -283,7 +283,7 @@ def of_dense_arms() -> dict[str, Array]:
     )
     rate, inverse = (ahead - behind) @ v / 2e-5, np.linalg.inv(A)
     seen = np.linalg.solve(D, eps)
-    found = {
+    result = {
         "bias_free_force": given["tau"] - lw.bias_force(mech, q, v),
         "bias_acceleration": rate,
         "free_acceleration": inverse @ T,
@@ -300,7 +300,7 @@ def of_dense_arms() -> dict[str, Array]:
         "jacobian": J,
         "node_velocity": J @ v,
     }
-    return found | {general: found[name] for name, general in EQUAL.items()}
+    return result | {general: result[name] for name, general in EQUAL.items()}
 
 
 NOT_OF_BARE_ARMS = {

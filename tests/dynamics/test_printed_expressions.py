@@ -39,8 +39,8 @@ def small_arm() -> lw.Mechanism:
     )
     for k, (hinge, parent) in enumerate(zip(kinds, ("world", "b0", "b0", "b2"), strict=True)):
         place = lw.Pose.rpy((0.2 * k, 0.3, -0.1), (0.1, 0.2, 0.3))
-        own = tuple((0.4 + 0.1 * k + 0.05 * i) for i in range(hinge.nv))
-        drive = lw.Drive(armature=own)
+        ours = tuple((0.4 + 0.1 * k + 0.05 * i) for i in range(hinge.nv))
+        drive = lw.Drive(armature=ours)
         b.body(f"b{k}", parent, hinge, inboard=place, inertia=inertia, drive=drive)
     b.node("tool", "b3", lw.Pose.rpy((0.3, -0.2, 0.5), (0.1, -0.1, 0.2)))
     b.node("other", "b1", lw.Pose.rpy((0.1, 0.2, 0.5), (0.0, -0.1, 0.1)))
@@ -49,15 +49,15 @@ def small_arm() -> lw.Mechanism:
 
 def read_back(expr: Expr) -> Expr:
     """The expression that its text means; vectors of tables that are no names of the language."""
-    own = {x.name: x for x in leaves(expr) if isinstance(x.role, role.Vector | role.Lyapunov)}
-    return parse(str(expr), names=own)
+    ours = {x.name: x for x in leaves(expr) if isinstance(x.role, role.Vector | role.Lyapunov)}
+    return parse(str(expr), names=ours)
 
 
-def arguments(found: object, mech: lw.Mechanism, seed: int = 0) -> list[Array]:
+def arguments(result: object, mech: lw.Mechanism, seed: int = 0) -> list[Array]:
     rng = np.random.default_rng(seed)
     given = {"q": mech.random(rng), "v": mech.random_velocity(rng)}
-    sizes = dict(found.signature.inputs)
-    return [given[n] if n in given else rng.standard_normal(sizes[n]) for n in found.arguments]
+    sizes = dict(result.signature.inputs)
+    return [given[n] if n in given else rng.standard_normal(sizes[n]) for n in result.arguments]
 
 
 @pytest.mark.few(30)
@@ -73,10 +73,10 @@ def test_the_printed_expression_of_a_quantity_is_what_its_function_gives(name: s
     function = kernel(mech, name, nodes)
     given = arguments(function, mech)
     expected = function(*given)
-    found = printed(**dict(zip(function.arguments, given, strict=True)))
+    result = printed(**dict(zip(function.arguments, given, strict=True)))
     scale = np.abs(expected).max()
     assert scale > 0.0
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11 * scale)
+    np.testing.assert_allclose(result, expected, rtol=1e-9, atol=1e-11 * scale)
 
 
 SMALL = small_arm()
@@ -98,9 +98,9 @@ def test_functions_count_the_armature(name: str):
     }[name]()
     values = {"q": q, "v": v, "tau": x, "vdot": x}
     expr = lw.dynamics.expression(name)
-    found = lw.compile(expr, mech)
-    given = [values[n] for n in found.arguments]
-    np.testing.assert_allclose(found(*given), expected, rtol=1e-9, atol=1e-10)
+    result = lw.compile(expr, mech)
+    given = [values[n] for n in result.arguments]
+    np.testing.assert_allclose(result(*given), expected, rtol=1e-9, atol=1e-10)
     bare = lw.compile(without_armature(expr), mech)(*given)
     assert np.abs(bare - expected).max() > 0.05 * np.abs(expected).max()
 
@@ -117,15 +117,15 @@ def test_the_line_of_the_readme_is_forward_dynamics(target: str, tmp_path):
     if target == "c":
         if shutil.which("gcc") is None and shutil.which("cc") is None:
             pytest.skip("there is no C compiler")
-        code, found = compiled(tmp_path, made)([q, v, torque], (mech.nv,))
+        code, result = compiled(tmp_path, made)([q, v, torque], (mech.nv,))
         assert code == 0
     elif target == "numpy":
-        found = made(q=q, v=v, tau=torque)
+        result = made(q=q, v=v, tau=torque)
     else:
-        found = made(q, v, torque)
-    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+        result = made(q, v, torque)
+    np.testing.assert_allclose(result, expected, rtol=1e-11, atol=1e-11)
     A = mass_matrix(mech, q)
-    np.testing.assert_allclose(A @ found + lw.bias_force(mech, q, v), torque, atol=1e-10)
+    np.testing.assert_allclose(A @ result + lw.bias_force(mech, q, v), torque, atol=1e-10)
     J = body_jacobians(mech, q)
     bare = np.einsum("kai,kab,kbj->ij", J, mech.inertias.matrix, J)
     off = np.abs(np.linalg.solve(bare, torque - lw.bias_force(mech, q, v)) - expected)
@@ -185,8 +185,8 @@ def test_rotors_count_in_the_mass_of_an_embedded_mechanism():
     q = np.array([0.4, 0.8])
     X = np.array([[1.0], [2.0]])
     expected = X.T @ mass_matrix(e.mech, q) @ X
-    found = lw.compile(mass, e)(q)
-    np.testing.assert_allclose(np.reshape(found, (1, 1)), expected, rtol=1e-12)
+    result = lw.compile(mass, e)(q)
+    np.testing.assert_allclose(np.reshape(result, (1, 1)), expected, rtol=1e-12)
 
 
 def test_state_vectors_are_the_names_of_the_language():

@@ -72,8 +72,8 @@ def field(name: str, noise: str = "armature") -> RandomField:
 
 @cache
 def reference(name: str, noise: str = "armature") -> Reference:
-    found = field(name, noise)
-    return Reference(found.mech, found.q, found.noise)
+    result = field(name, noise)
+    return Reference(result.mech, result.q, result.noise)
 
 
 def measurement(mech: lw.Mechanism, seed: int = 0) -> np.ndarray:
@@ -85,9 +85,9 @@ def bound(name: str, noise: str) -> float:
     return 1e-14 * max(10.0, reference(name, noise).condition())
 
 
-def close(found, expected, bound: float, scale: float | None = None) -> None:
+def close(result, expected, bound: float, scale: float | None = None) -> None:
     """Equal up to a bound, relative to the largest entry that is expected (or to a scale)."""
-    assert np.shape(found) == np.shape(expected)
+    assert np.shape(result) == np.shape(expected)
     size = float(np.abs(expected).max(initial=0.0)) if scale is None else scale
-    apart = float(np.abs(np.asarray(found) - expected).max(initial=0.0))
+    apart = float(np.abs(np.asarray(result) - expected).max(initial=0.0))
     assert apart <= bound * size or apart == 0.0, f"{apart / size:.1e} of {size}, over {bound:.1e}"

@@ -39,12 +39,12 @@ class Reference:
 
     def outboard(self, k: int) -> list[int]:
         """Measurements strictly outboard of body k."""
-        below, found = {k}, list[int]()
+        below, result = {k}, list[int]()
         for j, p in enumerate(self.mech.parent.tolist()):
             if p in below:
                 below.add(j)
-                found.extend(range(self.joint[j].start, self.joint[j].stop))
-        return found
+                result.extend(range(self.joint[j].start, self.joint[j].stop))
+        return result
 
     def covariance(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         """E[x y*] of x = A (W, n) and y = B (W, n)."""
@@ -85,11 +85,11 @@ class Reference:
         mass = self.covariance(self.T, self.T)
         vdot = np.linalg.solve(mass, self.T)
         D = self.covariance(self.eps, self.eps)
-        found = {"W": self.W, "X": self.X, "T": self.T, "z": self.z, "X - z": self.X - self.z}
-        found |= {"eps": self.eps, "nu": np.linalg.solve(D, self.eps)}
-        found |= {"alpha": self.phi.T @ self.H.T @ vdot, "vdot": vdot, "f": f, "X - f": self.X - f}
-        found |= {"f - z": f - self.z, "W_hat": W_hat, "W - W_hat": self.W - W_hat}
-        return found
+        result = {"W": self.W, "X": self.X, "T": self.T, "z": self.z, "X - z": self.X - self.z}
+        result |= {"eps": self.eps, "nu": np.linalg.solve(D, self.eps)}
+        result |= {"alpha": self.phi.T @ self.H.T @ vdot, "vdot": vdot, "f": f, "X - f": self.X - f}
+        result |= {"f - z": f - self.z, "W_hat": W_hat, "W - W_hat": self.W - W_hat}
+        return result
 
     def condition(self) -> float:
         """Of the covariance of T, with its units scaled away."""

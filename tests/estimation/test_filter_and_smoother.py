@@ -20,21 +20,21 @@ EACH = [(name, noise) for name in MECHANISMS for noise in NOISES]
 def test_filter_is_conditioning_on_what_is_outboard(name, noise):
     """z(k) = E[X(k) | T outboard of k], P(k) its covariance; z⁺ and P⁺ with T(k) as well."""
     here, ref, T = field(name, noise), reference(name, noise), measurement(field(name).mech)
-    found, limit = here.filter(T), bound(name, noise)
+    result, limit = here.filter(T), bound(name, noise)
     state = ref.covariance(ref.X, ref.X)
     before, after = (ref.covariance(ref.X - z, ref.X - z) for z in (ref.z, ref.z_plus))
     D = ref.covariance(ref.eps, ref.eps)
     for k, (s, j) in enumerate(zip(ref.body, ref.joint, strict=True)):
         scale = float(np.abs(state[s, s]).max())
-        close(found.P[k], before[s, s], limit, scale)
-        close(found.P_plus[k], after[s, s], limit, scale)
-        close(found.D[k], D[j, j], limit, scale)
+        close(result.P[k], before[s, s], limit, scale)
+        close(result.P_plus[k], after[s, s], limit, scale)
+        close(result.D[k], D[j, j], limit, scale)
 
     # T as a vector on (W, n): any one that the model can give.
     draw = np.linalg.lstsq(ref.T, T, rcond=None)[0]
     for name_of, expected in (("z", ref.z), ("z_plus", ref.z_plus), ("eps", ref.eps)):
         expected = expected @ draw
-        value = getattr(found, name_of)
+        value = getattr(result, name_of)
         close(value.ravel(), expected, limit, float(np.abs(ref.X @ draw).max()))
 
 
@@ -43,21 +43,21 @@ def test_filter_is_conditioning_on_what_is_outboard(name, noise):
 def test_smoother_is_conditioning_on_all(name, noise):
     """f = E[X | T], Ŵ = E[W | T], and α, θ̈ are the accelerations that T causes."""
     here, ref, T = field(name, noise), reference(name, noise), measurement(field(name).mech)
-    found, batch, limit = here.smooth(T), here.batch(T), 10 * bound(name, noise)
+    result, batch, limit = here.smooth(T), here.batch(T), 10 * bound(name, noise)
     mass = ref.covariance(ref.T, ref.T)
     vdot = np.linalg.solve(mass, T)
     alpha = ref.phi.T @ ref.H.T @ vdot
-    close(found.vdot, vdot, limit)
+    close(result.vdot, vdot, limit)
     close(batch.vdot, vdot, limit)
-    close(found.alpha.ravel(), alpha, limit)
-    for estimate in (found, batch):
+    close(result.alpha.ravel(), alpha, limit)
+    for estimate in (result, batch):
         close(estimate.f.ravel(), ref.phi @ ref.M @ alpha, limit)
         close(estimate.W_hat.ravel(), ref.M @ alpha, limit)
-    close(found.f, found.filter.z + np.einsum("kij,kj->ki", found.filter.P, found.alpha), limit)
+    close(result.f, result.filter.z + np.einsum("kij,kj->ki", result.filter.P, result.alpha), limit)
     state = ref.covariance(ref.X, ref.X)
     error = state - state @ ref.H.T @ np.linalg.solve(mass, ref.H @ state)
     close(batch.error, error, limit, float(np.abs(state).max(initial=0.0)))
-    for block, s in zip(found.error, ref.body, strict=True):
+    for block, s in zip(result.error, ref.body, strict=True):
         close(block, error[s, s], limit, float(np.abs(state[s, s]).max()))
 
 
@@ -90,14 +90,14 @@ def test_operators_are_their_expressions(entry, name):
     """What runs is what is shown: blocks and vectors against explicit matrices."""
     here, T = field(name), measurement(field(name).mech)
     dense = Dense(here.mech, here.q, values={"tau": T})
-    whole = dense.matrix(here.expression(entry.name))
+    full = dense.matrix(here.expression(entry.name))
     if entry in ESTIMATES:
-        close(here.apply(entry.name, T).ravel(), whole @ T, bound(name, "armature"))
+        close(here.apply(entry.name, T).ravel(), full @ T, bound(name, "armature"))
         return
     expression = here.expression(entry.name)
     rows, columns = (here.numbers.places(x) for x in (expression.range, expression.domain))
     for block, r, c in zip(here.blocks(entry.name), rows, columns, strict=True):
-        close(block, whole[r, c], 1e-12, float(np.abs(whole).max()))
+        close(block, full[r, c], 1e-12, float(np.abs(full).max()))
 
 
 def test_gains_step_by_step():

@@ -107,10 +107,10 @@ def test_seeds_and_chunks(monkeypatch):
     draws = here.draw(300, seed=4)
     close(here.draw_measurements(300, seed=4), draws.T, 1e-13)
     assert np.abs(here.draw(300, seed=5).T - draws.T).max() > 0.1
-    whole = here.sample_mass_matrix(300, seed=4).estimate
-    close(whole, draws.T.T @ draws.T / 300, 1e-12)
+    full = here.sample_mass_matrix(300, seed=4).estimate
+    close(full, draws.T.T @ draws.T / 300, 1e-12)
     monkeypatch.setattr("linkwise.estimation.mass_matrix_sample.CHUNK", 1000)
-    close(here.sample_mass_matrix(300, seed=4).estimate, whole, 1e-13)
+    close(here.sample_mass_matrix(300, seed=4).estimate, full, 1e-13)
 
 
 def test_progress():

@@ -39,8 +39,8 @@ def _made(names: str, make: Callable[[], Any]) -> None:
 def right(name: str) -> Any:
     """What the right call of a public function returns."""
     args, options = samples.SAMPLES[name]()
-    space, _, own = name.rpartition(".")
-    function = getattr(getattr(lw, space), own) if space else samples.named(own)
+    space, _, ours = name.rpartition(".")
+    function = getattr(getattr(lw, space), ours) if space else samples.named(ours)
     return function(*args, **options)
 
 

@@ -80,19 +80,19 @@ def test_what_functions_return_is_walked():
 
 
 def failures(name: str, part: int) -> list[str]:
-    found, chosen = [], zlib.crc32(name.encode()) % part
+    result, chosen = [], zlib.crc32(name.encode()) % part
     for i, outcome in enumerate(walk.walk(name, part=part, chosen=chosen)):
         right = "error" if objects.is_single(name) else "result"
         if not outcome.fine or (i == 0 and outcome.kind != right):
-            found.append(str(outcome))
-    return found
+            result.append(str(outcome))
+    return result
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
 @pytest.mark.filterwarnings("ignore")
 def test_nonsense_is_refused_by_name(group):
-    found = [x for name in walk.walked()[group::GROUPS] for x in failures(name, PART)]
-    assert not found, "\n".join(found)
+    result = [x for name in walk.walked()[group::GROUPS] for x in failures(name, PART)]
+    assert not result, "\n".join(result)
 
 
 @pytest.mark.few(0, 4)
@@ -100,8 +100,8 @@ def test_nonsense_is_refused_by_name(group):
 @pytest.mark.parametrize("group", range(GROUPS))
 @pytest.mark.filterwarnings("ignore")
 def test_all_nonsense_is_refused(group):
-    found = [x for name in walk.walked()[group::GROUPS] for x in failures(name, 1)]
-    assert not found, "\n".join(found)
+    result = [x for name in walk.walked()[group::GROUPS] for x in failures(name, 1)]
+    assert not result, "\n".join(result)
 
 
 @pytest.mark.filterwarnings("ignore")

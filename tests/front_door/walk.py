@@ -35,7 +35,7 @@ def still() -> lw.Mechanism:
 
 def public() -> dict[str, Any]:
     """Every public function and class by name; one that has two names is listed once."""
-    found, seen = dict[str, Any](), set[int]()
+    result, seen = dict[str, Any](), set[int]()
     places = [("", lw), *(("", getattr(lw, name)) for name in samples.FLAT), ("ledger.", ledger)]
     places += [(f"{name}.", getattr(lw, name)) for name in samples.NAMESPACES]
     for prefix, place in places:
@@ -48,8 +48,8 @@ def public() -> dict[str, Any]:
             )
             if usable and id(value) not in seen:
                 seen.add(id(value))
-                found[prefix + name] = value
-    return found
+                result[prefix + name] = value
+    return result
 
 
 @cache

@@ -32,8 +32,8 @@ def filed() -> dict[str, bytes]:
     try:
         for _ in _numbers():
             pass
-        own = folder / cache.FOLDER
-        return {x.name: x.read_bytes() for x in own.iterdir() if x.name != cache.TAG}
+        ours = folder / cache.FOLDER
+        return {x.name: x.read_bytes() for x in ours.iterdir() if x.name != cache.TAG}
     finally:
         shutil.rmtree(folder)
         os.environ.pop("LINKWISE_CACHE")
@@ -102,17 +102,17 @@ def use(number: int, folder: Path) -> str:
     before = os.environ.get("LINKWISE_CACHE")
     os.environ["LINKWISE_CACHE"] = str(base)
     try:
-        own = base / cache.FOLDER
-        for key, whole in filed().items():
-            assert cache.write(key, whole[len(cache.HEADER) + 32 :])
+        ours = base / cache.FOLDER
+        for key, full in filed().items():
+            assert cache.write(key, full[len(cache.HEADER) + 32 :])
         for _ in range(rng.choice([1, 1, 2, 4])):
-            change(rng, own)
+            change(rng, ours)
         verdicts = set[str]()
-        for key, whole in filed().items():
-            found = cache.read(key)
-            if found is not None and found != whole[len(cache.HEADER) + 32 :]:
+        for key, full in filed().items():
+            result = cache.read(key)
+            if result is not None and result != full[len(cache.HEADER) + 32 :]:
                 raise ArithmeticError("another content than was filed comes back")
-            verdicts.add("compiled again" if found is None else "from disk")
+            verdicts.add("compiled again" if result is None else "from disk")
         if number % ASK == 0 and list(_numbers()) != right():
             raise ArithmeticError("a kernel computes other numbers")
         if bystander.read_bytes() != b"precious":

@@ -130,8 +130,8 @@ def use(number: int, folder: Path) -> str:
         raise ArithmeticError("the viewer shows nothing and says nothing")
     if kind == "dae":
         return "shown" if shown else "not shown"
-    found = read_mesh_file(str(path))
-    if not np.isfinite(found.vertices).all():
+    result = read_mesh_file(str(path))
+    if not np.isfinite(result.vertices).all():
         raise ArithmeticError("a vertex is not finite and nothing was said")
     mode = MODES[number % len(MODES)]
     model = folder / "model.xml"

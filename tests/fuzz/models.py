@@ -190,12 +190,12 @@ MUTATIONS: tuple[Damage, ...] = (flip_bytes, cut, repeat, nest, doctype, encodin
 def seeds() -> tuple[bytes, ...]:
     """Our own small files, and small ones of the public packages where those are installed."""
     files = sorted(SEEDS.glob("*"))
-    wanted = {
+    expected = {
         "example-robot-data": ("panda.urdf", "solo12.urdf", "double_pendulum.urdf"),
         "gymnasium": ("ant.xml", "humanoid.xml", "reacher.xml"),
         "dm_control": ("quadruped.xml", "walker.xml", "stacker.xml"),
     }
-    for package, names in wanted.items():
+    for package, names in expected.items():
         try:
             listed = metadata.files(package) or []
         except metadata.PackageNotFoundError:

@@ -118,9 +118,9 @@ NEAR = 1e-10
 """Of the largest entry: closed chains lose three to four digits of sixteen by their condition."""
 
 
-def close(found: Array, wanted: Array, tolerance: float = NEAR) -> None:
-    assert found.shape == wanted.shape
-    assert np.abs(found - wanted).max() <= tolerance * max(1.0, np.abs(wanted).max())
+def close(result: Array, expected: Array, tolerance: float = NEAR) -> None:
+    assert result.shape == expected.shape
+    assert np.abs(result - expected).max() <= tolerance * max(1.0, np.abs(expected).max())
 
 
 def accelerated(mech: lw.Mechanism, q: Array, v: Array, vdot: Array, node: str = "object") -> Array:
@@ -143,6 +143,6 @@ def accelerated_by(
     return accelerated(mech, q, v, lw.forward_dynamics(mech, q, v, tau), node)
 
 
-def contacts(found: lw.grasp.ObjectTorque) -> Array:
+def contacts(result: lw.grasp.ObjectTorque) -> Array:
     """Contact forces (contacts, 6) as they were meant."""
-    return np.stack(list(found.contact_forces.values()), axis=-2)
+    return np.stack(list(result.contact_forces.values()), axis=-2)

@@ -85,10 +85,10 @@ def random_system(
     for k, tip in enumerate(tips):
         hinge = _contact(grasps[k % len(grasps)], rng)
         name, part = f"grasp_{k + 1}", held[k % len(held)]
-        own = hinge.random(rng, np.full(hinge.nq, -np.inf), np.full(hinge.nq, np.inf))
-        theta[name] = own = 0.5 * own if hinge.quaternion is None else own
+        ours = hinge.random(rng, np.full(hinge.nq, -np.inf), np.full(hinge.nq, np.inf))
+        theta[name] = ours = 0.5 * ours if hinge.quaternion is None else ours
         # X_ab = hinge.pose(θ) for a loop from a to b.
-        step = hinge.pose(own)
+        step = hinge.pose(ours)
         turned = swapped and k % 2 == 1
         at = loose.pose(q, tip) @ (step.inverse() if turned else step)
         b.node(f"{name}_node", part, loose.pose(q, part).inverse() @ at)
@@ -107,7 +107,7 @@ def _arm(b: lw.Builder, k: int, n: int, rng: Rng, armature: bool, hinges: tuple[
         if j == 1:
             at = lw.Pose.rotation(random_rotation(rng), rng.uniform(-1.0, 1.0, 3))
         hinge = HINGE_KINDS[hinges[(j - 1) % len(hinges)]](rng)
-        own = float(rng.uniform(0.01, 0.2)) if armature and j % 2 else 0.0
+        ours = float(rng.uniform(0.01, 0.2)) if armature and j % 2 else 0.0
         name = f"arm_{k}_link_{j}"
         b.body(
             name,
@@ -116,7 +116,7 @@ def _arm(b: lw.Builder, k: int, n: int, rng: Rng, armature: bool, hinges: tuple[
             inboard=at,
             outboard=lw.Pose.identity() if j % 3 else _random_pose(rng),
             inertia=_random_inertia(rng, 10.0),
-            drive=lw.Drive(armature=own),
+            drive=lw.Drive(armature=ours),
         )
         parent = name
     b.node(f"arm_{k}_tip", parent, _random_pose(rng))
@@ -130,8 +130,8 @@ def _object(b: lw.Builder, rng: Rng, articulated: bool) -> list[str]:
     if not articulated:
         return ["object"]
     for name, kind in (("lid", "pin"), ("drawer", "prismatic")):
-        hinge, at, own = HINGE_KINDS[kind](rng), _random_pose(rng), _random_inertia(rng, 10.0)
-        b.body(name, "object", hinge, inboard=at, inertia=own)
+        hinge, at, ours = HINGE_KINDS[kind](rng), _random_pose(rng), _random_inertia(rng, 10.0)
+        b.body(name, "object", hinge, inboard=at, inertia=ours)
     return ["object", "lid", "drawer"]
 
 

@@ -26,13 +26,15 @@ def test_parts_are_those_of_each_arm_alone() -> None:
     mech, point = pumas(), np.array([0.05, -0.1, 0.2])
     q, v = moving(mech, 1)
     X_P = mech.pose(q, "object") @ lw.Pose.translation(point)
-    whole = lw.grasp.augmented_object(mech, q, v, point=point)
-    for k, arm in list(enumerate(whole.arms.values(), start=1))[1:]:  # the second; both are alike
+    augmented = lw.grasp.augmented_object(mech, q, v, point=point)
+    for k, arm in list(enumerate(augmented.arms.values(), start=1))[
+        1:
+    ]:  # the second; both are alike
         loose, hand = mech.without("grasp_1", "grasp_2"), mech.node(f"arm_{k}_flange").body
         single = loose.extract(arm.name)
         single = single.with_node("point", hand, mech.pose(q, hand).inverse() @ X_P)
-        own = np.concatenate([q[mech.q_slice(body.name)] for body in single.bodies])
-        alone = lw.tasks.task_dynamics(single, own, v[arm.rows], lw.Task.pose("point"))
+        ours = np.concatenate([q[mech.q_slice(body.name)] for body in single.bodies])
+        alone = lw.tasks.task_dynamics(single, ours, v[arm.rows], lw.Task.pose("point"))
         close(arm.inertia, alone.space.inertia)
         close(arm.coriolis, alone.coriolis)
         close(arm.gravity, alone.gravity)
@@ -41,16 +43,19 @@ def test_parts_are_those_of_each_arm_alone() -> None:
         assert arm.rank == 6 and arm.contacts == (f"grasp_{k}",)
     # Newton and Euler for the disc of 4 kg, whose centre is at -R p of the point.
     body, rot = mech.inertia("object"), X_P.rot
-    r, w, m = -rot @ point, whole.velocity[:3], 4.0
+    r, w, m = -rot @ point, augmented.velocity[:3], 4.0
     J = rot @ body.J_com @ rot.T
     inward = np.cross(w, np.cross(w, r))  # what is left of the centre's acceleration at ẍ = 0
     force = m * inward
-    close(whole.object.coriolis, np.append(np.cross(w, J @ w) + np.cross(r, force), force))
+    close(augmented.object.coriolis, np.append(np.cross(w, J @ w) + np.cross(r, force), force))
     weight = np.array([0.0, 0.0, m * 9.81])
-    close(whole.object.gravity, np.append(np.cross(r, weight), weight))
-    close(whole.inertia, whole.object.inertia + sum(x.inertia for x in whole.arms.values()))
+    close(augmented.object.gravity, np.append(np.cross(r, weight), weight))
+    close(
+        augmented.inertia,
+        augmented.object.inertia + sum(x.inertia for x in augmented.arms.values()),
+    )
     # All of the energy is in the motion of the object, where no arm is redundant.
-    energy = 0.5 * whole.velocity @ whole.inertia @ whole.velocity
+    energy = 0.5 * augmented.velocity @ augmented.inertia @ augmented.velocity
     assert np.isclose(energy, lw.dynamics.kinetic_energy(mech, q, v), rtol=1e-11)
 
 
@@ -65,21 +70,23 @@ def test_closed_chain(name: str) -> None:
     each = (moving(mech, seed, home) for seed in (1, 2, 3))
     q, v = (np.stack(x) for x in zip(*each, strict=True))
     tau = np.stack([driven(mech, seed) for seed in (1, 2, 3)])
-    whole = lw.grasp.augmented_object(mech, q, v)
-    close(whole.inertia, lw.operational_space(mech, q, "object", frame="world").inertia)
-    vdot, total = lw.forward_dynamics(mech, q, v, tau), whole.total_force(tau)
+    augmented = lw.grasp.augmented_object(mech, q, v)
+    close(augmented.inertia, lw.operational_space(mech, q, "object", frame="world").inertia)
+    vdot, total = lw.forward_dynamics(mech, q, v, tau), augmented.total_force(tau)
     for i in range(3):
         one = lw.grasp.augmented_object(mech, q[i], v[i])
-        close(one.coriolis, whole.coriolis[i], 1e-12)
-        close(whole[i].acceleration(total[i]), accelerated(mech, q[i], v[i], vdot[i]))
+        close(one.coriolis, augmented.coriolis[i], 1e-12)
+        close(augmented[i].acceleration(total[i]), accelerated(mech, q[i], v[i], vdot[i]))
         close(one.force(one.acceleration(total[i])), total[i])
     if name == "space":  # 001-II, with the inertia that each arm adds in its own equations
         paper = lw.papers.multi_arm_dynamics(
             mech, q[0], v[0], tau[0], method="linear", target="numpy"
         )
-        close(whole[0].acceleration(total[0]), accelerated(mech, q[0], v[0], paper.vdot))
-    assert list(whole.rank) == [size] * 3 and len(whole) == 3 and "3 states" in str(whole)
-    assert str(whole[0]).count("\n") == 4 and f"{size} of 6" in str(whole[0])
+        close(augmented[0].acceleration(total[0]), accelerated(mech, q[0], v[0], paper.vdot))
+    assert (
+        list(augmented.rank) == [size] * 3 and len(augmented) == 3 and "3 states" in str(augmented)
+    )
+    assert str(augmented[0]).count("\n") == 4 and f"{size} of 6" in str(augmented[0])
 
 
 def test_a_random_system() -> None:
@@ -100,27 +107,27 @@ def test_many_random_systems(seed: int) -> None:
 def check_random(seed: int, **kinds: object) -> None:
     s = random_system(seed, **kinds)  # type: ignore[arg-type]
     tau = driven(s.mech, seed)
-    whole = lw.grasp.augmented_object(s.mech, s.q, s.v)
-    assert whole.rank <= min(arm.rank for arm in whole.arms.values())  # (70)
-    wanted = accelerated(s.mech, s.q, s.v, dense_motion(s.mech, s.q, s.v, tau, s.theta).vdot)
+    augmented = lw.grasp.augmented_object(s.mech, s.q, s.v)
+    assert augmented.rank <= min(arm.rank for arm in augmented.arms.values())  # (70)
+    expected = accelerated(s.mech, s.q, s.v, dense_motion(s.mech, s.q, s.v, tau, s.theta).vdot)
     # Differences of the dense reference are good to 1e-9 or so.
-    close(whole.acceleration(whole.total_force(tau)), wanted, 1e-8)
+    close(augmented.acceleration(augmented.total_force(tau)), expected, 1e-8)
 
 
 def test_an_object_in_a_plane() -> None:
     """On a planar hinge, three motions; one of the arms has a fourth axis."""
     mech, q = in_a_plane()
     v = lw.loops.project_velocity(mech, q, np.random.default_rng(0).standard_normal(mech.nv))
-    whole, tau = lw.grasp.augmented_object(mech, q, v), driven(mech, 2)
-    assert (whole.rank, [arm.rank for arm in whole.arms.values()]) == (3, [3, 3])
-    assert np.abs(whole.directions[[0, 1, 5]]).max() < 1e-12
+    full, tau = lw.grasp.augmented_object(mech, q, v), driven(mech, 2)
+    assert (full.rank, [arm.rank for arm in full.arms.values()]) == (3, [3, 3])
+    assert np.abs(full.directions[[0, 1, 5]]).max() < 1e-12
     theta = {loop.name: np.zeros(0) for loop in mech.loops}
-    wanted = accelerated(mech, q, v, dense_motion(mech, q, v, tau, theta).vdot)
-    close(whole.acceleration(whole.total_force(tau)), wanted, 1e-8)
-    arm = whole.arm("grasp_1")
+    expected = accelerated(mech, q, v, dense_motion(mech, q, v, tau, theta).vdot)
+    close(full.acceleration(full.total_force(tau)), expected, 1e-8)
+    arm = full.arm("grasp_1")
     null = arm.null_torque(np.arange(4.0))
     assert np.abs(null).max() > 0.1 and np.abs(arm.force(null)).max() < 1e-12
-    assert np.abs(whole.arm("grasp_2").null_torque(np.arange(3.0))).max() < 1e-12
+    assert np.abs(full.arm("grasp_2").null_torque(np.arange(3.0))).max() < 1e-12
 
 
 def test_points_by_name_and_by_place() -> None:
@@ -159,15 +166,15 @@ def test_what_is_refused() -> None:
         lw.grasp.augmented_object(mech, np.stack([q] * 2), np.zeros((3, mech.nv)))
     with pytest.raises(lw.ModelError, match=r"tolerance is 2.0"):
         lw.grasp.augmented_object(mech, q, tolerance=2.0)
-    whole = lw.grasp.augmented_object(mech, q)
+    augmented = lw.grasp.augmented_object(mech, q)
     with pytest.raises(lw.ModelError, match=r"'grasp_3'.*did you mean 'grasp_"):
-        whole.arm("grasp_3")
+        augmented.arm("grasp_3")
     with pytest.raises(lw.ShapeError, match=r"must have shape \(6,\)"):
-        whole.force(np.zeros(5))
+        augmented.force(np.zeros(5))
     with pytest.raises(lw.ShapeError, match=r"must have shape \(6,\).*: give tau\[..., arm.rows\]"):
-        whole.arm("grasp_1").force(np.zeros(mech.nv))
+        augmented.arm("grasp_1").force(np.zeros(mech.nv))
     with pytest.raises(lw.ShapeError, match="has no length"):
-        len(whole)
+        len(augmented)
     lid = random_system(0, articulated=True, arms=2).mech
     with pytest.raises(lw.ModelError, match=r"several moving bodies .*'lid'"):
         lw.grasp.augmented_object(lid, lid.neutral())

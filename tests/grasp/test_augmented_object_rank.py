@@ -32,23 +32,27 @@ def test_where_the_object_has_fewer_motions(name: str) -> None:
     """(70): m = min m_i here; what the arms enforce is part of ẍ, and no force changes it."""
     mech, q = planar_and_spatial() if name == "planar and spatial" else straight_wrist()
     v, vdot = at_rest_and_moving(mech, q)
-    whole = lw.grasp.augmented_object(mech, q, v)
-    wanted = (3, [3, 6]) if name == "planar and spatial" else (5, [5, 6])
-    assert (whole.rank, [arm.rank for arm in whole.arms.values()]) == wanted
+    augmented = lw.grasp.augmented_object(mech, q, v)
+    expected = (3, [3, 6]) if name == "planar and spatial" else (5, [5, 6])
+    assert (augmented.rank, [arm.rank for arm in augmented.arms.values()]) == expected
     assert np.abs(v).max() > 0.1
-    found = whole.acceleration(whole.total_force(driven(mech, 4)))
-    close(found, accelerated(mech, q, v, vdot), 1e-8)
-    close(whole.lost.T @ found, whole.lost.T @ whole.enforced, 1e-8)
-    if whole.rank == 3:
-        close(whole.inertia, lw.operational_space(mech, q, "object", frame="world").inertia, 1e-9)
-    assert np.abs(whole.lost.T @ whole.inertia).max() < 1e-9 * np.abs(whole.inertia).max()
+    result = augmented.acceleration(augmented.total_force(driven(mech, 4)))
+    close(result, accelerated(mech, q, v, vdot), 1e-8)
+    close(augmented.lost.T @ result, augmented.lost.T @ augmented.enforced, 1e-8)
+    if augmented.rank == 3:
+        close(
+            augmented.inertia, lw.operational_space(mech, q, "object", frame="world").inertia, 1e-9
+        )
+    assert (
+        np.abs(augmented.lost.T @ augmented.inertia).max() < 1e-9 * np.abs(augmented.inertia).max()
+    )
 
 
 def test_71_where_an_arm_could_do_more() -> None:
     """m = 3 < m_2 = 6: the arm is not free in the other directions, as (17) on m rows says."""
     mech, q = planar_and_spatial()
-    whole = lw.grasp.augmented_object(mech, q)
-    arm, exist = whole.arm("grasp_2"), whole.directions
+    augmented = lw.grasp.augmented_object(mech, q)
+    arm, exist = augmented.arm("grasp_2"), augmented.directions
     mass = lw.mass_matrix(mech, q)[np.ix_(arm.rows, arm.rows)]
     Omega = arm.jacobian @ np.linalg.solve(mass, arm.jacobian.T)
     held = exist.T @ np.linalg.inv(Omega) @ exist
@@ -67,8 +71,8 @@ def test_an_arm_without_freedoms_holds_the_object_still() -> None:
         "pin", hinge=lw.hinges.Pin((0, 0, 1)), inertia=lw.SpatialInertia.solid_box(1.0, (0.1,) * 3)
     )
     mech, q = grasped(b, {}, ["post", "pin"])
-    whole = lw.grasp.augmented_object(mech, q)
-    assert (whole.rank, [arm.rank for arm in whole.arms.values()]) == (0, [0, 1])
-    assert not whole.inertia.any() and not whole.acceleration(np.ones(6)).any()
-    found = lw.grasp.ObjectController(mech).torque(q, np.zeros(mech.nv), np.ones(6))
-    assert not found.acceleration.any() and np.isfinite(found.tau).all()
+    augmented = lw.grasp.augmented_object(mech, q)
+    assert (augmented.rank, [arm.rank for arm in augmented.arms.values()]) == (0, [0, 1])
+    assert not augmented.inertia.any() and not augmented.acceleration(np.ones(6)).any()
+    tau = lw.grasp.ObjectController(mech).torque(q, np.zeros(mech.nv), np.ones(6))
+    assert not tau.acceleration.any() and np.isfinite(tau.tau).all()

@@ -13,26 +13,26 @@ from tests.grasp.grasps import block, contact, disc, frame, random_grasp
 pytest.importorskip("scipy")
 
 
-def check_squeeze(grasp, found):
+def check_squeeze(grasp, result):
     """It cancels, and every contact with limits holds it with room to spare."""
-    np.testing.assert_allclose(grasp.object_force(found.squeeze), 0.0, atol=1e-9)
-    assert grasp.margins(found.squeeze).smallest > 1e-6
+    np.testing.assert_allclose(grasp.object_force(result.squeeze), 0.0, atol=1e-9)
+    assert grasp.margins(result.squeeze).smallest > 1e-6
     push = [
         f[3:] @ np.array(c.normal)
-        for f, c in zip(found.squeeze, grasp.contacts.values(), strict=True)
+        for f, c in zip(result.squeeze, grasp.contacts.values(), strict=True)
     ]
     assert max(push) == pytest.approx(1.0)
 
 
-def check_escape(grasp, found):
+def check_escape(grasp, result):
     """No force that a contact holds works against the escape; the witness works along it."""
     A = grasp.map().reshape(-1, 6, 6)
     for i, one in enumerate(grasp.contacts.values()):
         rays, lines = edges(one, 64)
-        V = A[i] @ found.escape
+        V = A[i] @ result.escape
         assert (rays @ V >= -1e-9 * np.linalg.norm(V)).all()
         np.testing.assert_allclose(lines @ V, 0.0, atol=1e-9)
-    assert found.witness @ found.escape > 0
+    assert result.witness @ result.escape > 0
 
 
 def test_two_soft_fingers_hold_and_two_points_do_not():
@@ -54,9 +54,9 @@ def test_two_soft_fingers_hold_and_two_points_do_not():
 def test_three_points_hold():
     """ "At least three contact points are needed for a stable grasp"."""
     grasp = disc(3, "point")
-    found = grasp.force_closure()
-    assert found.closed
-    check_squeeze(grasp, found)
+    closure = grasp.force_closure()
+    assert closure.closed
+    check_squeeze(grasp, closure)
 
 
 def test_three_points_with_little_friction_on_a_triangle():
@@ -65,9 +65,9 @@ def test_three_points_with_little_friction_on_a_triangle():
     Without friction the turn about the axis is free. With any friction it is not.
     """
     slick, rough = disc(3, "frictionless"), disc(3, "point", friction=0.05)
-    found = slick.force_closure()
-    assert not found.closed
-    check_escape(slick, found)
+    closure = slick.force_closure()
+    assert not closure.closed
+    check_escape(slick, closure)
     assert rough.force_closure().closed
 
 
@@ -77,10 +77,10 @@ def test_all_fingers_on_one_side_only_push():
         for i in range(3)
     }
     grasp = lw.Grasp(contacts)
-    found = grasp.force_closure()
-    assert not found.closed
-    assert found.rank == 6  # every force can be made, were it not for the limits
-    check_escape(grasp, found)
+    closure = grasp.force_closure()
+    assert not closure.closed
+    assert closure.rank == 6  # every force can be made, were it not for the limits
+    check_escape(grasp, closure)
 
 
 def test_form_closure_of_a_box():
@@ -131,9 +131,9 @@ def brute_force_radius(grasp, length, seeds):
     best = best / np.linalg.norm(best)
     while step > 3e-4:
         trials = best + step * rng.standard_normal((30, 6))
-        found = [radius(y) for y in trials]
-        if min(found) < value:
-            value, best = min(found), trials[int(np.argmin(found))]
+        result = [radius(y) for y in trials]
+        if min(result) < value:
+            value, best = min(result), trials[int(np.argmin(result))]
             best = best / np.linalg.norm(best)
         else:
             step *= 0.6
@@ -163,12 +163,12 @@ def thirty_degrees():
 )
 def test_margin_against_a_search(grasp, seeds, want):
     """The exact radius is between the two bounds."""
-    found = grasp.force_closure()
-    exact = brute_force_radius(grasp, found.length, seeds)
+    closure = grasp.force_closure()
+    exact = brute_force_radius(grasp, closure.length, seeds)
     assert exact == pytest.approx(want, rel=1e-3)  # the search finds nothing weaker
-    assert found.margin <= exact + 1e-9
-    assert exact <= found.margin_most + 1e-9
-    assert found.margin_most - found.margin <= 0.031 * exact
+    assert closure.margin <= exact + 1e-9
+    assert exact <= closure.margin_most + 1e-9
+    assert closure.margin_most - closure.margin <= 0.031 * exact
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -176,12 +176,12 @@ def test_certificates_of_random_grasps(seed):
     """Either answer comes with a proof."""
     kinds = ("soft_finger", "point", "edge", "frictionless")
     grasp = random_grasp(seed, 3 + seed % 3, kinds[seed % 2 :])
-    found = grasp.force_closure(sides=6)
-    if found.closed:
-        check_squeeze(grasp, found)
-        assert 0 < found.margin <= found.margin_most + 1e-12
+    closure = grasp.force_closure(sides=6)
+    if closure.closed:
+        check_squeeze(grasp, closure)
+        assert 0 < closure.margin <= closure.margin_most + 1e-12
     else:
-        check_escape(grasp, found)
+        check_escape(grasp, closure)
 
 
 def test_both_answers_were_among_the_random_ones():
@@ -197,12 +197,12 @@ def test_both_answers_were_among_the_random_ones():
 def test_points_without_friction_are_frictionless_contacts(count):
     """μ = 0 asks for no more and no less than the kind "frictionless"."""
     smooth, slick = disc(count, "point", friction=0.0), disc(count, "frictionless")
-    found = smooth.force_closure()
-    assert not found.closed
-    check_escape(slick, found)
+    closure = smooth.force_closure()
+    assert not closure.closed
+    check_escape(slick, closure)
     space, expected = smooth.force_space(), slick.force_space()
     assert (space.rank, space.dimension) == (expected.rank, expected.dimension)
-    assert found.rank == expected.rank == min(count - 1, 2)
+    assert closure.rank == expected.rank == min(count - 1, 2)
 
 
 def test_without_friction_the_twist_of_a_soft_finger_is_left():
@@ -226,10 +226,10 @@ def test_a_grasp_too_flat_for_a_hull_has_a_small_margin(monkeypatch):
 
     exact = 0.5 / np.sqrt(3.0)  # see `thirty_degrees`
     monkeypatch.setattr(spatial, "ConvexHull", fails)
-    found = disc(3, "point").force_closure()
-    assert found.closed
-    assert found.margin == 0.0
-    assert exact <= found.margin_most <= 1.0  # that of a push along its normal
+    closure = disc(3, "point").force_closure()
+    assert closure.closed
+    assert closure.margin == 0.0
+    assert exact <= closure.margin_most <= 1.0  # that of a push along its normal
 
 
 def test_form_closure_is_called_so():

@@ -25,14 +25,14 @@ def passed_forces(grasp, seed, lead=()):
 def test_what_every_split_keeps(split, count):
     grasp = random_grasp(count, count, ("rigid",))
     f = passed_forces(grasp, 1, (3,))
-    found = grasp.internal_forces(f, POINT, split=split)
-    np.testing.assert_allclose(found.motion + found.internal, f, atol=1e-12)
-    np.testing.assert_allclose(grasp.object_force(found.internal, POINT), 0, atol=1e-11)
-    np.testing.assert_allclose(found.resultant, grasp.object_force(f, POINT), atol=1e-13)
+    forces = grasp.internal_forces(f, POINT, split=split)
+    np.testing.assert_allclose(forces.motion + forces.internal, f, atol=1e-12)
+    np.testing.assert_allclose(grasp.object_force(forces.internal, POINT), 0, atol=1e-11)
+    np.testing.assert_allclose(forces.resultant, grasp.object_force(f, POINT), atol=1e-13)
     # Splitting again changes nothing: the moving part has no internal part, and the other way.
-    again = grasp.internal_forces(found.motion, POINT, split=split)
+    again = grasp.internal_forces(forces.motion, POINT, split=split)
     np.testing.assert_allclose(again.internal, 0, atol=1e-11)
-    inside = grasp.internal_forces(found.internal, POINT, split=split)
+    inside = grasp.internal_forces(forces.internal, POINT, split=split)
     np.testing.assert_allclose(inside.motion, 0, atol=1e-11)
 
 
@@ -40,13 +40,13 @@ def test_minimum_norm_is_the_least_and_depends_on_the_metric():
     grasp = disc(3, "rigid")
     f = passed_forces(grasp, 2)
     short, long = (grasp.internal_forces(f, length=x) for x in (0.05, 0.5))
-    for found, length in ((short, 0.05), (long, 0.5)):
+    for result, length in ((short, 0.05), (long, 0.5)):
         weights = np.array([1 / length**2] * 3 + [1.0] * 3)
         # Orthogonal in the metric, so any internal force added makes it larger.
-        assert abs((found.motion * weights * found.internal).sum()) < 1e-12
+        assert abs((result.motion * weights * result.internal).sum()) < 1e-12
         for internal in grasp.force_space().internal:
-            more = found.motion + 0.1 * internal
-            assert (weights * more**2).sum() > (weights * found.motion**2).sum()
+            more = result.motion + 0.1 * internal
+            assert (weights * more**2).sum() > (weights * result.motion**2).sum()
     assert np.abs(short.motion - long.motion).max() > 0.05  # two answers to one question
     heavy = grasp.internal_forces(f, weights=[1, 1, 1e6])
     assert np.abs(heavy.motion[2]).max() < 1e-3
@@ -57,16 +57,16 @@ def test_pseudo_inverse_of_the_source():
     grasp = random_grasp(3, 3, ("rigid",))
     f, A = passed_forces(grasp, 3), grasp.map(POINT)
     want = A @ np.linalg.solve(A.T @ A, A.T @ f.ravel())
-    found = grasp.internal_forces(f, POINT, length=1.0)
-    np.testing.assert_allclose(found.motion.ravel(), want, atol=1e-13)
+    forces = grasp.internal_forces(f, POINT, length=1.0)
+    np.testing.assert_allclose(forces.motion.ravel(), want, atol=1e-13)
 
 
 def test_equal_shares():
     grasp = random_grasp(4, 4, ("rigid",))
-    found = grasp.internal_forces(passed_forces(grasp, 4), POINT, split="equal_shares")
+    forces = grasp.internal_forces(passed_forces(grasp, 4), POINT, split="equal_shares")
     for i, one in enumerate(grasp.contacts.values()):
-        seen = (lw.Pose.translation(-POINT) @ one.pose).shift_force(found.motion[i])
-        np.testing.assert_allclose(seen, found.resultant / 4, atol=1e-12)
+        seen = (lw.Pose.translation(-POINT) @ one.pose).shift_force(forces.motion[i])
+        np.testing.assert_allclose(seen, forces.resultant / 4, atol=1e-12)
 
 
 def test_a_squeeze_of_a_block():
@@ -77,9 +77,9 @@ def test_a_squeeze_of_a_block():
         lift[i, 3:] = one.pose.rot.T @ [0, 0, 2.0]
     squeeze = np.array([[0, 0, 0, 0, 0, 7.0]] * 2)
     for split in ("minimum_norm", "virtual_linkage"):
-        found = grasp.internal_forces(lift + squeeze, split=split)
-        np.testing.assert_allclose(found.internal, squeeze, atol=1e-12)
-        np.testing.assert_allclose(found.motion, lift, atol=1e-12)
+        forces = grasp.internal_forces(lift + squeeze, split=split)
+        np.testing.assert_allclose(forces.internal, squeeze, atol=1e-12)
+        np.testing.assert_allclose(forces.motion, lift, atol=1e-12)
     linkage = grasp.virtual_linkage()
     resultant, inside = linkage.split(lift + squeeze)
     assert linkage.names[0] == "left-right"
@@ -161,9 +161,9 @@ def test_ranks(grasp, rank, dimension):
 
 
 def test_what_two_points_do_not_resist_is_said():
-    told = str(block("point").force_space())
-    assert "turning about" in told
-    assert "1, 0, 0) through (0, 0, 0) m" in told
+    message = str(block("point").force_space())
+    assert "turning about" in message
+    assert "1, 0, 0) through (0, 0, 0) m" in message
 
 
 def test_clear_refusals():
@@ -188,8 +188,8 @@ def test_clear_refusals():
     with pytest.raises(ModelError, match="3 contacts are on one line"):
         lw.Grasp(line).virtual_linkage()
     # The metric split has no trouble there.
-    found = lw.Grasp(line).internal_forces(passed_forces(lw.Grasp(line), 0))
-    np.testing.assert_allclose(lw.Grasp(line).object_force(found.internal), 0, atol=1e-12)
+    forces = lw.Grasp(line).internal_forces(passed_forces(lw.Grasp(line), 0))
+    np.testing.assert_allclose(lw.Grasp(line).object_force(forces.internal), 0, atol=1e-12)
     with pytest.raises(ShapeError, match=r"the internal force has shape \(5,\)"):
         block("rigid").virtual_linkage().contact_forces(np.zeros(6), np.zeros(5))
 
@@ -198,12 +198,12 @@ def test_results_are_told_in_words():
     grasp = disc(3, "soft_finger")
     forces = np.zeros((3, 6))
     forces[:, 5] = 10.0
-    told = str(grasp.internal_forces(forces))
-    assert told.startswith(
+    message = str(grasp.internal_forces(forces))
+    assert message.startswith(
         "resultant (0, 0, 0, 0, 0, 0) N m, N\ncontact 1: moves (0, 0, 0, 0, 0, 0)"
     )
-    assert "squeezes (0, 0, 0, 0, 0, 10)" in told
+    assert "squeezes (0, 0, 0, 0, 0, 10)" in message
     assert "2 states" in str(grasp.internal_forces(np.stack([forces, forces])))
-    told = str(grasp.virtual_linkage())
-    assert "12 internal forces: tensions of 3 bars (finger_1-finger_2, " in told
+    message = str(grasp.virtual_linkage())
+    assert "12 internal forces: tensions of 3 bars (finger_1-finger_2, " in message
     assert "1 bar (left-right), and 5 moments" in str(block("soft_finger").virtual_linkage())

@@ -288,14 +288,14 @@ def test_least_effort_with_limits():
     assert least.feasible
     assert plain.feasible
 
-    def cost(found):
-        return float(((found.efforts / effort.limit) ** 2).sum())
+    def cost(result):
+        return float(((result.efforts / effort.limit) ** 2).sum())
 
     assert cost(least) < cost(plain)
-    for found in (least, plain):
-        assert found.margins.smallest >= 0.0
-        assert (np.abs(found.efforts) <= effort.limit * (1 + 1e-9)).all()
-        np.testing.assert_allclose(grasp.object_force(found.forces), needed, atol=1e-7)
+    for result in (least, plain):
+        assert result.margins.smallest >= 0.0
+        assert (np.abs(result.efforts) <= effort.limit * (1 + 1e-9)).all()
+        np.testing.assert_allclose(grasp.object_force(result.forces), needed, atol=1e-7)
     # Steps along internal forces that keep the cones cost more.
     rng, tried = np.random.default_rng(0), 0
     for _ in range(500):
@@ -387,10 +387,10 @@ def test_what_a_sliding_contact_blocks(hinge):
     for _ in range(20):
         q, W = hinge.random(rng, -free, free), rng.standard_normal(5)
         H = hinge.hinge_map(q)
-        found = closure.blocked(hinge, hinge.pose(q), H.T @ W)
-        np.testing.assert_allclose(np.linalg.norm(found.S), 1.0, atol=1e-14)
-        np.testing.assert_allclose(found.S @ H.T, 0.0, atol=1e-14)
-        np.testing.assert_allclose(found.rate, -found.S @ hinge.bias(q, W), atol=1e-13)
+        result = closure.blocked(hinge, hinge.pose(q), H.T @ W)
+        np.testing.assert_allclose(np.linalg.norm(result.S), 1.0, atol=1e-14)
+        np.testing.assert_allclose(result.S @ H.T, 0.0, atol=1e-14)
+        np.testing.assert_allclose(result.rate, -result.S @ hinge.bias(q, W), atol=1e-13)
 
 
 def test_contacts_of_different_kinds():

@@ -15,16 +15,16 @@ NEAR = 1e-11
 """Of the largest entry: a few hundred roundings through mass matrices of condition 1e3."""
 
 
-def close(found: np.ndarray, wanted: np.ndarray, tolerance: float = NEAR) -> None:
-    assert found.shape == wanted.shape
-    assert np.abs(found - wanted).max() <= tolerance * np.abs(wanted).max()
+def close(result: np.ndarray, expected: np.ndarray, tolerance: float = NEAR) -> None:
+    assert result.shape == expected.shape
+    assert np.abs(result - expected).max() <= tolerance * np.abs(expected).max()
 
 
 def some_load(rng: np.random.Generator) -> tuple[lw.SpatialInertia, lw.Pose]:
     """A lopsided box, put down askew."""
     box = lw.SpatialInertia.solid_box(3.0, (0.2, 0.3, 0.1))
-    own = lw.Pose.rotation(random_rotation(rng), rng.uniform(-0.1, 0.1, 3))
-    return box.moved(own), lw.Pose.rotation(random_rotation(rng), rng.uniform(-0.2, 0.2, 3))
+    ours = lw.Pose.rotation(random_rotation(rng), rng.uniform(-0.1, 0.1, 3))
+    return box.moved(ours), lw.Pose.rotation(random_rotation(rng), rng.uniform(-0.2, 0.2, 3))
 
 
 def test_energy_of_a_load() -> None:
@@ -75,13 +75,13 @@ def test_lemmas_3_and_4(name: str, frame: str) -> None:
     mech, rng = arm(name), np.random.default_rng(3)
     load, pose = some_load(rng)
     q = np.stack([mech.random(rng) for _ in range(3)])
-    found = lw.grasp.load_effect(mech, q, load, node=node, pose=pose, frame=frame)
+    effect = lw.grasp.load_effect(mech, q, load, node=node, pose=pose, frame=frame)
     loaded = mech.with_payload(node, load, pose=pose)
-    close(found.mass_matrix, lw.mass_matrix(loaded, q))
-    close(found.inertia, lw.operational_space(loaded, q, node, frame=frame).inertia, 1e-9)
+    close(effect.mass_matrix, lw.mass_matrix(loaded, q))
+    close(effect.inertia, lw.operational_space(loaded, q, node, frame=frame).inertia, 1e-9)
     one = lw.grasp.load_effect(mech, q[1], load, node=node, pose=pose, frame=frame)
-    close(one.inertia, found.inertia[1], 1e-13)
-    assert "3 kg" in str(one) and "3 states" in str(found)
+    close(one.inertia, effect.inertia[1], 1e-13)
+    assert "3 kg" in str(one) and "3 states" in str(effect)
 
 
 def test_lemma_3_where_motions_are_lost() -> None:
@@ -90,13 +90,13 @@ def test_lemma_3_where_motions_are_lost() -> None:
     q = mech.random(4)
     q[4] = 0.0
     load, pose = some_load(np.random.default_rng(4))
-    found = lw.grasp.load_effect(mech, q, load, node="flange", pose=pose)
+    effect = lw.grasp.load_effect(mech, q, load, node="flange", pose=pose)
     loaded = mech.with_payload("flange", load, pose=pose)
     space = lw.operational_space(loaded, q, "flange")
-    assert found.effector.rank == space.rank == 5
-    close(found.inertia, space.inertia, 1e-9)
+    assert effect.effector.rank == space.rank == 5
+    close(effect.inertia, space.inertia, 1e-9)
     # Without the projection it is another matrix: the load would resist what does not exist.
-    plain = found.effector.inertia + found.load
+    plain = effect.effector.inertia + effect.load
     assert np.abs(plain - space.inertia).max() > 1e-3
 
 
@@ -145,6 +145,6 @@ def test_energy_in_other_coordinates() -> None:
     w = rotation_log(ahead @ back.T) / (2.0 * h)
     inverse = np.eye(6)
     inverse[:3, :3] = np.linalg.inv(angles.matrix(x))
-    own = inverse.T @ Lambda @ inverse
+    ours = inverse.T @ Lambda @ inverse
     V, x_dot = np.append(w, v), np.append(rates, v)
-    assert np.isclose(x_dot @ own @ x_dot, V @ Lambda @ V, rtol=1e-8)
+    assert np.isclose(x_dot @ ours @ x_dot, V @ Lambda @ V, rtol=1e-8)

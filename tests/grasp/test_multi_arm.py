@@ -50,23 +50,23 @@ SYSTEMS = {
 FORMS = [*((method, "rows") for method in METHODS), ("RCCFD1", "projection")]
 
 
-def apart(found: Array, expected: Array, size: float | None = None) -> float:
+def apart(result: Array, expected: Array, size: float | None = None) -> float:
     scale = float(np.abs(expected).max()) if size is None else size
-    return float(np.abs(found - expected).max()) / scale
+    return float(np.abs(result - expected).max()) / scale
 
 
 def compare(
-    it: System, found: lw.papers.MultiArmMotion, dense: Motion, bound: float = BOUND
+    it: System, result: lw.papers.MultiArmMotion, dense: Motion, bound: float = BOUND
 ) -> None:
-    assert apart(found.vdot, dense.vdot) < bound
+    assert apart(result.vdot, dense.vdot) < bound
     sign = lw.grasp.multi_arm_parts(it.mech).sign[:, None]
-    assert apart(sign * found.contact_forces, dense.forces) < bound
+    assert apart(sign * result.contact_forces, dense.forces) < bound
     # Accelerations inside a contact are differences of those of its two nodes.
-    size = float(np.abs(found.tip_accelerations).max())
+    size = float(np.abs(result.tip_accelerations).max())
     for name, expected in dense.W_dot.items():
-        assert found.contact_accelerations[name].shape == expected.shape
+        assert result.contact_accelerations[name].shape == expected.shape
         if len(expected):
-            assert apart(found.contact_accelerations[name], expected, size) < bound
+            assert apart(result.contact_accelerations[name], expected, size) < bound
 
 
 @pytest.mark.few(3)
@@ -75,12 +75,12 @@ def test_all_algorithms_against_a_dense_system(name):
     it = random_system(sum(map(ord, name)), **SYSTEMS[name])
     dense = dense_motion(it.mech, it.q, it.v, it.tau, it.theta)
     for method, contact in FORMS:
-        found = lw.papers.multi_arm_dynamics(
+        motion = lw.papers.multi_arm_dynamics(
             it.mech, it.q, it.v, it.tau, method=method, contact=contact, target="numpy"
         )
-        compare(it, found, dense)
-        assert found.rank == found.rows == sum(loop.rows for loop in it.mech.loops)
-        assert not found.singular_arms
+        compare(it, motion, dense)
+        assert motion.rank == motion.rows == sum(loop.rows for loop in it.mech.loops)
+        assert not motion.singular_arms
 
 
 def sweep_cases():
@@ -99,10 +99,10 @@ def test_sweep(seed, options):
     it = random_system(seed, **options)
     dense = dense_motion(it.mech, it.q, it.v, it.tau, it.theta)
     for method, contact in [*FORMS, ("RCCFD2", "projection"), ("RCCFD3", "projection")]:
-        found = lw.papers.multi_arm_dynamics(
+        motion = lw.papers.multi_arm_dynamics(
             it.mech, it.q, it.v, it.tau, method=method, contact=contact, target="numpy"
         )
-        compare(it, found, dense)
+        compare(it, motion, dense)
 
 
 @pytest.mark.few(0, 3)
@@ -113,10 +113,10 @@ def test_general_loop_algorithm_sweep(arms, grasps):
     it = random_system(arms + len(grasps), arms=arms, links=(6, 8), grasps=grasps, swapped=True)
     general = lw.forward_dynamics(it.mech, it.q, it.v, it.tau)
     for method in METHODS:
-        found = lw.papers.multi_arm_dynamics(
+        motion = lw.papers.multi_arm_dynamics(
             it.mech, it.q, it.v, it.tau, method=method, target="numpy"
         )
-        assert apart(found.vdot, general) < BOUND
+        assert apart(motion.vdot, general) < BOUND
 
 
 @pytest.mark.slow
@@ -137,36 +137,36 @@ def test_compiled_batch_is_state_by_state():
     it = small()
     dense = dense_motion(it.mech, it.q, it.v, it.tau, it.theta)
     q, v = np.tile(it.q, (3, 1)), np.stack([it.v, 0.5 * it.v, -it.v])
-    found = lw.papers.multi_arm_dynamics(it.mech, q, v, it.tau)
+    motion = lw.papers.multi_arm_dynamics(it.mech, q, v, it.tau)
     still = lw.papers.multi_arm_dynamics(it.mech, it.q, v[1], it.tau)
-    assert found.vdot.shape == (3, it.mech.nv)
-    assert found.contact_forces.shape == (3, 2, 6)
-    assert found.contact_accelerations["grasp_1"].shape == (3, 3)
-    assert found.object_acceleration.shape == (3, 6)
-    assert apart(found.vdot[0], dense.vdot) < BOUND
+    assert motion.vdot.shape == (3, it.mech.nv)
+    assert motion.contact_forces.shape == (3, 2, 6)
+    assert motion.contact_accelerations["grasp_1"].shape == (3, 3)
+    assert motion.object_acceleration.shape == (3, 6)
+    assert apart(motion.vdot[0], dense.vdot) < BOUND
     # The batch runs other code, SIMD lanes: rounding differs, and grows like everything else.
-    assert apart(found.vdot[1], still.vdot) < 1e-11
-    assert apart(found.contact_forces[1], still.contact_forces) < 1e-11
+    assert apart(motion.vdot[1], still.vdot) < 1e-11
+    assert apart(motion.contact_forces[1], still.contact_forces) < 1e-11
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_no_state_at_all(method):
     mech = small().mech
-    found = lw.papers.multi_arm_dynamics(
+    motion = lw.papers.multi_arm_dynamics(
         mech, np.zeros((0, mech.nq)), np.zeros((0, mech.nv)), np.zeros(mech.nv), method=method
     )
-    assert found.vdot.shape == (0, mech.nv) and found.contact_forces.shape == (0, 2, 6)
-    assert found.rank.shape == (0,) and found.contact_accelerations["grasp_2"].shape == (0, 3)
+    assert motion.vdot.shape == (0, mech.nv) and motion.contact_forces.shape == (0, 2, 6)
+    assert motion.rank.shape == (0,) and motion.contact_accelerations["grasp_2"].shape == (0, 3)
 
 
 def test_general_loop_algorithm():
     it = small()
-    found = lw.papers.multi_arm_dynamics(it.mech, it.q, it.v, it.tau, target="numpy")
+    motion = lw.papers.multi_arm_dynamics(it.mech, it.q, it.v, it.tau, target="numpy")
     general = lw.forward_dynamics(it.mech, it.q, it.v, it.tau)
-    assert apart(found.vdot, general) < BOUND
+    assert apart(motion.vdot, general) < BOUND
     # λ are the rows of S, three translations each; node b of the second loop is on the arm.
     lam = lw.loops.constraint_forces(it.mech, it.q, it.v, it.tau)
-    rows = np.concatenate([found.contact_forces[0, 3:], -found.contact_forces[1, 3:]])
+    rows = np.concatenate([motion.contact_forces[0, 3:], -motion.contact_forces[1, 3:]])
     assert apart(rows, lam) < BOUND
 
 
@@ -176,16 +176,16 @@ def test_motion_of_the_object_and_of_the_tips():
     M(C) α(C) + b(C) = A* f(0), here with gravity at the object's own frame.
     """
     it = random_system(8, arms=2, links=(3, 3), grasps=("spherical",))
-    found = lw.papers.multi_arm_dynamics(
+    motion = lw.papers.multi_arm_dynamics(
         it.mech, it.q, it.v, it.tau, method="linear", target="numpy"
     )
     mech, tips = it.mech, list(it.tips)
-    here = lw.node_acceleration(mech, it.q, it.v, [*tips, "object"], vdot=found.vdot)
+    here = lw.node_acceleration(mech, it.q, it.v, [*tips, "object"], vdot=motion.vdot)
     here = here.reshape(-1, 6)
-    assert apart(found.tip_accelerations, here[:-1]) < 1e-12
-    assert apart(found.object_acceleration, here[-1]) < 1e-12
-    own = mech.v_slice("object")
-    M, V = mech.inertias.matrix[mech.body_index["object"]], it.v[own]
+    assert apart(motion.tip_accelerations, here[:-1]) < 1e-12
+    assert apart(motion.object_acceleration, here[-1]) < 1e-12
+    columns = mech.v_slice("object")
+    M, V = mech.inertias.matrix[mech.body_index["object"]], it.v[columns]
     gravity = mech.pose(it.q, "object").rot.T @ np.asarray(mech.gravity)
     lift = np.concatenate([np.zeros(3), gravity])
     momentum = M @ V
@@ -195,11 +195,11 @@ def test_motion_of_the_object_and_of_the_tips():
             np.cross(V[:3], momentum[3:]),
         ]
     )
-    total = it.tau[own].copy()
+    total = it.tau[columns].copy()
     for i in range(len(tips)):
         pose = mech.node(f"grasp_{i + 1}_node").pose
-        total += pose.shift_force(found.contact_forces[i])
-    assert apart(M @ (found.object_acceleration - lift) + b, total) < BOUND
+        total += pose.shift_force(motion.contact_forces[i])
+    assert apart(M @ (motion.object_acceleration - lift) + b, total) < BOUND
 
 
 # ------------------------------------------------------------------------------- ranks and errors
@@ -224,39 +224,39 @@ def two_fingers(seed: int = 9) -> System:
 def test_redundant_contacts(method):
     it = two_fingers()
     dense = dense_motion(it.mech, it.q, it.v, it.tau, it.theta)
-    with pytest.warns(RankWarning) as told:
-        found = lw.papers.multi_arm_dynamics(
+    with pytest.warns(RankWarning) as message:
+        motion = lw.papers.multi_arm_dynamics(
             it.mech, it.q, it.v, it.tau, method=method, target="numpy"
         )
-    assert any("rank 12 of 18" in str(warning.message) for warning in told)
-    assert found.rank == 12 and found.rows == 18
-    assert apart(found.vdot, dense.vdot) < BOUND
+    assert any("rank 12 of 18" in str(warning.message) for warning in message)
+    assert motion.rank == 12 and motion.rows == 18
+    assert apart(motion.vdot, dense.vdot) < BOUND
     # The forces of least norm among all that cause this motion: G* f = 𝓜 v̇ + C − τ.
     G, mech = relative_jacobian(it.mech, it.q), it.mech
     force = lw.compile(bias, mech, target="numpy", derive=False)(it.q, it.v)
     needed = mass_matrix(mech, it.q) @ dense.vdot + force - it.tau
     least = np.linalg.pinv(G.T, rcond=1e-10) @ needed
-    assert apart(found.contact_forces.ravel(), least) < 1e-8  # 𝓜 v̇ + C − τ loses a digit
+    assert apart(motion.contact_forces.ravel(), least) < 1e-8  # 𝓜 v̇ + C − τ loses a digit
 
 
 def test_linear_tells_which_arm_is_singular():
     short = random_system(10, arms=3, links=(5, 5))
     dense = dense_motion(short.mech, short.q, short.v, short.tau, short.theta)
     with pytest.warns(RankWarning, match="'arm_1_link_1', 'arm_2_link_1', 'arm_3_link_1'"):
-        found = lw.papers.multi_arm_dynamics(
+        motion = lw.papers.multi_arm_dynamics(
             short.mech, short.q, short.v, short.tau, method="linear", target="numpy"
         )
-    assert found.singular_arms == ("arm_1_link_1", "arm_2_link_1", "arm_3_link_1")
-    assert apart(found.vdot, dense.vdot) < BOUND
+    assert motion.singular_arms == ("arm_1_link_1", "arm_2_link_1", "arm_3_link_1")
+    assert apart(motion.vdot, dense.vdot) < BOUND
     # Three freedoms of a ball contact are within reach of five links: nothing to tell.
     ball = random_system(10, arms=3, links=(5, 5), grasps=("spherical",))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = lw.papers.multi_arm_dynamics(
+        motion = lw.papers.multi_arm_dynamics(
             ball.mech, ball.q, ball.v, ball.tau, method="linear", target="numpy"
         )
     dense = dense_motion(ball.mech, ball.q, ball.v, ball.tau, ball.theta)
-    assert not found.singular_arms and apart(found.vdot, dense.vdot) < BOUND
+    assert not motion.singular_arms and apart(motion.vdot, dense.vdot) < BOUND
 
 
 def test_projection_where_omega_is_singular():
@@ -264,11 +264,11 @@ def test_projection_where_omega_is_singular():
     it = random_system(11, arms=2, links=(4, 4), grasps=("spherical",), armature=False)
     light = it.mech.loops[0]
     assert light.rows == 3
-    found = lw.papers.multi_arm_dynamics(
+    motion = lw.papers.multi_arm_dynamics(
         it.mech, it.q, it.v, it.tau, contact="projection", target="numpy"
     )
     dense = dense_motion(it.mech, it.q, it.v, it.tau, it.theta)
-    assert apart(found.vdot, dense.vdot) < BOUND
+    assert apart(motion.vdot, dense.vdot) < BOUND
 
 
 @pytest.mark.parametrize("name", ["stewart", "delta"])
@@ -286,9 +286,9 @@ def test_parallel_robots_are_arms_that_hold_a_platform(name):
     dense = dense_motion(mech, q, v, tau, theta)
     methods = METHODS if name == "stewart" else METHODS[:-1]  # both rods of an arm turn with it
     for method in methods:
-        found = lw.papers.multi_arm_dynamics(mech, q, v, tau, method=method, target="numpy")
-        assert apart(found.vdot, dense.vdot) < 1e-12
-        assert found.rank == 18
+        motion = lw.papers.multi_arm_dynamics(mech, q, v, tau, method=method, target="numpy")
+        assert apart(motion.vdot, dense.vdot) < 1e-12
+        assert motion.rank == 18
 
 
 def test_two_hands_of_one_torso():
@@ -320,8 +320,8 @@ def test_two_hands_of_one_torso():
     theta = {"left": np.zeros(0), "right": np.zeros(0)}
     dense = dense_motion(mech, q, v, tau, theta)
     for method in METHODS:
-        found = lw.papers.multi_arm_dynamics(mech, q, v, tau, method=method, target="numpy")
-        assert apart(found.vdot, dense.vdot) < BOUND
+        motion = lw.papers.multi_arm_dynamics(mech, q, v, tau, method=method, target="numpy")
+        assert apart(motion.vdot, dense.vdot) < BOUND
 
 
 def test_what_is_not_a_multi_arm_system():
@@ -374,20 +374,20 @@ def test_a_hinge_that_nothing_resists():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RankWarning)  # two hinges cannot move a tip in three ways
         with pytest.warns(TroubleWarning):
-            found = lw.papers.multi_arm_dynamics(mech, q, v, tau)
+            motion = lw.papers.multi_arm_dynamics(mech, q, v, tau)
         single = lw.papers.multi_arm_dynamics(mech, q[2], v, tau)
-    assert np.isnan(found.vdot[1]).any() and np.isfinite(found.vdot[[0, 2]]).all()
-    assert found.rank[1] == 0
-    assert apart(found.vdot[2], single.vdot) < 1e-11
+    assert np.isnan(motion.vdot[1]).any() and np.isfinite(motion.vdot[[0, 2]]).all()
+    assert motion.rank[1] == 0
+    assert apart(motion.vdot[2], single.vdot) < 1e-11
 
 
 def test_a_motion_is_told_in_words():
     dual = lw.models.dual_arm()
     q, v = dual.neutral(), np.zeros(dual.nv)
-    told = str(lw.papers.multi_arm_dynamics(dual, q, v, v, target="numpy")).splitlines()
-    assert told[0].endswith("rank 12 of 12 rows")
-    assert told[1].startswith("grasp_1: moment (")
-    assert len(told) == 3
+    lines = str(lw.papers.multi_arm_dynamics(dual, q, v, v, target="numpy")).splitlines()
+    assert lines[0].endswith("rank 12 of 12 rows")
+    assert lines[1].startswith("grasp_1: moment (")
+    assert len(lines) == 3
     batch = lw.papers.multi_arm_dynamics(dual, np.tile(q, (2, 1)), v, v, target="numpy")
     assert str(batch) == "arms and object, contacts grasp_1, grasp_2: 2 states"
 

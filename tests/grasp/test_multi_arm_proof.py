@@ -73,9 +73,9 @@ def test_derivation_reaches_them_without_being_told():
     assert lw.derive(J @ mass.inv @ J.T).result == compliance
     filtered = B.T @ F.psi.T @ H.T @ F.D.inv @ (I - H @ F.psi @ F.K) @ T_prime
     assert lw.derive(J @ mass.inv @ T_prime).result == filtered
-    found = lw.derive(general())
-    assert len(lw.plan(found.result).passes) <= len(lw.plan(rccfd2()).passes)
-    assert "φ" not in str(found.result)  # every rigid φ became ψ: nothing is swept twice
+    derivation = lw.derive(general())
+    assert len(lw.plan(derivation.result).passes) <= len(lw.plan(rccfd2()).passes)
+    assert "φ" not in str(derivation.result)  # every rigid φ became ψ: nothing is swept twice
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,10 @@ def test_open_loops_are_refused_with_their_name(name: str) -> None:
     assert gaps.max() > 1.0
     worst = int(np.argmax(gaps.max(axis=1)))
     angle, distance = gaps[worst]
-    told = f"'grasp_{worst + 1}'.*open by {distance:.3g} m and {angle:.3g} rad.*lw.loops.assemble"
-    with pytest.raises(lw.ClosureError, match=told):
+    message = (
+        f"'grasp_{worst + 1}'.*open by {distance:.3g} m and {angle:.3g} rad.*lw.loops.assemble"
+    )
+    with pytest.raises(lw.ClosureError, match=message):
         CALLS[name](mech, q, still)
     CALLS[name](mech, mech.neutral(), still)
     with pytest.raises(lw.ClosureError, match="in state 1 of 2"):

@@ -35,24 +35,24 @@ CHOICES = {
 @pytest.mark.parametrize("name", CHOICES)
 def test_unit_mass(name: str) -> None:
     """(67)-(69): ẍ = F*, whatever the shares; contact forces are those that were chosen."""
-    mech, wanted = pumas(), np.array([0.3, -0.5, 1.0, 0.7, -2.0, 0.4])
+    mech, expected = pumas(), np.array([0.3, -0.5, 1.0, 0.7, -2.0, 0.4])
     q, v = moving(mech, 1)
-    found = lw.grasp.ObjectController(mech, point="rim_1", **CHOICES[name]).torque(q, v, wanted)  # type: ignore
-    assert np.abs(accelerated_by(mech, q, v, found.tau, "rim_1") - wanted).max() < UNIT_MASS
-    assert not found.tau[lw.grasp.multi_arm_parts(mech).object_rows].any()
-    whole = lw.grasp.augmented_object(mech, q, v, point="rim_1")
-    assert np.allclose(found.total, whole.force(wanted), atol=FORCES)
-    assert np.allclose(found.total, sum(found.shares.values()), atol=1e-10)
-    for arm in whole.arms.values():
-        assert np.allclose(found.shares[arm.name], arm.force(found.tau[arm.rows]), atol=FORCES)
-    measured = grasp().contact_forces(q, v, found.tau)
-    assert np.abs(measured - contacts(found)).max() < FORCES
+    tau = lw.grasp.ObjectController(mech, point="rim_1", **CHOICES[name]).torque(q, v, expected)  # type: ignore
+    assert np.abs(accelerated_by(mech, q, v, tau.tau, "rim_1") - expected).max() < UNIT_MASS
+    assert not tau.tau[lw.grasp.multi_arm_parts(mech).object_rows].any()
+    augmented = lw.grasp.augmented_object(mech, q, v, point="rim_1")
+    assert np.allclose(tau.total, augmented.force(expected), atol=FORCES)
+    assert np.allclose(tau.total, sum(tau.shares.values()), atol=1e-10)
+    for arm in augmented.arms.values():
+        assert np.allclose(tau.shares[arm.name], arm.force(tau.tau[arm.rows]), atol=FORCES)
+    measured = grasp().contact_forces(q, v, tau.tau)
+    assert np.abs(measured - contacts(tau)).max() < FORCES
     if name == "virtual linkage":
         inside = grasp().virtual_linkage().split(measured)[1]
         assert np.allclose(inside, [20.0] + [0.0] * 5, atol=FORCES)
     if name == "no squeeze":
         assert np.abs(grasp().internal_forces(measured).internal).max() < FORCES
-    assert "contact grasp_1" in str(found)
+    assert "contact grasp_1" in str(tau)
 
 
 def test_given_contact_forces_as_a_squeeze() -> None:
@@ -61,8 +61,8 @@ def test_given_contact_forces_as_a_squeeze() -> None:
     q, v = moving(mech, 2)
     rng = np.random.default_rng(0)
     squeeze = grasp().internal_forces(10.0 * rng.standard_normal((2, 6))).internal
-    found = lw.grasp.ObjectController(mech, internal=squeeze).torque(q, v, np.zeros(6))
-    inside = grasp().internal_forces(grasp().contact_forces(q, v, found.tau)).internal
+    tau = lw.grasp.ObjectController(mech, internal=squeeze).torque(q, v, np.zeros(6))
+    inside = grasp().internal_forces(grasp().contact_forces(q, v, tau.tau)).internal
     assert np.abs(squeeze).max() > 1.0
     assert np.abs(inside - squeeze).max() < FORCES
 
@@ -70,26 +70,26 @@ def test_given_contact_forces_as_a_squeeze() -> None:
 def test_least_effort() -> None:
     """It is what `load_distribution` finds for contacts without limits, and a minimum."""
     pytest.importorskip("scipy")
-    mech, wanted = pumas(), np.array([0.3, -0.5, 1.0, 0.7, -2.0, 0.4])
+    mech, expected = pumas(), np.array([0.3, -0.5, 1.0, 0.7, -2.0, 0.4])
     q, v = moving(mech, 3)
-    found = lw.grasp.ObjectController(mech, share="effort").torque(q, v, wanted)
-    vdot = lw.forward_dynamics(mech, q, v, found.tau)
+    result = lw.grasp.ObjectController(mech, share="effort").torque(q, v, expected)
+    vdot = lw.forward_dynamics(mech, q, v, result.tau)
     effort = grasp().effort(q, v, vdot)
     wrench = grasp().needed_wrench(q, v, vdot)
     best = grasp().load_distribution(wrench, objective="effort", effort=effort)
     assert best.feasible and best.efforts is not None
     arms = lw.grasp.multi_arm_parts(mech).arm_rows
-    assert np.allclose(found.tau[arms], best.efforts, atol=1e-5)
+    assert np.allclose(result.tau[arms], best.efforts, atol=1e-5)
     limit = mech.effort_limit[arms]
 
     def activity(tau: Array) -> float:
         return float(((tau[arms] / limit) ** 2).sum())
 
-    least = activity(found.tau)
-    assert least < activity(lw.grasp.ObjectController(mech).torque(q, v, wanted).tau)
+    least = activity(result.tau)
+    assert least < activity(lw.grasp.ObjectController(mech).torque(q, v, expected).tau)
     for k, basis in enumerate(grasp().force_space().internal):
-        squeeze = 0.5 * basis + grasp().internal_forces(contacts(found)).internal
-        other = lw.grasp.ObjectController(mech, internal=squeeze).torque(q, v, wanted)
+        squeeze = 0.5 * basis + grasp().internal_forces(contacts(result)).internal
+        other = lw.grasp.ObjectController(mech, internal=squeeze).torque(q, v, expected)
         assert activity(other.tau) > least + 1e-9, k
 
 
@@ -97,14 +97,12 @@ def test_forces_on_the_surroundings() -> None:
     """An object that is pushed back by what it pushes goes where it was told."""
     mech = pumas()
     q, v = moving(mech, 5)
-    wanted, push = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5]), np.array([1.0, 2, 3, 4, 5, 6])
-    found = lw.grasp.ObjectController(mech).torque(q, v, wanted, applied=push)
-    vdot = lw.forward_dynamics(
-        mech, q, v, found.tau, forces={"object": -push}, forces_frame="world"
-    )
+    expected, push = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5]), np.array([1.0, 2, 3, 4, 5, 6])
+    tau = lw.grasp.ObjectController(mech).torque(q, v, expected, applied=push)
+    vdot = lw.forward_dynamics(mech, q, v, tau.tau, forces={"object": -push}, forces_frame="world")
     J = lw.jacobian(mech, q, "object", frame="world")
     moved = J @ vdot + lw.dynamics.jacobian_bias(mech, q, v, "object", frame="world")
-    assert np.abs(moved - wanted).max() < UNIT_MASS
+    assert np.abs(moved - expected).max() < UNIT_MASS
 
 
 @pytest.mark.slow
@@ -114,12 +112,12 @@ def test_soft_fingers() -> None:
     mech = lw.models.multi_arm(2, arm="puma560", grasp=kind.hinge)
     held = lw.Grasp.of(mech, kind)
     q, v = moving(mech, 8)
-    wanted = np.array([0.3, -0.5, 1.0, 0.7, -2.0, 0.4])
+    expected = np.array([0.3, -0.5, 1.0, 0.7, -2.0, 0.4])
     squeeze = {"grasp_1-grasp_2": 30.0}
-    found = lw.grasp.ObjectController(mech, grasp=held, internal=squeeze).torque(q, v, wanted)
-    assert np.abs(accelerated_by(mech, q, v, found.tau) - wanted).max() < UNIT_MASS
-    measured = held.contact_forces(q, v, found.tau)
-    assert np.abs(measured - contacts(found)).max() < FORCES
+    tau = lw.grasp.ObjectController(mech, grasp=held, internal=squeeze).torque(q, v, expected)
+    assert np.abs(accelerated_by(mech, q, v, tau.tau) - expected).max() < UNIT_MASS
+    measured = held.contact_forces(q, v, tau.tau)
+    assert np.abs(measured - contacts(tau)).max() < FORCES
     inside = held.internal_forces(measured).internal
     assert np.allclose(held.virtual_linkage().split(inside)[1][0], 30.0, atol=1e-7)
 
@@ -136,11 +134,11 @@ def test_controller_is_a_spring_and_a_damper() -> None:
     goal = lw.Goal(target, np.arange(6.0), 0.1 * np.arange(6.0))
     moving_at = lw.grasp.augmented_object(mech, q, v, point=(0.1, 0.0, 0.05)).velocity
     error = np.append(turn, way)
-    wanted = 0.1 * np.arange(6.0) + 12.0 * (np.arange(6.0) - moving_at) + error @ kp
-    found = carry.explain(q, v, goal)
-    assert np.abs(found.acceleration - wanted).max() < 1e-9
+    expected = 0.1 * np.arange(6.0) + 12.0 * (np.arange(6.0) - moving_at) + error @ kp
+    report = carry.explain(q, v, goal)
+    assert np.abs(report.acceleration - expected).max() < 1e-9
     one = lw.Goal(lw.Pose(target.rot[1], target.p[1]), goal.velocity, goal.acceleration)
-    assert np.allclose(carry(q[1], v[1], one), found.tau[1], atol=1e-9)
+    assert np.allclose(carry(q[1], v[1], one), report.tau[1], atol=1e-9)
     squeezed = carry.explain(q[0], v[0], here[0], internal={"grasp_1-grasp_2": 7.0})
     f = grasp().contact_forces(q[0], v[0], squeezed.tau)
     split = grasp().internal_forces(f).internal
@@ -161,8 +159,8 @@ def test_closed_loop() -> None:
         mech, q, np.zeros(mech.nv), tau=lambda t, q, v: carry(q, v, target), duration=0.1, step=0.01
     )
     left = carry.error(motion.q, target)
-    wanted = e * ((1.0 + omega * motion.t) * np.exp(-omega * motion.t))[:, None]
-    assert np.abs(left - wanted).max() < 2e-6  # a step of 0.01 s: (ω h)⁵ / 120 of 0.02 a step
+    expected = e * ((1.0 + omega * motion.t) * np.exp(-omega * motion.t))[:, None]
+    assert np.abs(left - expected).max() < 2e-6  # a step of 0.01 s: (ω h)⁵ / 120 of 0.02 a step
     assert np.abs(left[-1]).max() < 0.5 * np.abs(e).max()
     forces = grasp().contact_forces(motion.q, motion.v, motion.tau)
     inside = grasp().internal_forces(forces).internal

@@ -40,8 +40,8 @@ IN_PINOCCHIO = {
 """6-D closures for rigid grasps, 3-D ones for points."""
 
 
-def apart(found: Array, expected: Array) -> float:
-    return float(np.abs(found - expected).max()) / float(np.abs(expected).max())
+def apart(result: Array, expected: Array) -> float:
+    return float(np.abs(result - expected).max()) / float(np.abs(expected).max())
 
 
 def check_pinocchio(it: System, methods: tuple[str, ...]) -> None:
@@ -49,11 +49,11 @@ def check_pinocchio(it: System, methods: tuple[str, ...]) -> None:
     expected = case.vdot()
     sign = lw.grasp.multi_arm_parts(it.mech).sign[:, None]
     for method in methods:
-        found = lw.papers.multi_arm_dynamics(
+        motion = lw.papers.multi_arm_dynamics(
             it.mech, it.q, it.v, it.tau, method=method, target="numpy"
         )
-        assert apart(found.vdot, expected) < 1e-9
-        assert apart(sign * found.contact_forces, case.forces()) < 1e-9
+        assert apart(motion.vdot, expected) < 1e-9
+        assert apart(sign * motion.contact_forces, case.forces()) < 1e-9
 
 
 @pytest.mark.parametrize("name", IN_PINOCCHIO)
@@ -105,9 +105,9 @@ class HeldInMujoco(EqualityCase):
     def _close(self, rng: np.random.Generator) -> None:
         import mujoco
 
-        q, own = np.array(self.drawn.q), self.drawn.mech.q_slice("object")
+        q, ours = np.array(self.drawn.q), self.drawn.mech.q_slice("object")
         at = self.drawn.mech.pose(q, "object")  # the file has the object on the world's own frame
-        q[own] = np.concatenate([quaternion.from_matrix(at.rot), at.p])
+        q[ours] = np.concatenate([quaternion.from_matrix(at.rot), at.p])
         self.data.qpos[:] = self.layout.q_to(q)
         mujoco.mj_fwdPosition(self.model, self.data)
 
@@ -134,10 +134,10 @@ def check_mujoco(it: System, methods: tuple[str, ...]) -> None:
     case = HeldInMujoco(it)
     assert case.residual < 1e-12
     for method in methods:
-        found = lw.papers.multi_arm_dynamics(
+        motion = lw.papers.multi_arm_dynamics(
             it.mech, it.q, case.v, case.tau, method=method, target="numpy"
         )
-        here = case.layout.vdot_to(case.q, case.v, found.vdot)
+        here = case.layout.vdot_to(case.q, case.v, motion.vdot)
         assert apart(here, case.rigid()) < 1e-9
         assert apart(here, case.solved(SOFTNESS)) < 1e-8
 

@@ -76,10 +76,10 @@ def test_76_moves_the_arm_and_not_the_object(seed: int) -> None:
     tau = np.zeros(mech.nv)
     tau[load.arm.rows] = load.null_torque(np.arange(7.0))
     rest = lw.forward_dynamics(mech, q, np.zeros(mech.nv), np.zeros(mech.nv))
-    found = lw.forward_dynamics(mech, q, np.zeros(mech.nv), tau) - rest
+    result = lw.forward_dynamics(mech, q, np.zeros(mech.nv), tau) - rest
     assert (
-        np.abs(found[lw.grasp.multi_arm_parts(mech).object_rows]).max()
-        < STILL * np.abs(found).max()
+        np.abs(result[lw.grasp.multi_arm_parts(mech).object_rows]).max()
+        < STILL * np.abs(result).max()
     )
 
 

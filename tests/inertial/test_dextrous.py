@@ -74,13 +74,13 @@ def test_the_tip_feels_nothing_and_the_mini_is_drawn_in(arm, tuned):
     rng = np.random.default_rng(0)
     for _ in range(5):
         q = arm.random(rng)
-        found = tuned.null_torque(q, None, PLANE)
+        result = tuned.null_torque(q, None, PLANE)
         expected, response, A_inv = dense_null_torque(arm, q, tuned.torque(q))
         scale = np.abs(expected).max()
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * scale)
-        assert np.abs(response @ found).max() < 1e-10 * np.abs(response).max() * scale
+        np.testing.assert_allclose(result, expected, rtol=0, atol=1e-10 * scale)
+        assert np.abs(response @ result).max() < 1e-10 * np.abs(response).max() * scale
         # dV/dt starts with Γ_d* A⁻¹ N* Γ_d ≥ 0 of what is pulled: V goes down.
-        assert tuned.torque(q) @ A_inv @ found > 0.0
+        assert tuned.torque(q) @ A_inv @ result > 0.0
 
 
 def test_frequency_of_a_slider_on_a_slider():
@@ -99,8 +99,8 @@ def test_frequency_of_a_slider_on_a_slider():
     )
     mech, task = b.build(), lw.Task.position("mini", "x")
     pull = lw.papers.DextrousCoordination(mech, "mini", kd=k)
-    found = pull.frequencies([0.3, 0.05], task)
-    np.testing.assert_allclose(found, [np.sqrt(2.0 * k / M_macro)], rtol=1e-12)
+    result = pull.frequencies([0.3, 0.05], task)
+    np.testing.assert_allclose(result, [np.sqrt(2.0 * k / M_macro)], rtol=1e-12)
     # N* Γ = (-Γ_mini, 0): what pulls the mini back is the macro.
     np.testing.assert_allclose(pull.null_torque([0.3, 0.05], None, task), [2 * k * 0.05, 0.0])
     tuned = lw.papers.DextrousCoordination.tuned(
@@ -113,8 +113,8 @@ def test_frequency_of_a_slider_on_a_slider():
 def test_frequencies_are_those_of_the_joints_when_the_tip_is_held(arm, tuned):
     """q̈ of the mini for a tip that does not accelerate, by forward dynamics: -ω² along modes."""
     q0 = arm.neutral()
-    found = tuned.frequencies(q0, PLANE)
-    assert found[-1] == pytest.approx(8.0, rel=1e-9) and len(found) == 2
+    result = tuned.frequencies(q0, PLANE)
+    assert result[-1] == pytest.approx(8.0, rel=1e-9) and len(result) == 2
     stiff = np.zeros((2, 2))
     for j in range(2):
         q = q0.copy()
@@ -124,7 +124,7 @@ def test_frequencies_are_those_of_the_joints_when_the_tip_is_held(arm, tuned):
         tau = lw.tasks.task_torque(arm, q, still, PLANE, [0.0, 0.0], tau0=pull, compensate="joints")
         stiff[:, j] = -lw.forward_dynamics(arm, q, still, tau)[2:] / 1e-5
     # The state moves by 1e-5 rad, so the matrix is off by about that part.
-    np.testing.assert_allclose(np.sort(np.linalg.eigvals(stiff)), found**2, rtol=1e-3)
+    np.testing.assert_allclose(np.sort(np.linalg.eigvals(stiff)), result**2, rtol=1e-3)
 
 
 def test_plain_control_runs_into_the_stops_and_coordination_does_not(arm, tuned, example):

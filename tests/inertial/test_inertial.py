@@ -48,16 +48,16 @@ def test_against_dense_matrices(name, frame):
     mech = tree(name)
     q = state(mech)[0]
     J, response = reference(mech, q, "tool", frame)
-    found = lw.inertial.inertial_properties(mech, q, "tool", frame=frame)
+    properties = lw.inertial.inertial_properties(mech, q, "tool", frame=frame)
     # The condition of 𝓜 of these trees is up to 1e4: 1e-12 of the largest response.
     scale = np.abs(response).max()
-    close(found.translational_response, response[3:, 3:], 1e-11, scale)
-    close(found.rotational_response, response[:3, :3], 1e-11, scale)
-    close(found.coupling, response[3:, :3], 1e-11, scale)
-    close(found.inverse, response, 1e-11, scale)
+    close(properties.translational_response, response[3:, 3:], 1e-11, scale)
+    close(properties.rotational_response, response[:3, :3], 1e-11, scale)
+    close(properties.coupling, response[3:, :3], 1e-11, scale)
+    close(properties.inverse, response, 1e-11, scale)
     for rows, inertia in (
-        (slice(3, 6), found.translational_inertia),
-        (slice(0, 3), found.rotational_inertia),
+        (slice(3, 6), properties.translational_inertia),
+        (slice(0, 3), properties.rotational_inertia),
     ):
         close(inertia, pseudo_inverse(J[rows], response[rows, rows]), 1e-8)
 
@@ -75,8 +75,8 @@ def test_effective_mass_is_one_row_of_the_task(name):
         assert lw.inertial.effective_mass(mech, q, "tool", u) == pytest.approx(expected, rel=1e-10)
         turn = u / np.linalg.norm(u)
         expected = 1.0 / (turn @ response[:3, :3] @ turn)
-        found = lw.inertial.effective_mass(mech, q, "tool", u, what="rotation")
-        assert found == pytest.approx(expected, rel=1e-10)
+        result = lw.inertial.effective_mass(mech, q, "tool", u, what="rotation")
+        assert result == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.mark.parametrize("frame", ["world", "node"])
@@ -107,24 +107,24 @@ def test_the_inverse_of_a_block_is_not_a_block_of_the_inverse():
     """Λ_v is (Λ⁻¹ block)⁻¹; the block of Λ belongs to a hand that must not turn, and is heavier."""
     arm = lw.models.seven_dof_arm()
     q = arm.random(seed=0)
-    found = lw.inertial.inertial_properties(arm, q, "hand")
-    whole = np.linalg.inv(found.inverse)
-    held = whole[3:, 3:]
-    close(np.linalg.inv(found.translational_response), found.translational_inertia, 1e-11)
-    assert np.abs(held - found.translational_inertia).max() > 0.5  # kg: plainly another matrix
+    properties = lw.inertial.inertial_properties(arm, q, "hand")
+    full = np.linalg.inv(properties.inverse)
+    held = full[3:, 3:]
+    close(np.linalg.inv(properties.translational_response), properties.translational_inertia, 1e-11)
+    assert np.abs(held - properties.translational_inertia).max() > 0.5  # kg: plainly another matrix
     # held - Λ_v = Λ_vω Λ_ωω⁻¹ Λ_ωv: not negative, the Schur complement of Λ.
-    extra = whole[3:, :3] @ np.linalg.solve(whole[:3, :3], whole[:3, 3:])
-    close(held - found.translational_inertia, extra, 1e-10)
+    extra = full[3:, :3] @ np.linalg.solve(full[:3, :3], full[:3, 3:])
+    close(held - properties.translational_inertia, extra, 1e-10)
     assert np.linalg.eigvalsh(extra).min() > -1e-10
 
 
 def test_principal_values_are_the_extremes():
     mech = tree("floating")
     q = state(mech)[0]
-    found = lw.inertial.inertial_properties(mech, q, "tool")
+    properties = lw.inertial.inertial_properties(mech, q, "tool")
     for values, axes, what in (
-        (found.principal_masses, found.mass_axes, "mass"),
-        (found.principal_inertias, found.inertia_axes, "rotation"),
+        (properties.principal_masses, properties.mass_axes, "mass"),
+        (properties.principal_inertias, properties.inertia_axes, "rotation"),
     ):
         close(axes.T @ axes, np.eye(3), 1e-13)
         felt = partial(lw.inertial.effective_mass, mech, q, "tool", what=what)
@@ -132,8 +132,13 @@ def test_principal_values_are_the_extremes():
         around = felt(np.random.default_rng(0).standard_normal((500, 3)))
         assert values[0] * (1 - 1e-12) <= around.min() and around.max() <= values[2] * (1 + 1e-12)
         assert (np.diff(values) >= 0.0).all()
-    assert found.mass_isotropy == found.principal_masses[0] / found.principal_masses[2]
-    assert found.inertia_isotropy == found.principal_inertias[0] / found.principal_inertias[2]
+    assert (
+        properties.mass_isotropy == properties.principal_masses[0] / properties.principal_masses[2]
+    )
+    assert (
+        properties.inertia_isotropy
+        == properties.principal_inertias[0] / properties.principal_inertias[2]
+    )
 
 
 def test_a_free_body_weighs_what_it_weighs():
@@ -167,16 +172,16 @@ def test_batches_are_their_states():
     mech = tree("every hinge, armature")
     q = states(mech, 7)[0]
     u = np.random.default_rng(3).standard_normal((7, 3))
-    whole = lw.inertial.inertial_properties(mech, q, "tool")
-    assert len(whole) == 7 and "7 states" in str(whole)
+    full = lw.inertial.inertial_properties(mech, q, "tool")
+    assert len(full) == 7 and "7 states" in str(full)
     masses = lw.inertial.effective_mass(mech, q, "tool", u)
     common = lw.inertial.effective_mass(mech, q, "tool", u[0])
     turning = lw.inertial.effective_mass(mech, q, "tool", u, what="rotation")
     assert masses.shape == common.shape == turning.shape == (7,)
     for i in range(7):
         one = lw.inertial.inertial_properties(mech, q[i], "tool")
-        close(whole[i].inverse, one.inverse, 1e-12)
-        close(whole[i].translational_inertia, one.translational_inertia, 1e-12)
+        close(full[i].inverse, one.inverse, 1e-12)
+        close(full[i].translational_inertia, one.translational_inertia, 1e-12)
         assert masses[i] == pytest.approx(
             lw.inertial.effective_mass(mech, q[i], "tool", u[i]), rel=1e-12
         )
@@ -186,9 +191,9 @@ def test_batches_are_their_states():
     assert lw.inertial.effective_mass(mech, q[:0], "tool", u[0]).shape == (0,)
     assert len(lw.inertial.inertial_properties(mech, q[:0], "tool")) == 0
     with pytest.raises(ShapeError):
-        len(whole[0])
+        len(full[0])
     with pytest.raises(ShapeError):
-        _ = whole[0][0]
+        _ = full[0][0]
 
 
 def two_links(tilt):
@@ -210,15 +215,15 @@ def test_blocked_directions_are_infinite(tilt):
     mech, normal = two_links(tilt), np.array(tilt.rot)[:, 1]
     q = np.array([[0.4, 0.7], [0.4, 0.0]])  # the second one is stretched
     assert (lw.inertial.effective_mass(mech, q, "tip", normal) == np.inf).all()
-    found = lw.inertial.inertial_properties(mech, q, "tip")
-    assert found.principal_masses[0, 2] == np.inf
-    assert np.isfinite(found.principal_masses[0, :2]).all()
-    assert (found.principal_masses[1, 1:] == np.inf).all()
-    assert np.isfinite(found.translational_inertia).all()
-    assert (found.mass_isotropy == 0.0).all()
-    assert (found.principal_inertias[:, 1:] == np.inf).all()
-    close(np.abs(found.inertia_axes[0, :, 0]), np.abs(normal), 1e-13)
-    assert str(found[1]).count("blocked") == 4
+    properties = lw.inertial.inertial_properties(mech, q, "tip")
+    assert properties.principal_masses[0, 2] == np.inf
+    assert np.isfinite(properties.principal_masses[0, :2]).all()
+    assert (properties.principal_masses[1, 1:] == np.inf).all()
+    assert np.isfinite(properties.translational_inertia).all()
+    assert (properties.mass_isotropy == 0.0).all()
+    assert (properties.principal_inertias[:, 1:] == np.inf).all()
+    close(np.abs(properties.inertia_axes[0, :, 0]), np.abs(normal), 1e-13)
+    assert str(properties[1]).count("blocked") == 4
 
 
 @pytest.mark.parametrize("tilt", TILTS[:2])
@@ -232,14 +237,14 @@ def test_a_heavy_direction_keeps_its_digits(tilt, angle):
     """
     expected = (1.0 + np.sin(angle) ** 2) / (2.0 * np.sin(angle) ** 2)
     mech, along = two_links(tilt), np.array(tilt.rot)[:, 2]
-    found = lw.inertial.effective_mass(mech, np.array([0.0, angle]), "tip", along)
-    assert found == pytest.approx(expected, rel=1e-15 / angle + 1e-12)  # as exact as the row is
+    result = lw.inertial.effective_mass(mech, np.array([0.0, angle]), "tip", along)
+    assert result == pytest.approx(expected, rel=1e-15 / angle + 1e-12)  # as exact as the row is
 
 
 def test_nothing_moves_a_node_on_the_ground():
     mech = two_links(TILTS[0]).with_node("post", "world", (1.0, 2.0, 3.0))
-    found = lw.inertial.inertial_properties(mech, np.array([0.4, 0.7]), "post")
-    assert (found.principal_masses == np.inf).all() and (found.inverse == 0.0).all()
+    properties = lw.inertial.inertial_properties(mech, np.array([0.4, 0.7]), "post")
+    assert (properties.principal_masses == np.inf).all() and (properties.inverse == 0.0).all()
     assert lw.inertial.effective_mass(mech, np.array([0.4, 0.7]), "post", (1, 0, 0)) == np.inf
 
 
@@ -250,7 +255,7 @@ def test_loops_are_closed(name, node):
     rest = np.zeros(mech.nv)
     alone = lw.forward_dynamics(mech, q, rest, rest)
     J = lw.jacobian(mech, q, node, frame="world")
-    found = lw.inertial.inertial_properties(mech, q, node)
+    properties = lw.inertial.inertial_properties(mech, q, node)
     for u in np.random.default_rng(0).standard_normal((2, 3)):
         u = u / np.linalg.norm(u)
         f = np.concatenate([np.zeros(3), u])
@@ -259,23 +264,27 @@ def test_loops_are_closed(name, node):
         answer = u @ J[3:] @ (pushed - alone)
         mass = lw.inertial.effective_mass(mech, q, node, u)
         assert 1.0 / mass == pytest.approx(answer, rel=1e-8)
-        assert 1.0 / mass == pytest.approx(u @ found.translational_response @ u, rel=1e-11)
+        assert 1.0 / mass == pytest.approx(u @ properties.translational_response @ u, rel=1e-11)
         opened = lw.inertial.effective_mass(mech, q, node, u, loops="open")
         assert opened < mass * (1 - 1e-3)  # loops take freedoms away, which never makes it lighter
     close(
-        found.inverse, lw.dynamics.operational_inertia_inverse(mech, q, node, frame="world"), 1e-10
+        properties.inverse,
+        lw.dynamics.operational_inertia_inverse(mech, q, node, frame="world"),
+        1e-10,
     )
 
 
 def test_loops_leave_one_direction():
     mech, q = linkage("four_bar")
-    found = lw.inertial.inertial_properties(mech, np.stack([q, q]), "coupler_end")
-    assert (np.isinf(found.principal_masses).sum(axis=1) == 2).all()
-    assert lw.inertial.effective_mass(mech, q, "coupler_end", found.mass_axes[0, :, 2]) == np.inf
-    whole = lw.inertial.effective_mass(
-        lw.loops.embed(mech), q, "coupler_end", found.mass_axes[0, :, 0]
+    properties = lw.inertial.inertial_properties(mech, np.stack([q, q]), "coupler_end")
+    assert (np.isinf(properties.principal_masses).sum(axis=1) == 2).all()
+    assert (
+        lw.inertial.effective_mass(mech, q, "coupler_end", properties.mass_axes[0, :, 2]) == np.inf
     )
-    assert whole == pytest.approx(found.principal_masses[0, 0], rel=1e-11)
+    full = lw.inertial.effective_mass(
+        lw.loops.embed(mech), q, "coupler_end", properties.mass_axes[0, :, 0]
+    )
+    assert full == pytest.approx(properties.principal_masses[0, 0], rel=1e-11)
 
 
 def test_directional_inertia_of_any_space():
@@ -289,9 +298,9 @@ def test_directional_inertia_of_any_space():
     close(lw.inertial.directional_inertia(space.inverse, 7.0 * w), expected, 1e-13)
     arm, bent = lw.models.pendulum(2), np.array([0.3, 0.8])
     tasks = lw.tasks.task_space(arm, bent, lw.Task.position("tip"))
-    found = lw.inertial.directional_inertia(tasks, (1.0, 0.0, -0.5))
+    result = lw.inertial.directional_inertia(tasks, (1.0, 0.0, -0.5))
     mass = lw.inertial.effective_mass(arm, bent, "tip", (1.0, 0.0, -0.5))
-    assert found == pytest.approx(mass, rel=1e-11)
+    assert result == pytest.approx(mass, rel=1e-11)
     assert lw.inertial.directional_inertia(np.diag([0.5, 0.0]), (0, 1)) == np.inf
     assert lw.inertial.directional_inertia(np.diag([0.5, 0.0]), (3, 0)) == 2.0
 
@@ -360,10 +369,10 @@ def test_a_state_in_trouble_is_told_and_the_others_stand():
     with pytest.warns(TroubleWarning):
         masses = lw.inertial.effective_mass(mech, q, "mass", (1, 1, 0))
     with pytest.warns(TroubleWarning):
-        found = lw.inertial.inertial_properties(mech, q, "mass")
-    assert np.isnan(masses[1]) and np.isnan(found.principal_masses[1]).all()
+        properties = lw.inertial.inertial_properties(mech, q, "mass")
+    assert np.isnan(masses[1]) and np.isnan(properties.principal_masses[1]).all()
     close(masses[[0, 2]], np.full(2, 2.0), 1e-14)
-    close(found.principal_masses[[0, 2], :2], np.full((2, 2), 2.0), 1e-14)
+    close(properties.principal_masses[[0, 2], :2], np.full((2, 2), 2.0), 1e-14)
     with pytest.raises(SingularHingeError):
         lw.inertial.effective_mass(mech, q[1], "mass", (1, 0, 0))
 
@@ -373,6 +382,8 @@ def test_nothing_that_moves():
     b.body("post", hinge=lw.hinges.Locked(), inertia=lw.SpatialInertia.point(1.0))
     mech = b.build()
     assert lw.inertial.effective_mass(mech, [], "post", (1, 0, 0)) == np.inf
-    found = lw.inertial.inertial_properties(mech, np.zeros((2, 0)), "post")
-    assert (found.principal_masses == np.inf).all() and (found.rotational_inertia == 0.0).all()
+    properties = lw.inertial.inertial_properties(mech, np.zeros((2, 0)), "post")
+    assert (properties.principal_masses == np.inf).all() and (
+        properties.rotational_inertia == 0.0
+    ).all()
     assert (lw.inertial.inertial_properties(mech, [], "post").principal_inertias == np.inf).all()

@@ -32,18 +32,18 @@ def slice_of(arm):
 def test_joint_grid_is_its_single_calls(arm, what):
     first, second = np.linspace(-1.0, 1.0, 4), np.linspace(0.2, 2.0, 3)
     u = (0.3, 1.0, -2.0)
-    found = lw.inertial.inertial_map(
+    chart = lw.inertial.inertial_map(
         arm, BENT, "tip", joints={"pin_3": first, "pin_1": second}, direction=u, what=what
     )
     felt = partial(lw.inertial.effective_mass, what=what)
-    assert found.values.shape == (4, 3) and found.axes == ("pin_3", "pin_1")
+    assert chart.values.shape == (4, 3) and chart.axes == ("pin_3", "pin_1")
     for i in range(4):
         for j in range(3):
             q = np.array([second[j], BENT[1], first[i]])
-            close(found.q[i, j], q, 1e-15)
-            assert found.values[i, j] == pytest.approx(felt(arm, q, "tip", u), rel=1e-13)
-            close(found.positions[i, j], lw.forward_kinematics(arm, q, "tip").p, 1e-13)
-    assert found.reached.all() and found.values.mask.sum() == 0
+            close(chart.q[i, j], q, 1e-15)
+            assert chart.values[i, j] == pytest.approx(felt(arm, q, "tip", u), rel=1e-13)
+            close(chart.positions[i, j], lw.forward_kinematics(arm, q, "tip").p, 1e-13)
+    assert chart.reached.all() and chart.values.mask.sum() == 0
 
 
 @pytest.mark.parametrize(("word", "number"), [("lightest", 0), ("heaviest", 2)])
@@ -51,15 +51,15 @@ def test_extremes_and_isotropy(word, number):
     arm = lw.models.seven_dof_arm()
     q = arm.random(seed=0)
     grid = {"elbow_pitch": np.linspace(0.5, 1.5, 5)}
-    found = lw.inertial.inertial_map(arm, q, "hand", joints=grid, direction=word)
+    chart = lw.inertial.inertial_map(arm, q, "hand", joints=grid, direction=word)
     alike = lw.inertial.inertial_map(
         arm, q, "hand", joints=grid, direction="isotropy", what="rotation"
     )
-    for i, state in enumerate(found.q):
+    for i, state in enumerate(chart.q):
         one = lw.inertial.inertial_properties(arm, state, "hand")
-        assert found.values[i] == pytest.approx(one.principal_masses[number], rel=1e-12)
+        assert chart.values[i] == pytest.approx(one.principal_masses[number], rel=1e-12)
         assert alike.values[i] == pytest.approx(one.inertia_isotropy, rel=1e-12)
-    assert found.title == f"{word} effective mass" and found.unit == "kg" and not alike.unit
+    assert chart.title == f"{word} effective mass" and chart.unit == "kg" and not alike.unit
 
 
 def test_slice_of_the_workspace(arm, slice_of):
@@ -103,18 +103,18 @@ def test_orientation_and_limits():
 
 
 def test_nothing_in_reach(arm):
-    found = lw.inertial.inertial_map(
+    chart = lw.inertial.inertial_map(
         arm, BENT, "tip", positions={"x": [8.0, 9.0], "y": 0.0, "z": 0.0}
     )
-    assert found.values.mask.all() and "0 reached" in str(found)
+    assert chart.values.mask.all() and "0 reached" in str(chart)
 
 
 def test_blocked_is_infinite_not_masked(arm):
-    found = lw.inertial.inertial_map(
+    chart = lw.inertial.inertial_map(
         arm, BENT, "tip", joints={"pin_1": [0.0, 1.0]}, direction=(0, 1, 0)
     )
-    assert (found.values.data == np.inf).all() and found.reached.all()
-    assert "blocked in 2" in str(found)
+    assert (chart.values.data == np.inf).all() and chart.reached.all()
+    assert "blocked in 2" in str(chart)
 
 
 def test_couplings_are_obeyed():
@@ -127,12 +127,12 @@ def test_couplings_are_obeyed():
     b.node("tip", "b", (0, 0, -1.0))
     b.couple("gear", "second", {"first": 2.0})
     mech = b.build()
-    found = lw.inertial.inertial_map(
+    chart = lw.inertial.inertial_map(
         mech, None, "tip", joints={"first": [0.2, 0.4]}, direction=(1, 0, 0)
     )
-    close(found.q[:, 1], 2.0 * found.q[:, 0], 1e-15)
+    close(chart.q[:, 1], 2.0 * chart.q[:, 0], 1e-15)
     # One freedom: with v = (1, 2) θ̇ the mass is v* 𝓜 v over the square of its motion.
-    for q, value in zip(found.q, found.values, strict=True):
+    for q, value in zip(chart.q, chart.values, strict=True):
         motion = lw.jacobian(mech, q, "tip", frame="world")[3] @ [1.0, 2.0]
         inertia = np.array([1.0, 2.0]) @ lw.mass_matrix(mech, q) @ [1.0, 2.0]
         assert value == pytest.approx(inertia / motion**2, rel=1e-10)

@@ -22,8 +22,8 @@ def test_robots(name):
     aligned = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
     J = pin.computeFrameJacobian(it.model, it.data, it.q_pin, number, aligned)[ROTATED]
     theirs = J @ their_inverse(it) @ J.T
-    found = lw.inertial.inertial_properties(it.mech, it.q, it.hand)
-    close(found.inverse, theirs, 1e-10)
+    properties = lw.inertial.inertial_properties(it.mech, it.q, it.hand)
+    close(properties.inverse, theirs, 1e-10)
     for u in np.random.default_rng(0).standard_normal((5, 3)):
         u = u / np.linalg.norm(u)
         mass = lw.inertial.effective_mass(it.mech, it.q, it.hand, u)

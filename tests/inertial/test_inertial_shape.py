@@ -36,8 +36,8 @@ def test_equations(hand, what):
     close(quadratic(response, belted.points) / belted.radii, np.ones(len(belted.points)), 1e-12)
     gyration = lw.inertial.ellipsoid(hand, "gyration", what=what)
     close(quadratic(response, gyration.points), np.ones(len(gyration.points)), 1e-12)
-    found = lw.inertial.ellipsoid(hand, "inertia", what=what)
-    close(quadratic(inertia, found.points), np.ones(len(found.points)), 1e-12)
+    ellipsoid = lw.inertial.ellipsoid(hand, "inertia", what=what)
+    close(quadratic(inertia, ellipsoid.points), np.ones(len(ellipsoid.points)), 1e-12)
     assert not belted.cut.any() and belted.limit == np.inf
 
 
@@ -138,32 +138,32 @@ def test_the_inertia_ellipse_of_a_plane_is_a_shadow(hand):
 
 def test_blocked_directions_are_cut():
     arm = lw.models.planar_rpp()
-    found = lw.inertial.inertial_properties(arm, np.array([0.3, 0.6, 0.35]), "end_effector")
+    properties = lw.inertial.inertial_properties(arm, np.array([0.3, 0.6, 0.35]), "end_effector")
     for kind, make in SHAPES.items():
-        shape = make(found)
+        shape = make(properties)
         assert np.isfinite(shape.points).all() and np.isfinite(shape.normals).all()
         close(np.linalg.norm(shape.normals, axis=1), np.ones(len(shape.points)), 1e-12)
         if kind == "inertia":  # flat
             assert np.abs(shape.points[:, 2]).max() == 0.0
             continue
-        far = 3.0 * found.principal_masses[1]
+        far = 3.0 * properties.principal_masses[1]
         far = far if kind == "belted" else np.sqrt(far)
         assert shape.limit == pytest.approx(far) and shape.cut.any() and not shape.cut.all()
         close(shape.radii[shape.cut], np.full(shape.cut.sum(), far), 1e-12)
         assert shape.radii.max() <= far * (1 + 1e-12) and "cut at" in str(shape)
-    near = lw.inertial.ellipsoid(found, limit=1.5)
+    near = lw.inertial.ellipsoid(properties, limit=1.5)
     assert near.limit == 1.5 and near.radii.max() == pytest.approx(1.5)
     kept = near.points[~near.cut]
-    felt = quadratic(found.translational_response, kept) / np.linalg.norm(kept, axis=1)
+    felt = quadratic(properties.translational_response, kept) / np.linalg.norm(kept, axis=1)
     close(felt, np.ones(len(kept)), 1e-12)
     # Vertices are where there is something to see: not crowded around the blocked direction.
-    assert lw.inertial.ellipsoid(found).cut.mean() < 0.6
-    flat = lw.inertial.ellipsoid(found, plane="xy")
-    assert not flat.cut.any() and flat.radii.max() == pytest.approx(found.principal_masses[1])
+    assert lw.inertial.ellipsoid(properties).cut.mean() < 0.6
+    flat = lw.inertial.ellipsoid(properties, plane="xy")
+    assert not flat.cut.any() and flat.radii.max() == pytest.approx(properties.principal_masses[1])
     with pytest.raises(ModelError, match="finite where a direction is blocked"):
-        lw.inertial.ellipsoid(found, limit=np.inf)
+        lw.inertial.ellipsoid(properties, limit=np.inf)
     with pytest.raises(ModelError, match="'end_effector' has no belted ellipsoid: it cannot turn"):
-        lw.inertial.ellipsoid(found, what="rotation", plane="xy")
+        lw.inertial.ellipsoid(properties, what="rotation", plane="xy")
 
 
 def test_placed(hand):
@@ -172,10 +172,10 @@ def test_placed(hand):
     arm = lw.models.seven_dof_arm()
     q = arm.random(seed=0)
     pose = lw.forward_kinematics(arm, q, "hand")
-    own = lw.inertial.ellipsoid(
+    ours = lw.inertial.ellipsoid(
         lw.inertial.inertial_properties(arm, q, "hand", frame="node"), resolution=8
     )
-    away = own.placed(pose, 0.1) - pose.p
+    away = ours.placed(pose, 0.1) - pose.p
     close(
         np.linalg.norm(away, axis=1), 0.1 * lw.inertial.effective_mass(arm, q, "hand", away), 1e-11
     )

@@ -59,14 +59,14 @@ def test_kinematics_from_the_two_models(robot):
     parts = lw.papers.macro_mini(mech, split, tip)
     order = np.concatenate([parts.macro_v, parts.mini_v])
     assert sorted(order) == list(range(mech.nv))
-    found = parts.at(q)
+    result = parts.at(q)
     expected = in_world(mech, q, tip)[:, order]
     scale = np.abs(expected).max()
-    np.testing.assert_allclose(found.jacobian, expected, rtol=0, atol=1e-13 * scale)
+    np.testing.assert_allclose(result.jacobian, expected, rtol=0, atol=1e-13 * scale)
     arm = mech.pose(q, tip).p - mech.pose(q, parts.carrier).p
     w = np.array([0.3, -1.0, 0.7])
-    np.testing.assert_allclose(found.shift[3:, :3] @ w, np.cross(w, arm), rtol=0, atol=1e-12)
-    np.testing.assert_array_equal(found.shift[:3, 3:], 0.0)
+    np.testing.assert_allclose(result.shift[3:, :3] @ w, np.cross(w, arm), rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(result.shift[:3, 3:], 0.0)
 
 
 def test_lemma_1(robot):
@@ -75,12 +75,12 @@ def test_lemma_1(robot):
     parts = lw.papers.macro_mini(mech, split, tip)
     A = mass_matrix(mech, q)
     A_22 = A[np.ix_(parts.mini_v, parts.mini_v)]
-    found = parts.at(q)
+    result = parts.at(q)
     scale = np.abs(A).max()
-    np.testing.assert_allclose(found.mini_inertia, A_22, rtol=0, atol=1e-13 * scale)
-    np.testing.assert_allclose(found.inertia_22, A_22, rtol=0, atol=1e-13 * scale)
+    np.testing.assert_allclose(result.mini_inertia, A_22, rtol=0, atol=1e-13 * scale)
+    np.testing.assert_allclose(result.inertia_22, A_22, rtol=0, atol=1e-13 * scale)
     freed = np.linalg.inv(np.linalg.inv(A)[np.ix_(parts.macro_v, parts.macro_v)])
-    np.testing.assert_allclose(found.freed_inertia, freed, rtol=0, atol=ROUNDING * scale)
+    np.testing.assert_allclose(result.freed_inertia, freed, rtol=0, atol=ROUNDING * scale)
     moved = q.copy()
     moved[parts.macro_q] = mech.random(7)[parts.macro_q]
     here, held = parts.mini_at(moved), moved[parts.mini_q]
@@ -97,14 +97,14 @@ def test_lemma_2_and_theorem_2(robot):
     report = lw.papers.reduced_inertia(mech, q, task, split=split)
     A, J = mass_matrix(mech, q), np.array(task.rows) @ in_world(mech, q, tip)
     one, two = report.parts.macro_v, report.parts.mini_v
-    whole = J @ np.linalg.inv(A) @ J.T
+    full = J @ np.linalg.inv(A) @ J.T
     mini = J[:, two] @ np.linalg.inv(A[np.ix_(two, two)]) @ J[:, two].T
     held = J[:, one] @ np.linalg.inv(A[np.ix_(one, one)]) @ J[:, one].T
-    scale = ROUNDING * np.abs(whole).max()
-    np.testing.assert_allclose(report.whole_inverse, whole, rtol=0, atol=scale)
+    scale = ROUNDING * np.abs(full).max()
+    np.testing.assert_allclose(report.whole_inverse, full, rtol=0, atol=scale)
     np.testing.assert_allclose(report.mini_inverse, mini, rtol=0, atol=scale)
     np.testing.assert_allclose(report.locked_inverse, held, rtol=0, atol=scale)
-    np.testing.assert_allclose(report.coupling, whole - mini, rtol=0, atol=scale)
+    np.testing.assert_allclose(report.coupling, full - mini, rtol=0, atol=scale)
     assert report.lemma_1 < 1e-13 and report.lemma_2 < ROUNDING and report.theorem_2 < 1e-9
     if not isinstance(mech.hinge(split).hinge, lw.hinges.Free):  # a free body needs no macro
         assert report.ratios[0] < 1.0 - 1e-6  # otherwise there is nothing to be seen
@@ -113,7 +113,7 @@ def test_lemma_2_and_theorem_2(robot):
         w = rng.standard_normal(len(J))
         w /= np.linalg.norm(w)
         felt = report.along(w)
-        assert felt.robot == pytest.approx(1.0 / (w @ whole @ w), rel=1e-9)
+        assert felt.robot == pytest.approx(1.0 / (w @ full @ w), rel=1e-9)
         assert felt.robot <= felt.mini * (1.0 + 1e-12)
         assert felt.robot <= felt.locked * (1.0 + 1e-12)
 
@@ -214,13 +214,13 @@ def test_oblique_rows_have_the_same_principal_axes():
     mech = models.planar_macro_mini()
     q = mech.random(1)
     rows = np.array([[1.0, 0.0, 0.0], [1.0, 2.0, 0.0]])
-    found = [
+    result = [
         lw.papers.reduced_inertia(
             mech, q, lw.Task.position("tip", along=along), split="mini_shoulder"
         )
         for along in (rows, "xy")
     ]
-    for a, b in zip(found[0].principal(), found[1].principal(), strict=True):
+    for a, b in zip(result[0].principal(), result[1].principal(), strict=True):
         np.testing.assert_allclose(np.abs(a.axis @ b.axis), 1.0, atol=1e-9)
         assert a.felt.robot == pytest.approx(b.felt.robot, rel=1e-10)
         assert a.felt.mini == pytest.approx(b.felt.mini, rel=1e-10)
@@ -251,13 +251,13 @@ def test_armature_of_the_mini_is_felt_and_of_the_macro_hardly():
     mech = models.planar_macro_mini()
     q, split = mech.random(3), "mini_shoulder"
     bare = lw.papers.reduced_inertia(mech.without_armature(), q, PLANE, split=split)
-    whole = lw.papers.reduced_inertia(mech, q, PLANE, split=split)
+    full = lw.papers.reduced_inertia(mech, q, PLANE, split=split)
     heavy = mech.with_drive(["mini_elbow"], armature=0.5)
     loaded = lw.papers.reduced_inertia(heavy, q, PLANE, split=split)
-    for report in (bare, whole, loaded):
+    for report in (bare, full, loaded):
         assert report.lemma_1 < 1e-13 and report.lemma_2 < ROUNDING
-    assert loaded.principal()[0].felt.robot > 2.0 * whole.principal()[0].felt.robot
-    assert bare.principal()[0].felt.robot < whole.principal()[0].felt.robot
+    assert loaded.principal()[0].felt.robot > 2.0 * full.principal()[0].felt.robot
+    assert bare.principal()[0].felt.robot < full.principal()[0].felt.robot
 
 
 def test_where_the_mini_is_stretched_it_is_told():
@@ -298,14 +298,14 @@ def test_a_floating_base_is_a_macro():
     q = mech.random(0)
     parts = lw.papers.macro_mini(mech, "left_shoulder_yaw", "left_hand")
     assert parts.carrier == "bus" and (len(parts.macro_v), len(parts.macro_q)) == (13, 14)
-    found = parts.at(q)
+    result = parts.at(q)
     order = [*parts.macro_v, *parts.mini_v]
     np.testing.assert_allclose(
-        found.jacobian, in_world(mech, q, "left_hand")[:, order], rtol=0, atol=1e-13
+        result.jacobian, in_world(mech, q, "left_hand")[:, order], rtol=0, atol=1e-13
     )
     A = mass_matrix(mech, q)
     np.testing.assert_allclose(
-        found.mini_inertia, A[np.ix_(parts.mini_v, parts.mini_v)], rtol=0, atol=1e-13
+        result.mini_inertia, A[np.ix_(parts.mini_v, parts.mini_v)], rtol=0, atol=1e-13
     )
 
 
@@ -332,34 +332,34 @@ def test_smallest_mini_is_the_smallest_that_spans():
     rng = np.random.default_rng(5)
     for task in (lw.Task.pose("hand"), lw.Task.position("hand")):
         q = mech.random(rng)
-        found = lw.papers.smallest_mini(mech, q, task)
+        smallest = lw.papers.smallest_mini(mech, q, task)
         J = lw.tasks.task_jacobian(mech, q, task)
-        start = mech.v_slice(found.split).start
+        start = mech.v_slice(smallest.split).start
         m = np.linalg.matrix_rank(J, tol=1e-9)
-        assert found.rank == m == len(J)
+        assert smallest.rank == m == len(J)
         assert np.linalg.matrix_rank(J[:, start:], tol=1e-9) == m
         assert np.linalg.matrix_rank(J[:, start + 1 :], tol=1e-9) < m
-        report = lw.papers.reduced_inertia(mech, q, task, split=found.split)
+        report = lw.papers.reduced_inertia(mech, q, task, split=smallest.split)
         assert report.theorem_2 < 1e-9
-        assert found.nv == mech.nv - start and len(found.macro) == start
+        assert smallest.nv == mech.nv - start and len(smallest.macro) == start
 
 
 def test_smallest_mini_over_a_batch_spans_everywhere():
     mech = models.macro_mini(wrist=False)
     q = np.stack([mech.neutral(), mech.random(1), mech.random(2)])
-    found = lw.papers.smallest_mini(mech, q, lw.Task.position("tip"))
-    assert found.split == "mini_yaw" and found.macro == ("yaw", "shoulder", "elbow", "wrist")
+    smallest = lw.papers.smallest_mini(mech, q, lw.Task.position("tip"))
+    assert smallest.split == "mini_yaw" and smallest.macro == ("yaw", "shoulder", "elbow", "wrist")
     q[1, mech.q_slice("mini_elbow")] = -1.2  # one of the states is stretched out
     assert lw.papers.smallest_mini(mech, q, lw.Task.position("tip")).split == "wrist"
-    assert "the macro has yaw" in str(found)
+    assert "the macro has yaw" in str(smallest)
 
 
 def test_smallest_mini_of_what_the_robot_cannot_do_all_of():
     mech = models.planar_rpp()
-    found = lw.papers.smallest_mini(mech, [0.1, 0.2, 0.3], lw.Task.position("end_effector"))
-    assert (found.split, found.rank, found.rows) == ("slider_2", 2, 3)
-    whole = lw.papers.smallest_mini(models.puma560(), np.full(6, 0.4), lw.Task.pose("flange"))
-    assert whole.macro == () and "no hinge is left" in str(whole)
+    smallest = lw.papers.smallest_mini(mech, [0.1, 0.2, 0.3], lw.Task.position("end_effector"))
+    assert (smallest.split, smallest.rank, smallest.rows) == ("slider_2", 2, 3)
+    full = lw.papers.smallest_mini(models.puma560(), np.full(6, 0.4), lw.Task.pose("flange"))
+    assert full.macro == () and "no hinge is left" in str(full)
 
 
 # ---------------------------------------------------------------------------------- bad input
@@ -370,7 +370,7 @@ Q = np.full(7, 0.4)
 
 
 @pytest.mark.parametrize(
-    ("asked", "error", "told"),
+    ("request", "error", "message"),
     [
         (
             lambda: lw.papers.macro_mini(ARM, "nose", "hand"),
@@ -429,9 +429,9 @@ Q = np.full(7, 0.4)
         ),
     ],
 )
-def test_bad_input_is_told(asked, error, told):
-    with pytest.raises(error, match=told):
-        asked()
+def test_bad_input_is_told(request, error, message):
+    with pytest.raises(error, match=message):
+        request()
 
 
 def test_the_split_may_be_named_by_its_body():

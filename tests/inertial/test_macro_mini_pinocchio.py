@@ -38,13 +38,13 @@ def test_the_three_inertias(case):
     report = lw.papers.reduced_inertia(mech, q, lw.Task.position("tip"), split="mini_yaw")
     mini = pin.buildReducedModel(model, [1, 2, 3, 4], q)
     held = pin.buildReducedModel(model, [5, 6, 7], q)
-    for found, there, place in (
+    for result, there, place in (
         (report.whole_inverse, model, q),
         (report.mini_inverse, mini, q[4:]),
         (report.locked_inverse, held, q[:4]),
     ):
         expected, _ = inverse_inertia(there, place)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
+        np.testing.assert_allclose(result, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
 
 
 def test_the_inertia_of_the_mini_alone_is_a_block_of_the_whole(case):

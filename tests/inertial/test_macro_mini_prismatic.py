@@ -62,29 +62,29 @@ def random_arm(seed, *, orthogonal):
 def oblique(rng):
     """Three directions that span space and are no two of them at right angles."""
     while True:
-        found = rng.standard_normal((3, 3))
-        found /= np.linalg.norm(found, axis=1, keepdims=True)
-        off = np.abs(np.triu(found @ found.T, 1)[np.triu_indices(3, 1)])
-        if off.min() > 0.2 and np.linalg.svd(found)[1][-1] > 0.2:
-            return found
+        result = rng.standard_normal((3, 3))
+        result /= np.linalg.norm(result, axis=1, keepdims=True)
+        off = np.abs(np.triu(result @ result.T, 1)[np.triu_indices(3, 1)])
+        if off.min() > 0.2 and np.linalg.svd(result)[1][-1] > 0.2:
+            return result
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_sliders_at_right_angles_have_equality(seed):
-    found = report(sliders(*random_arm(seed, orthogonal=True)))
+    result = report(sliders(*random_arm(seed, orthogonal=True)))
     # Λ̄_C is zero: what is left of it is rounding.
-    assert np.abs(found.coupling).max() < 1e-13 * np.abs(found.whole_inverse).max()
-    np.testing.assert_allclose(found.ratios, 1.0, rtol=0, atol=1e-12)
-    assert "the inertia is that of the mini alone" in str(found)
+    assert np.abs(result.coupling).max() < 1e-13 * np.abs(result.whole_inverse).max()
+    np.testing.assert_allclose(result.ratios, 1.0, rtol=0, atol=1e-12)
+    assert "the inertia is that of the mini alone" in str(result)
 
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_oblique_sliders_have_not(seed):
     """So the claim needs its condition; Theorem 2 itself holds."""
-    found = report(sliders(*random_arm(seed, orthogonal=False)))
-    assert found.ratios[0] < 1.0 - 1e-3
-    assert found.theorem_2 < 1e-12
+    result = report(sliders(*random_arm(seed, orthogonal=False)))
+    assert result.ratios[0] < 1.0 - 1e-3
+    assert result.theorem_2 < 1e-12
 
 
 @pytest.mark.parametrize("orthogonal", [True, False])
@@ -101,10 +101,10 @@ def test_the_condition_decides(orthogonal):
     assert (np.abs(needed).max() < 1e-12) == orthogonal
     # The same forces from inverse dynamics, with the macro driven along its first slider.
     free = mech.with_gravity((0, 0, 0))
-    whole = np.zeros(mech.nv)
-    whole[0] = 1.0
-    whole[-3:] = -np.linalg.solve(u.T, directions[0])
-    tau = lw.inverse_dynamics(free, mech.neutral(), np.zeros(mech.nv), whole)
+    full = np.zeros(mech.nv)
+    full[0] = 1.0
+    full[-3:] = -np.linalg.solve(u.T, directions[0])
+    tau = lw.inverse_dynamics(free, mech.neutral(), np.zeros(mech.nv), full)
     np.testing.assert_allclose(tau[-3:], -needed @ directions[0], rtol=0, atol=1e-12)
 
 
@@ -121,8 +121,8 @@ def test_massless_links_make_oblique_sliders_equal():
         )
         parent = f"link_{i}"
     b.node("tip", parent, u.uniform(-1, 1, 3))
-    found = report(b.build())
-    np.testing.assert_allclose(found.ratios, 1.0, rtol=0, atol=1e-10)
+    result = report(b.build())
+    np.testing.assert_allclose(result.ratios, 1.0, rtol=0, atol=1e-10)
 
 
 def test_armature_of_the_mini_ends_the_equality():
@@ -137,6 +137,6 @@ def test_one_turning_joint_ends_it_too():
     """The example of section 5.2: equality along its second axis only, so (46) is ≤, not <."""
     mech = lw.models.planar_rpp()
     task = lw.Task.position("end_effector", "xy", axes="node")
-    found = lw.papers.reduced_inertia(mech, [0.3, 0.4, 0.6], task, split="slider_2")
-    assert found.along([1.0, 0.0]).ratio < 0.8
-    assert found.along([0.0, 1.0]).ratio == pytest.approx(1.0, abs=1e-14)
+    reduced = lw.papers.reduced_inertia(mech, [0.3, 0.4, 0.6], task, split="slider_2")
+    assert reduced.along([1.0, 0.0]).ratio < 0.8
+    assert reduced.along([0.0, 1.0]).ratio == pytest.approx(1.0, abs=1e-14)

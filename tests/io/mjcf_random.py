@@ -96,7 +96,7 @@ class RandomModel:
     def joint_attributes(self, ranged: bool) -> str:
         unit = 1.0 if self.radian else 57.0
         number = self.numbers
-        found = [
+        result = [
             self.maybe(0.5, lambda: f'axis="{number(3)}"'),
             self.maybe(0.5, lambda: f'pos="{number(3)}"'),
             self.maybe(0.4, lambda: f'ref="{number(1, -unit, unit)}"'),
@@ -107,14 +107,14 @@ class RandomModel:
             self.maybe(0.15, lambda: f'springdamper="{number(2, 0.1, 1)}"'),
             f'range="{number(1, -unit, 0)} {number(1, 0.1, unit)}"' if ranged else "",
         ]
-        return " ".join(filter(None, found))
+        return " ".join(filter(None, result))
 
     def of_class(self) -> str:
         return self.maybe(0.3, lambda: f'class="{self.rng.choice(self.classes)}" ')
 
     def joints(self) -> str:
         names = [self.name("j") for _ in range(self.rng.choice([1, 1, 1, 2, 3]))]
-        found: list[str] = []
+        result: list[str] = []
         for i, name in enumerate(names):
             kind = self.rng.choice(["hinge", "slide", "hinge", "ball"])
             if kind == "ball" and i < len(names) - 1:
@@ -125,8 +125,8 @@ class RandomModel:
                 more += ' limited="false"'  # a class may give a range that no ball joint takes
             else:
                 self.scalar_joints.append(name)
-            found.append(f'<joint name="{name}" type="{kind}" {self.of_class()}{more}/>')
-        return "".join(found)
+            result.append(f'<joint name="{name}" type="{kind}" {self.of_class()}{more}/>')
+        return "".join(result)
 
     def geom(self) -> str:
         kind = self.rng.choice(SHAPES)
@@ -174,13 +174,13 @@ class RandomModel:
         return self.body(depth + 1) if depth < 4 else ""
 
     def equality(self) -> str:
-        found: list[str] = []
+        result: list[str] = []
         if len(self.bodies) > 1 and self.chance(0.5):
             one, two = self.rng.sample(self.bodies, 2)
-            found.append(f'<connect body1="{one}" body2="{two}" anchor="{self.numbers(3)}"/>')
+            result.append(f'<connect body1="{one}" body2="{two}" anchor="{self.numbers(3)}"/>')
         if self.bodies and self.chance(0.5):
-            found.append(f'<weld body1="{self.rng.choice(self.bodies)}"/>')
+            result.append(f'<weld body1="{self.rng.choice(self.bodies)}"/>')
         if len(self.scalar_joints) > 1 and self.chance(0.5):
             one, two = self.rng.sample(self.scalar_joints, 2)
-            found.append(f'<joint joint1="{one}" joint2="{two}" polycoef="{self.numbers(5)}"/>')
-        return f"<equality>{''.join(found)}</equality>"
+            result.append(f'<joint joint1="{one}" joint2="{two}" polycoef="{self.numbers(5)}"/>')
+        return f"<equality>{''.join(result)}</equality>"

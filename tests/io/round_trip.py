@@ -23,27 +23,27 @@ def differences(a: Mechanism, b: Mechanism, *, samples: int = 3) -> dict[str, fl
     assert {c.dependent for c in a.couplings} == {c.dependent for c in b.couplings}
     assert a.nq == b.nq
     assert [loop.name for loop in a.loops] == [loop.name for loop in b.loops]
-    found = {"mass": abs(float(a.total_mass - b.total_mass))}
+    result = {"mass": abs(float(a.total_mass - b.total_mass))}
     for key in ("h", "J"):  # each relative to its own size, body by body
         one, two = (
             getattr(m.inertias, key).reshape(m.n_bodies, 3 if key == "h" else 9) for m in (a, b)
         )
         scale = np.abs(one).max(axis=-1, keepdims=True, initial=0.0)
         gap = np.abs(one - two) / np.where(scale == 0.0, 1.0, scale)
-        found[key] = float(gap.max(initial=0.0))
+        result[key] = float(gap.max(initial=0.0))
     rng = np.random.default_rng(1)
     qs = np.stack([a.normalise(rng.uniform(-2.5, 2.5, a.nq)) for _ in range(samples)])
-    found["pose"] = 0.0
+    result["pose"] = 0.0
     for name in [x.name for x in a.bodies] + [x.name for x in a.nodes]:
         one, two = a.pose(qs, name), b.pose(qs, name)
-        found["pose"] = max(found["pose"], float(np.abs(one.matrix - two.matrix).max()))
-    found["drive"] = max(
+        result["pose"] = max(result["pose"], float(np.abs(one.matrix - two.matrix).max()))
+    result["drive"] = max(
         (_drive_gap(x.drive, y.drive, x.hinge) for x, y in zip(a.bodies, b.bodies, strict=True)),
         default=0.0,
     )
-    found["coupling"] = max((_coupling_gap(a, b, c.dependent) for c in a.couplings), default=0.0)
-    found["loop"] = _loop_gap(a, b, qs)
-    return found
+    result["coupling"] = max((_coupling_gap(a, b, c.dependent) for c in a.couplings), default=0.0)
+    result["loop"] = _loop_gap(a, b, qs)
+    return result
 
 
 def _drive_gap(a: Drive, b: Drive, hinge: Hinge) -> float:

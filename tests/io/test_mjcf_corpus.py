@@ -59,12 +59,12 @@ def test_the_corpus_is_there():
 @pytest.mark.few(15)
 @pytest.mark.parametrize("name", [n for n in GOOD if _in(n, HERE_ONLY) is None])
 def test_agrees_with_mujoco(name: str):
-    found = agreement(_load(name), read_model(FILES[name]))
-    assert found.dof[0] == found.dof[1]
-    assert found.worst < 1e-12, found
-    assert found.inertia < 1e-11, found
-    assert found.axes < 1e-7, found
-    assert found.drive < 1e-11, found
+    rows = agreement(_load(name), read_model(FILES[name]))
+    assert rows.dof[0] == rows.dof[1]
+    assert rows.worst < 1e-12, rows
+    assert rows.inertia < 1e-11, rows
+    assert rows.axes < 1e-7, rows
+    assert rows.drive < 1e-11, rows
 
 
 @pytest.mark.few(15)
@@ -98,8 +98,8 @@ def test_shapes_agree_with_mujoco():
 def test_round_trip(name: str):
     mech = _load(name)
     back, report = again(mech)
-    found = differences(mech, back)
-    assert max(found.values()) < 1e-12, found
+    result = differences(mech, back)
+    assert max(result.values()) < 1e-12, result
     assert not report.affecting("motion")
     for one, two in zip(mech.bodies, back.bodies, strict=True):
         assert one.hinge.kind == two.hinge.kind
@@ -135,10 +135,10 @@ def test_what_is_written_is_what_mujoco_reads(tmp_path: Path):
                     target.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy(Path(FILES[name]).parent / shape.file, target)
         save(mech, folder / "saved.xml")
-        found = agreement(mech, read_model(folder / "saved.xml"))
-        assert found.dof[0] == found.dof[1], name
-        assert found.worst < 1e-12, (name, found)
-        assert found.drive < 1e-12, (name, found)
+        rows = agreement(mech, read_model(folder / "saved.xml"))
+        assert rows.dof[0] == rows.dof[1], name
+        assert rows.worst < 1e-12, (name, rows)
+        assert rows.drive < 1e-12, (name, rows)
 
 
 def test_kept_fixed_links_are_bodies_and_come_back():
@@ -146,8 +146,8 @@ def test_kept_fixed_links_are_bodies_and_come_back():
     mech = load(FILES[name], keep_fixed=True)
     assert mech.n_bodies == 7  # the hand with its six finger parts, three of them on joints
     assert mech.nv == 3
-    found = agreement(mech, read_model(FILES[name]))
-    assert found.pose < 1e-12, found
+    rows = agreement(mech, read_model(FILES[name]))
+    assert rows.pose < 1e-12, rows
     back, _ = again(mech, keep_fixed=True)
     assert max(differences(mech, back).values()) < 1e-12
 

@@ -167,8 +167,8 @@ def test_equalities_that_a_mechanism_cannot_hold_are_reported():
         '<flex flex="x"/>': "equality constraints of type 'flex' are not supported",
         '<tendon tendon1="s"/>': "only linear equalities of fixed tendons are supported",
     }.items():
-        found = read(tree(element, tendon=spatial)).load_report.affecting("motion")
-        assert [item.reason for item in found if item.effect != "kept"] == [reason]
+        result = read(tree(element, tendon=spatial)).load_report.affecting("motion")
+        assert [item.reason for item in result if item.effect != "kept"] == [reason]
 
 
 def test_softness_and_torque_scale_are_reported():

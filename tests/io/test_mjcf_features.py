@@ -230,13 +230,13 @@ MODELS["defaults: fromto"] = world(
 @pytest.mark.parametrize("name", MODELS)
 def test_agrees_with_mujoco(name: str):
     mech = read(MODELS[name])
-    found = agreement(mech, parse_model(MODELS[name]))
-    assert found.dof[0] == found.dof[1] > 0
-    assert found.worst < 1e-13, found
+    rows = agreement(mech, parse_model(MODELS[name]))
+    assert rows.dof[0] == rows.dof[1] > 0
+    assert rows.worst < 1e-13, rows
     # MuJoCo makes the shell of an ellipsoid from two solids that differ by a micrometre.
-    assert found.inertia < (1e-9 if "shell ellipsoid" in name else 1e-12), found
-    assert found.axes < 1e-10, found
-    assert found.drive < 1e-12, found
+    assert rows.inertia < (1e-9 if "shell ellipsoid" in name else 1e-12), rows
+    assert rows.axes < 1e-10, rows
+    assert rows.drive < 1e-12, rows
 
 
 @pytest.mark.parametrize("name", MODELS)

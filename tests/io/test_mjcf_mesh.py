@@ -122,21 +122,21 @@ def test_agrees_with_mujoco(name: str, folder: Path):
         pytest.importorskip("scipy")
     mesh, options = MESHES[name]
     path = model(folder, mesh, **options)
-    found = agreement(load(path), read_model(path))
+    rows = agreement(load(path), read_model(path))
     # A bounding box depends on the axes, which MuJoCo finds to about ten digits.
     tolerance = 1e-9 if "fitted by true" in name else 1e-13
-    assert found.worst < tolerance, found
-    assert found.inertia < 10 * tolerance, found
-    assert found.axes < AXES, found
+    assert rows.worst < tolerance, rows
+    assert rows.inertia < 10 * tolerance, rows
+    assert rows.axes < AXES, rows
 
 
 def test_all_formats_hold_the_same_triangles(tmp_path: Path):
     vertices, faces = prism()
-    wanted = vertices.astype(np.float32).astype(np.float64)[faces]
+    expected = vertices.astype(np.float32).astype(np.float64)[faces]
     for name, write in {**WRITERS, "text.stl": write_text_stl}.items():
         write(tmp_path / name)
         mesh = read_mesh_file(str(tmp_path / name))
-        assert np.array_equal(mesh.vertices[mesh.faces], wanted), name
+        assert np.array_equal(mesh.vertices[mesh.faces], expected), name
 
 
 def test_polygons_and_indices_from_the_end_in_an_obj(tmp_path: Path):
@@ -155,11 +155,11 @@ def test_exact_inertia_of_a_box_is_that_of_a_box(tmp_path: Path):
     (tmp_path / "box.obj").write_text("\n".join(lines))
     path = model(tmp_path, 'file="box.obj" inertia="exact"')
     path.write_text(path.read_text().replace("pos='0.1 0.2 0.3' euler='10 20 30'", ""))
-    found = load(path).body("a").inertia
+    result = load(path).body("a").inertia
     box = SpatialInertia.solid_box(24000.0, (2.0, 3.0, 4.0))
-    assert float(found.mass) == pytest.approx(24000.0, rel=1e-14)
-    assert np.abs(found.com - (1.0, 1.5, 2.0)).max() < 1e-14
-    assert np.abs(found.J_com - box.J).max() < 1e-9
+    assert float(result.mass) == pytest.approx(24000.0, rel=1e-14)
+    assert np.abs(result.com - (1.0, 1.5, 2.0)).max() < 1e-14
+    assert np.abs(result.J_com - box.J).max() < 1e-9
 
 
 BROKEN = {

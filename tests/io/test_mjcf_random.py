@@ -21,12 +21,12 @@ def test_agrees_with_mujoco(seed: int):
     text = RandomModel(seed).text()
     mech = read(text)
     model = parse_model(text)
-    found = agreement(mech, model)
-    assert found.dof[0] == found.dof[1]
-    assert found.worst < 1e-12, found
-    assert found.inertia < 1e-11, found
-    assert found.axes < 1e-9, found
-    assert found.drive < 1e-10, found
+    rows = agreement(mech, model)
+    assert rows.dof[0] == rows.dof[1]
+    assert rows.worst < 1e-12, rows
+    assert rows.inertia < 1e-11, rows
+    assert rows.axes < 1e-9, rows
+    assert rows.drive < 1e-10, rows
     assert max(dynamics_gap(mech, model, samples=1)) < 1e-11
     back, report = again(mech)
     assert max(differences(mech, back).values()) < 1e-11

@@ -221,8 +221,8 @@ APPROXIMATE = {
 @pytest.mark.parametrize("name", APPROXIMATE)
 def test_one_item_about_what_is_not_quite_so(name: str):
     text, line, element, affects = APPROXIMATE[name]
-    found = [item for item in items(text) if item[2] == "approximate"]
-    assert found == [(line, element, "approximate", affects)]
+    result = [item for item in items(text) if item[2] == "approximate"]
+    assert result == [(line, element, "approximate", affects)]
 
 
 def test_a_plain_model_reports_nothing():
@@ -369,10 +369,10 @@ def test_what_nobody_knows_is_reported_or_refused(index: int, added: str):
     else:
         element.children.append(Element("unheard", line=element.line, file=element.file))
     try:
-        found = read_mjcf(root, "m.xml", Reporter("m.xml")).load_report
+        result = read_mjcf(root, "m.xml", Reporter("m.xml")).load_report
     except ParseError as problem:
         assert problem.line == element.line
         return
-    new = [item for item in found if str(item) not in before]
+    new = [item for item in result if str(item) not in before]
     assert any("unheard" in str(item) for item in new), (element.label, added)
     assert all(item.line == element.line for item in new)

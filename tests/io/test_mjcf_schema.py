@@ -18,16 +18,16 @@ AFFECTS = ("motion", "control", "contact", "appearance", "other")
 
 def schema() -> list[tuple[tuple[str, ...], list[str]]]:
     """Path of tags below <mujoco> and attributes of every element that MuJoCo reads."""
-    found = list[tuple[tuple[str, ...], list[str]]]()
+    result = list[tuple[tuple[str, ...], list[str]]]()
     path = list[str]()
     for line in mujoco.mj_printSchema(False, True).splitlines():
         start = re.match(r"( *)([\w()]+) \([!*?R]\) *(.*)", line)
         if start is None:
-            found[-1][1].extend(line.split())
+            result[-1][1].extend(line.split())
             continue
         path[len(start[1]) // 3 :] = [start[2].replace("(world)", "")]
-        found.append((tuple(path[1:]), start[3].split()))
-    return found
+        result.append((tuple(path[1:]), start[3].split()))
+    return result
 
 
 def test_the_schema_is_read():
@@ -41,14 +41,14 @@ def test_the_schema_is_read():
 
 @pytest.mark.parametrize(("path", "attributes"), schema()[1:], ids=lambda x: "/".join(x[:6]))
 def test_every_element_and_attribute_is_classified(path: tuple[str, ...], attributes: list[str]):
-    found = meaning(path)
-    assert found is not None, f"<{'/'.join(path)}> is in no table"
-    if isinstance(found, str):
-        assert found in (*AFFECTS, "refused")
+    result = meaning(path)
+    assert result is not None, f"<{'/'.join(path)}> is in no table"
+    if isinstance(result, str):
+        assert result in (*AFFECTS, "refused")
         return
-    unknown = [name for name in attributes if name not in found]
+    unknown = [name for name in attributes if name not in result]
     assert not unknown, f"attributes of <{'/'.join(path)}> in no table: {unknown}"
-    assert all(value is USED or value in AFFECTS for value in found.values())
+    assert all(value is USED or value in AFFECTS for value in result.values())
 
 
 def test_what_is_called_used_is_looked_at():

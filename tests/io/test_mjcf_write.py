@@ -110,10 +110,10 @@ def test_a_body_turned_against_its_ball_joint_keeps_its_motion():
     q = mech.random(0)
     # The same rotation, seen from the body's axes.
     turn = lw.spatial.quaternion.from_matrix(PLACE.rot)
-    own = lw.spatial.quaternion.multiply(
+    ours = lw.spatial.quaternion.multiply(
         lw.spatial.quaternion.multiply(lw.spatial.quaternion.conjugate(turn), q[1:]), turn
     )
-    assert poses_match(mech, back, q, np.concatenate([q[:1], own]))
+    assert poses_match(mech, back, q, np.concatenate([q[:1], ours]))
 
 
 def test_a_free_hinge_between_bodies_is_three_slides_and_a_ball():
@@ -391,11 +391,11 @@ def test_samples_mean_the_same_to_mujoco(make):
     mech = make()
     text = write_mjcf(mech, Reporter("out.xml"))
     back = read(text)
-    found = agreement(back, parse_model(text))
-    assert found.dof[0] == found.dof[1] == mech.nv
-    assert found.worst < 1e-12, found
-    assert found.inertia < 1e-12, found
-    assert found.drive < 1e-12, found
+    rows = agreement(back, parse_model(text))
+    assert rows.dof[0] == rows.dof[1] == mech.nv
+    assert rows.worst < 1e-12, rows
+    assert rows.inertia < 1e-12, rows
+    assert rows.drive < 1e-12, rows
     assert float(back.total_mass) == pytest.approx(float(mech.total_mass), rel=1e-14)
 
 
@@ -408,9 +408,9 @@ def test_robots_in_urdf_become_the_same_robots_in_mjcf(path: str):
     mech = lw.load(path)
     back, report = again(mech)
     assert not report.affecting("motion")
-    found = differences(mech, back)
-    del found["drive"]  # MJCF has no limits of velocity
-    assert max(found.values()) < 1e-12
+    result = differences(mech, back)
+    del result["drive"]  # MJCF has no limits of velocity
+    assert max(result.values()) < 1e-12
 
 
 def test_a_loop_that_is_lost_is_warned_of(tmp_path):

@@ -33,8 +33,8 @@ def test_paths_lead_from_the_new_file_to_the_mesh(tmp_path: Path, target: str, s
     assert len(lw.save(mech, path)) == 0
     (shape,) = lw.load(path).body("a").geometry
     assert shape.file is not None
-    found = resolve_mesh(shape.file, path, roots=[tmp_path])
-    assert found == (tmp_path / "robot" / "assets" / "part.obj").resolve()
+    result = resolve_mesh(shape.file, path, roots=[tmp_path])
+    assert result == (tmp_path / "robot" / "assets" / "part.obj").resolve()
 
 
 @pytest.mark.oracle

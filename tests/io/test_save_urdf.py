@@ -79,8 +79,8 @@ def test_hinges_that_urdf_has_read_back_the_same(away: bool):
     back, report = again(mech)
     assert len(report) == 0
     assert [x.hinge.kind for x in back.bodies] == [x.hinge.kind for x in mech.bodies]
-    found = differences(mech, back)
-    assert max(found.values()) < 1e-13, found
+    result = differences(mech, back)
+    assert max(result.values()) < 1e-13, result
     for one, two in zip(mech.bodies, back.bodies, strict=True):
         np.testing.assert_allclose(one.outboard.matrix, two.outboard.matrix, atol=1e-15)
 
@@ -108,10 +108,10 @@ def test_other_hinges_become_rows_of_joints_with_the_same_poses(hinge: Hinge, aw
     q = RNG.uniform(-1.0, 1.0, mech.nq)
     q_back = back.neutral()
     q_back[back.q_slice("h0")], q_back[back.q_slice("h2")] = q[:1], q[-1:]
-    own = q[mech.q_slice("h1")]
+    ours = q[mech.q_slice("h1")]
     for dof, coordinate in enumerate(hinge.coordinates):
         name = "h1" if hinge.nv == 1 else f"h1__{coordinate.name}"
-        q_back[back.q_slice(name)] = own[dof]
+        q_back[back.q_slice(name)] = ours[dof]
         assert back.hinge(name).drive.damping == 0.5
     for coupling in back.couplings:  # a screw's travel follows its turn
         ((source, (pitch,)),) = coupling.terms
@@ -254,8 +254,8 @@ def test_nodes_with_inertia_and_frames():
     builder.node("camera", "world", some_pose())
     mech = builder.build()
     back, _ = again(mech)
-    found = differences(mech, back)
-    assert max(found.values()) < 1e-13, found
+    result = differences(mech, back)
+    assert max(result.values()) < 1e-13, result
     assert {n.name for n in back.nodes} == {"tool", "load", "tcp", "camera"}
 
 
@@ -332,8 +332,8 @@ def test_capsules_and_ellipsoids_are_written_so_that_readers_know_them():
     ]
     pin = pytest.importorskip("pinocchio")
     model = pin.buildModelFromXML(text)
-    found = pin.buildGeomFromUrdfString(model, text, pin.GeometryType.VISUAL)
-    assert len(found.geometryObjects) == 4  # urdfdom reads every one of them
+    result = pin.buildGeomFromUrdfString(model, text, pin.GeometryType.VISUAL)
+    assert len(result.geometryObjects) == 4  # urdfdom reads every one of them
 
 
 def test_ball_joints_come_back():

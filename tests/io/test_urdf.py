@@ -176,8 +176,8 @@ def test_mimic_becomes_a_coupling_and_chains_are_resolved():
         joint("j3", "continuous", "c", "d"),
     )
     mech = read(text)
-    found = {c.dependent: (c.terms, c.offset) for c in mech.couplings}
-    assert found == {"j1": ((("j3", (6.0,)),), 1.0), "j2": ((("j3", (3.0,)),), 0.25)}
+    result = {c.dependent: (c.terms, c.offset) for c in mech.couplings}
+    assert result == {"j1": ((("j3", (6.0,)),), 1.0), "j2": ((("j3", (3.0,)),), 0.25)}
 
 
 def test_a_joint_that_follows_a_fixed_one_is_locked():

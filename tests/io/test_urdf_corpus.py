@@ -42,10 +42,10 @@ def test_the_corpus_is_there():
 @pytest.mark.few(15)
 @each
 def test_agrees_with_pinocchio(name: str):
-    found = agreement(load(FILES[name]), FILES[name])
-    assert found.dof[0] == found.dof[1]
-    assert found.frames > 0
-    assert found.worst < 1e-12, found
+    rows = agreement(load(FILES[name]), FILES[name])
+    assert rows.dof[0] == rows.dof[1]
+    assert rows.frames > 0
+    assert rows.worst < 1e-12, rows
 
 
 @pytest.mark.few(4)
@@ -62,22 +62,22 @@ def test_mimics_agree_with_pinocchio(name: str):
     if not mech.couplings:
         pytest.skip("the mimics of this file are on fixed joints")
     try:
-        found = mimic_agreement(mech, FILES[name])
+        result = mimic_agreement(mech, FILES[name])
     except ValueError as error:
         if "is not in the kinematic tree" not in str(error):
             raise
         pytest.skip("Pinocchio wants the followed joint to come first in the tree")
-    assert found.dof[0] == found.dof[1]
-    assert found.worst < 1e-12, found
+    assert result.dof[0] == result.dof[1]
+    assert result.worst < 1e-12, result
 
 
 @pytest.mark.few(4)
 @pytest.mark.parametrize("name", [n for n in list(FILES)[::6] if _last(n) not in BROKEN])
 def test_free_base_agrees_with_pinocchio(name: str):
     mech = load(FILES[name], base="free")
-    found = agreement(mech, FILES[name], free=True)
-    assert found.dof[0] == found.dof[1]
-    assert found.worst < 1e-12, found
+    rows = agreement(mech, FILES[name], free=True)
+    assert rows.dof[0] == rows.dof[1]
+    assert rows.worst < 1e-12, rows
 
 
 @pytest.mark.few(20)
@@ -85,8 +85,8 @@ def test_free_base_agrees_with_pinocchio(name: str):
 def test_round_trip(name: str):
     mech = load(FILES[name])
     back, report = again(mech)
-    found = differences(mech, back)
-    assert max(found.values()) < 1e-12, found
+    result = differences(mech, back)
+    assert max(result.values()) < 1e-12, result
     assert not report.affecting("motion")
     for one, two in zip(mech.bodies, back.bodies, strict=True):
         assert one.drive == two.drive
@@ -107,9 +107,9 @@ def test_joint_types_agree_with_pinocchio(kind: str, tmp_path):
     limit = '<limit lower="-1" upper="1" effort="1" velocity="1"/>'
     path = tmp_path / "r.urdf"
     path.write_text(arm(kind, inside + limit))
-    found = agreement(read(path.read_text()), path)
-    assert found.dof[0] == found.dof[1]
-    assert found.worst < 1e-14, found
+    rows = agreement(read(path.read_text()), path)
+    assert rows.dof[0] == rows.dof[1]
+    assert rows.worst < 1e-14, rows
 
 
 @pytest.mark.prove
@@ -121,6 +121,6 @@ def test_what_is_written_is_what_pinocchio_reads(tmp_path):
         mech = load(FILES[name])
         path = tmp_path / "saved.urdf"
         save(mech, path)
-        found = agreement(mech, path)
-        assert found.dof[0] == found.dof[1]
-        assert found.worst < 1e-12, (name, found)
+        rows = agreement(mech, path)
+        assert rows.dof[0] == rows.dof[1]
+        assert rows.worst < 1e-12, (name, rows)

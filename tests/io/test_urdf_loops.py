@@ -201,8 +201,8 @@ def test_graph_with_a_loop_round_trip():
     builder.joint("c", "coupler", "rocker", Pin(y), at_a=(0, 0, 0.5), at_b=(0, 0, 1))
     mech = builder.build()
     assert len(mech.loops) == 1
-    found = differences(mech, again(mech)[0])
-    assert max(found.values()) < 1e-14, found
+    result = differences(mech, again(mech)[0])
+    assert max(result.values()) < 1e-14, result
 
 
 def test_couplings_beyond_a_mimic():

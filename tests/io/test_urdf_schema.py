@@ -106,12 +106,12 @@ def elements() -> list[tuple[str, int]]:
     """Path of tags and place in the walk of each element."""
     root = parse_xml(TEXT, "r.urdf")
     paths = {id(root): "robot"}
-    found = list[tuple[str, int]]()
+    result = list[tuple[str, int]]()
     for index, element in enumerate(root.walk()):
         for child in element.children:
             paths[id(child)] = f"{paths[id(element)]}/{child.tag}"
-        found.append((paths[id(element)], index))
-    return found
+        result.append((paths[id(element)], index))
+    return result
 
 
 def test_every_whole_element_is_reported():

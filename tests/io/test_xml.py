@@ -130,9 +130,9 @@ def test_files_that_cannot_be_read(tmp_path: os.PathLike[str], monkeypatch: pyte
 
 @pytest.mark.parametrize("text", ["1 2 3", " 1\t2\n3 ", "+1 .2e1 3.", "1e0 20E-1 3"])
 def test_numbers(text: str):
-    found = numbers(Element("a", {"xyz": text}), "xyz", 3)
-    assert found.dtype == np.float64
-    assert found.tolist() == [1.0, 2.0, 3.0]
+    result = numbers(Element("a", {"xyz": text}), "xyz", 3)
+    assert result.dtype == np.float64
+    assert result.tolist() == [1.0, 2.0, 3.0]
 
 
 @pytest.mark.parametrize(

@@ -68,11 +68,11 @@ def watched(sides: Sides | None = None) -> Iterator[Sides]:
         sides.compared(f"{left} = {right}", one == other, zero=False)
         return residual(self, left, right)
 
-    def watched_apart(found: Any, expected: Any) -> float:
-        x, y = np.asarray(found), np.asarray(expected)
+    def watched_apart(result: Any, expected: Any) -> float:
+        x, y = np.asarray(result), np.asarray(expected)
         same = x.size > 1 and np.shares_memory(x, y) and x.strides == y.strides
         sides.compared(f"an array {x.shape}", same, zero=not (x.any() or y.any()))
-        return apart(found, expected)
+        return apart(result, expected)
 
     modules = [
         m

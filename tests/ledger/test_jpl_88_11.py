@@ -20,8 +20,8 @@ def test_every_group_of_identities_has_entries() -> None:
 
 
 def _fd(algorithm: str, links: Links) -> float:
-    found = {"fd1": fd1, "fd3": fd3, "fd4": fd4}[algorithm](links)
-    return apart(np.concatenate(found), np.concatenate(links.theta_ddot))
+    result = {"fd1": fd1, "fd3": fd3, "fd4": fd4}[algorithm](links)
+    return apart(np.concatenate(result), np.concatenate(links.theta_ddot))
 
 
 @pytest.mark.parametrize("algorithm", ["fd1", "fd3", "fd4"])

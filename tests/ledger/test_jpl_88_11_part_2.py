@@ -32,13 +32,13 @@ def test_what_is_held_is_held() -> None:
 def test_accelerations_need_every_bias() -> None:
     # An algorithm that left one out would still look like forward dynamics.
     grasp = rigid(cases()[-1])
-    found, _, _ = general(grasp, by_elimination)
-    assert apart(found, grasp.solution.theta_ddot) < 1e-9
+    result, _, _ = general(grasp, by_elimination)
+    assert apart(result, grasp.solution.theta_ddot) < 1e-9
     for bias in ("coriolis", "bent", "object_bias", "contact_bias"):
         less = Grasp(grasp.arms, grasp.contacts, grasp.seed)
         setattr(less, bias, 0.0 * getattr(grasp, bias))
-        found, _, _ = general(less, by_elimination)
-        assert apart(found, grasp.solution.theta_ddot) > 1e-6, bias
+        result, _, _ = general(less, by_elimination)
+        assert apart(result, grasp.solution.theta_ddot) > 1e-6, bias
 
 
 def test_image_of_a_singular_compliance_is_left_by_velocities_that_break_the_loops() -> None:
@@ -85,11 +85,11 @@ def test_the_library_moves_them_alike(which: int) -> None:
     case = cases()[3]
     grasp = (rigid(case), *loose(case))[which]
     mech, q, v, tau = _with_loops(grasp)
-    found = lw.forward_dynamics(mech, q, v, tau)
-    assert apart(found[: len(grasp.T)], grasp.solution.theta_ddot) < 1e-9
+    vdot = lw.forward_dynamics(mech, q, v, tau)
+    assert apart(vdot[: len(grasp.T)], grasp.solution.theta_ddot) < 1e-9
     # In the object's axes and at C accelerations lack ω × v.
     carried = np.concatenate([np.zeros(3), np.cross(grasp.V_C[:3], grasp.V_C[3:])])
-    assert apart(found[len(grasp.T) :] + carried, grasp.solution.alpha) < 1e-9
+    assert apart(vdot[len(grasp.T) :] + carried, grasp.solution.alpha) < 1e-9
     if which == 0:  # six rows a contact: the forces on the object, in the axes of the tips
         forces = lw.loops.constraint_forces(mech, q, v, tau).reshape(-1, 2, 3)
         turned = [x @ mech.pose(q, tip).rot.T for x, tip in zip(forces, grasp.tips, strict=True)]

@@ -80,18 +80,18 @@ def test_other_inverses_disturb_the_effector() -> None:
 
 def test_inertia_is_reduced_and_where_it_is_not() -> None:
     """Theorem 2: five pins reduce some of the six directions, and leave one at least."""
-    whole, mini = sigmas(serial(CHAIN_OF_PINS))
-    assert (whole[:4] < 0.99 * mini[:4]).any()
-    assert (whole / mini).max() == pytest.approx(1.0, abs=1e-9)
+    full, mini = sigmas(serial(CHAIN_OF_PINS))
+    assert (full[:4] < 0.99 * mini[:4]).any()
+    assert (full / mini).max() == pytest.approx(1.0, abs=1e-9)
 
 
 def test_slides_at_right_angles_alone_reduce_nothing() -> None:
     for case in cases():
-        whole, mini = slides(case, 0.0)
-        np.testing.assert_allclose(whole, mini, atol=1e-9)
+        full, mini = slides(case, 0.0)
+        np.testing.assert_allclose(full, mini, atol=1e-9)
         # Oblique slides: the macro helps, as Theorem 2 says, and Λ̄_C is not zero.
-        whole, mini = slides(case, 0.3)
-        added = np.linalg.eigvalsh(whole - mini)
+        full, mini = slides(case, 0.3)
+        added = np.linalg.eigvalsh(full - mini)
         assert added[0] > -1e-9 and added[-1] > 1e-4
 
 

@@ -46,29 +46,29 @@ def test_task_space_is_17_22_and_27():
 
 def test_task_dynamics_is_9_24_and_25():
     m = arm(CASE)
-    found = lw.tasks.task_dynamics(m.mech, m.q, m.v, TASK)
-    assert apart(SWAP @ found.coriolis, m.mu_0) < CLOSE
-    assert apart(SWAP @ found.gravity, m.p_0) < CLOSE
-    assert apart(SWAP @ found.bias, m.bent) < CLOSE
+    dynamics = lw.tasks.task_dynamics(m.mech, m.q, m.v, TASK)
+    assert apart(SWAP @ dynamics.coriolis, m.mu_0) < CLOSE
+    assert apart(SWAP @ dynamics.gravity, m.p_0) < CLOSE
+    assert apart(SWAP @ dynamics.bias, m.bent) < CLOSE
 
 
 def test_coordinates_are_those_of_3_4_and_7():
     m = arm(CASE)
-    found = lw.tasks.coordinate_dynamics(m.mech, m.q, m.v, TASK, orientation="euler_zyx")
+    dynamics = lw.tasks.coordinate_dynamics(m.mech, m.q, m.v, TASK, orientation="euler_zyx")
     order = [3, 4, 5, 2, 1, 0]  # yaw, pitch, roll, position there; position, roll, pitch, yaw here
-    assert apart(found.jacobian[order], m.seen_jacobian) < CLOSE
-    assert apart(found.inertia[np.ix_(order, order)], m.Lambda) < CLOSE
-    assert apart(found.coriolis[order], m.mu) < CLOSE
-    assert apart(found.gravity[order], m.p) < CLOSE
-    assert apart(found.bias[order], m.x_bent) < CLOSE
+    assert apart(dynamics.jacobian[order], m.seen_jacobian) < CLOSE
+    assert apart(dynamics.inertia[np.ix_(order, order)], m.Lambda) < CLOSE
+    assert apart(dynamics.coriolis[order], m.mu) < CLOSE
+    assert apart(dynamics.gravity[order], m.p) < CLOSE
+    assert apart(dynamics.bias[order], m.x_bent) < CLOSE
 
 
 def test_task_torque_moves_the_effector_as_asked():
     # (23) and (27): ϑ̇ is seen along the motion that the torque causes.
     m = arm(CASE)
-    wanted, tau0 = m.drawn(6), m.A @ m.drawn(m.n, 1) + m.b + m.g
-    tau = lw.tasks.task_torque(m.mech, m.q, m.v, TASK, SWAP @ wanted, tau0=tau0)
-    assert apart(m.twist_rate(m.forward(tau)), wanted) < CLOSE
+    expected, tau0 = m.drawn(6), m.A @ m.drawn(m.n, 1) + m.b + m.g
+    tau = lw.tasks.task_torque(m.mech, m.q, m.v, TASK, SWAP @ expected, tau0=tau0)
+    assert apart(m.twist_rate(m.forward(tau)), expected) < CLOSE
 
 
 def test_effective_mass_and_inertia_are_30_and_31():
@@ -92,11 +92,11 @@ def test_belted_ellipsoid_is_34():
 def test_reduced_inertia_is_41_42_and_46():
     s = serial(CASE)
     split = s.combined.mech.bodies[CASE.mech.n_bodies].name
-    found = lw.papers.reduced_inertia(s.combined.mech, s.combined.q, TASK, split=split)
-    assert apart(SWAP @ found.coupling @ SWAP, s.added) < CLOSE
-    assert apart(SWAP @ found.mini_inverse @ SWAP, s.seen_mobility_m) < CLOSE
-    assert found.ratios[-1] == pytest.approx(1.0, abs=CLOSE), "one pin leaves directions"
-    assert found.ratios[0] < 0.99
+    reduced = lw.papers.reduced_inertia(s.combined.mech, s.combined.q, TASK, split=split)
+    assert apart(SWAP @ reduced.coupling @ SWAP, s.added) < CLOSE
+    assert apart(SWAP @ reduced.mini_inverse @ SWAP, s.seen_mobility_m) < CLOSE
+    assert reduced.ratios[-1] == pytest.approx(1.0, abs=CLOSE), "one pin leaves directions"
+    assert reduced.ratios[0] < 0.99
 
 
 def test_the_example_has_eta_at_the_mass_of_link_2():
@@ -135,29 +135,29 @@ def _two_arms() -> tuple[Held, lw.Mechanism, np.ndarray, np.ndarray]:
 @pytest.mark.slow
 def test_augmented_object_is_63_to_66():
     h, mech, q, v = _two_arms()
-    found = lw.grasp.augmented_object(mech, q, v)
+    augmented = lw.grasp.augmented_object(mech, q, v)
     to_x = h.to_twist  # from ẋ to ϑ
-    assert apart(to_x.T @ SWAP @ found.inertia @ SWAP @ to_x, h.Lambda) < CLOSE
-    mu = to_x.T @ SWAP @ found.coriolis - h.Lambda @ (h.arms[0].turning @ h.theta)
+    assert apart(to_x.T @ SWAP @ augmented.inertia @ SWAP @ to_x, h.Lambda) < CLOSE
+    mu = to_x.T @ SWAP @ augmented.coriolis - h.Lambda @ (h.arms[0].turning @ h.theta)
     assert apart(mu, h.mu) < CLOSE
-    assert apart(to_x.T @ SWAP @ found.gravity, h.p) < CLOSE
+    assert apart(to_x.T @ SWAP @ augmented.gravity, h.p) < CLOSE
 
 
 @pytest.mark.slow
 def test_reflected_load_is_74_and_75():
     h, mech, q, _ = _two_arms()
-    found = lw.grasp.reflected_load(mech, q, h.arms[0].node)
-    assert apart(found.mass_matrix, reflected(h, 0)) < CLOSE
-    assert apart(found.consistent_inverse() @ SWAP @ h.to_twist, inverse(h, 0)) < CLOSE
+    result = lw.grasp.reflected_load(mech, q, h.arms[0].node)
+    assert apart(result.mass_matrix, reflected(h, 0)) < CLOSE
+    assert apart(result.consistent_inverse() @ SWAP @ h.to_twist, inverse(h, 0)) < CLOSE
 
 
 def _numbers(cell: str) -> list[str]:
     """(63)-(67), (70), Theorem 3: one by one."""
-    found: list[str] = []
+    result: list[str] = []
     for word in cell.split(", "):
         ends = re.fullmatch(r"\((\d+)\)-\((\d+)\)", word)
-        found += [f"({i})" for i in range(int(ends[1]), int(ends[2]) + 1)] if ends else [word]
-    return found
+        result += [f"({i})" for i in range(int(ends[1]), int(ends[2]) + 1)] if ends else [word]
+    return result
 
 
 def test_the_table_has_every_number_and_functions_that_exist():

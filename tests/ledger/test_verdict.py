@@ -18,8 +18,8 @@ HOLDS = Entry("(1)", "one", "M = M", "the same", "holds", check=same(M, M))
 
 
 def verdict(entry: Entry):
-    (found,) = run([entry])
-    return found
+    (result,) = run([entry])
+    return result
 
 
 def test_difference_of_arrays():

@@ -45,9 +45,9 @@ def force(s: Setting) -> Expr:
 
 def tip_force_correction(s: Setting) -> Expr:
     """What forces alone cause."""
-    own = H @ PSI @ (B @ f if s.push is None else s.push)
-    back = inertia_inverse(s).inv @ (columns(s).T @ D.inv @ own)
-    return WHITE.T @ D.inv @ (own - columns(s) @ back)
+    ours = H @ PSI @ (B @ f if s.push is None else s.push)
+    back = inertia_inverse(s).inv @ (columns(s).T @ D.inv @ ours)
+    return WHITE.T @ D.inv @ (ours - columns(s) @ back)
 
 
 def seen(s: Setting, z: Expr) -> Expr:
@@ -70,9 +70,9 @@ def task_force(s: Setting, law: Law) -> Expr:
 def torque(s: Setting, law: Law) -> Expr:
     """τ₀ + J_t* F, and C where it is compensated in all freedoms."""
     total = task_force(s, law) + applied if law.applied else task_force(s, law)
-    found = s.jacobian.T @ total
-    found = tau + found if law.internal else found
-    return H @ phi @ (M @ phi.T @ a + b) + found if law.all_joints else found
+    result = s.jacobian.T @ total
+    result = tau + result if law.internal else result
+    return H @ phi @ (M @ phi.T @ a + b) + result if law.all_joints else result
 
 
 BY_HAND: dict[str, Callable[[Setting], Expr]] = {

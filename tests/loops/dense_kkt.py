@@ -51,14 +51,14 @@ class Motion:
 def node_jacobians(mech: lw.Mechanism, q: Array, names: list[str]) -> list[Array]:
     """J (6, nv) of each node in its own axes; zero for those on the world."""
     bodies = body_jacobians(mech, q)
-    found = list[Array]()
+    result = list[Array]()
     for name in names:
         node = mech.node(name)
         if node.body == "world":
-            found.append(np.zeros((6, mech.nv)))
+            result.append(np.zeros((6, mech.nv)))
         else:
-            found.append(node.pose.shift.T @ bodies[mech.body_index[node.body]])
-    return found
+            result.append(node.pose.shift.T @ bodies[mech.body_index[node.body]])
+    return result
 
 
 def relative_jacobian(mech: lw.Mechanism, q: Array) -> Array:
@@ -84,10 +84,10 @@ def hinge_maps(mech: lw.Mechanism, theta: dict[str, Array]) -> Array:
     out = np.zeros((sum(sizes), 6 * len(sizes)))
     row = 0
     for i, loop in enumerate(mech.loops):
-        own = loop.hinge.nv
-        if own:
-            out[row : row + own, 6 * i : 6 * i + 6] = loop.hinge.hinge_map(theta[loop.name])
-        row += own
+        ours = loop.hinge.nv
+        if ours:
+            out[row : row + ours, 6 * i : 6 * i + 6] = loop.hinge.hinge_map(theta[loop.name])
+        row += ours
     return out
 
 
@@ -116,22 +116,22 @@ def dense_motion(
     system[n + m :, n : n + m] = H
     force = tau - lw.compile(bias, mech, target="numpy", derive=False)(q, v)
     right = np.concatenate([force, turning - rate, np.zeros(k)])
-    found, condition = _solved(system, right)
+    result, condition = _solved(system, right)
     W_dot, row = dict[str, Array](), n + m
     for loop in mech.loops:
-        W_dot[loop.name] = found[row : row + loop.hinge.nv]
+        W_dot[loop.name] = result[row : row + loop.hinge.nv]
         row += loop.hinge.nv
-    return Motion(found[:n], found[n : n + m].reshape(-1, 6), W_dot, condition)
+    return Motion(result[:n], result[n : n + m].reshape(-1, 6), W_dot, condition)
 
 
 def _moved(mech: lw.Mechanism, theta: dict[str, Array], W: Array, t: float) -> dict[str, Array]:
     """Where the loops' hinges are after W was held for a while."""
-    found, row = dict[str, Array](), 0
+    result, row = dict[str, Array](), 0
     for loop in mech.loops:
-        own = W[row : row + loop.hinge.nv]
-        found[loop.name] = loop.hinge.integrate(theta[loop.name], own, t)
+        ours = W[row : row + loop.hinge.nv]
+        result[loop.name] = loop.hinge.integrate(theta[loop.name], ours, t)
         row += loop.hinge.nv
-    return found
+    return result
 
 
 def _difference(of) -> Array:  # type: ignore[no-untyped-def]
@@ -146,8 +146,8 @@ def _solved(system: Array, right: Array) -> tuple[Array, float]:
     for _ in range(10):
         size = np.abs(system * scale * scale[:, None]).max(axis=1)
         scale /= np.sqrt(np.where(size > 0.0, size, 1.0))
-    found, _, _, values = np.linalg.lstsq(
+    result, _, _, values = np.linalg.lstsq(
         system * scale * scale[:, None], scale * right, rcond=1e-13
     )
     kept = values[values > 1e-13 * values[0]]
-    return scale * found, float(kept[0] / kept[-1])
+    return scale * result, float(kept[0] / kept[-1])

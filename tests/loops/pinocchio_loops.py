@@ -29,10 +29,10 @@ def model_with_inertias(mech: lw.Mechanism) -> Any:
 
     model = model_of(mech)
     for k, body in enumerate(mech.bodies):
-        own, place = mech.inertias[k], pin.SE3(np.array(body.outboard.rot), body.outboard.p)
-        com = np.asarray(own.h) / float(own.mass)
-        about = np.asarray(own.J) - float(own.mass) * (com @ com * np.eye(3) - np.outer(com, com))
-        inertia = pin.Inertia(float(own.mass), com, about)
+        ours, place = mech.inertias[k], pin.SE3(np.array(body.outboard.rot), body.outboard.p)
+        com = np.asarray(ours.h) / float(ours.mass)
+        about = np.asarray(ours.J) - float(ours.mass) * (com @ com * np.eye(3) - np.outer(com, com))
+        inertia = pin.Inertia(float(ours.mass), com, about)
         model.appendBodyToJoint(model.getJointId(body.hinge_name), inertia, place)
     return model
 
@@ -45,13 +45,13 @@ def rigid_constraints(mech: lw.Mechanism, model: Any) -> Any:
         lw.hinges.Locked: pin.ContactType.CONTACT_6D,
         lw.hinges.Spherical: pin.ContactType.CONTACT_3D,
     }
-    found = pin.StdVec_RigidConstraintModel()
+    result = pin.StdVec_RigidConstraintModel()
     for loop in mech.loops:
         a, b = (model.frames[model.getFrameId(name)] for name in (loop.node_a, loop.node_b))
         kind, local = kinds[type(loop.hinge)], pin.ReferenceFrame.LOCAL
         ends = (a.parentJoint, a.placement, b.parentJoint, b.placement)
-        found.append(pin.RigidConstraintModel(kind, model, *ends, local))
-    return found
+        result.append(pin.RigidConstraintModel(kind, model, *ends, local))
+    return result
 
 
 @dataclass
@@ -74,10 +74,10 @@ class LoopsInPinocchio(InPinocchio):
 
         state = (self.q_pin, self.v_pin, self.T @ self.x)
         proximal = pin.ProximalSettings(*settings)
-        found = pin.constraintDynamics(
+        result = pin.constraintDynamics(
             self.model, self.data, *state, self.constraints, self.work, proximal
         )
-        return self.T.T @ found
+        return self.T.T @ result
 
     def forces(self) -> Array:
         """On node b of each loop, in its frame (L, 6), after `vdot`."""

@@ -76,15 +76,15 @@ def _couplings(
     """The last hinges of one coordinate each follow two of the first ones."""
     plain = [body.hinge_name for body in tree.bodies if body.hinge.nq == 1]
     assert not count or len(plain) >= count + 2
-    found = list[Coupling]()
+    result = list[Coupling]()
     for i in range(count):
         dependent, *others = plain[-1 - i], *plain[:2]
         terms = tuple((name, tuple(rng.uniform(-1.0, 1.0, 2))) for name in others)
         bare = Coupling(f"coupling_{i}", dependent, terms)
         known = {name: q[tree.coordinate(name)] for name in others}
         offset = float(q[tree.coordinate(dependent)] - bare.value(known))
-        found.append(replace(bare, offset=offset))
-    return found
+        result.append(replace(bare, offset=offset))
+    return result
 
 
 def null_space(J: Array, rank: int) -> Array:

@@ -33,40 +33,40 @@ def test_closed_from_far_away(name):
     mech = model(name)
     rng = np.random.default_rng(1)
     guess = mech.integrate(mech.neutral(), rng.standard_normal(mech.nv))
-    found = lw.loops.assemble(mech, guess)
-    assert found.converged and "closed" in found.message
-    assert np.abs(lw.loops.constraint_error(mech, found.q)).max() < 1e-12
-    for error in (found.position_error, found.orientation_error):
+    assembly = lw.loops.assemble(mech, guess)
+    assert assembly.converged and "closed" in assembly.message
+    assert np.abs(lw.loops.constraint_error(mech, assembly.q)).max() < 1e-12
+    for error in (assembly.position_error, assembly.orientation_error):
         assert set(error) == {loop.name for loop in mech.loops}
         assert max(error.values(), default=0.0) < 1e-11
-    assert (mech.lower <= found.q).all() and (found.q <= mech.upper).all()
-    assert found.required() is found.q
+    assert (mech.lower <= assembly.q).all() and (assembly.q <= mech.upper).all()
+    assert assembly.required() is assembly.q
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "rolling_ball"])
 def test_loops_of_each_kind(kind):
     mech, _ = looped(11, (kind,), n=4, hinges=LIGHT)
-    found = lw.loops.assemble(mech, mech.random(5))
-    assert found.converged
-    assert np.abs(lw.loops.constraint_error(mech, found.q, per="loop")).max() < 1e-11
+    assembly = lw.loops.assemble(mech, mech.random(5))
+    assert assembly.converged
+    assert np.abs(lw.loops.constraint_error(mech, assembly.q, per="loop")).max() < 1e-11
     (loop,) = mech.loops
-    X_AB = mech.pose(found.q, loop.node_a).inverse() @ mech.pose(found.q, loop.node_b)
-    wanted = loop.hinge.pose(found.loop_coordinates[loop.name])
-    assert np.abs(wanted.matrix - X_AB.matrix).max() < 1e-11
+    X_AB = mech.pose(assembly.q, loop.node_a).inverse() @ mech.pose(assembly.q, loop.node_b)
+    expected = loop.hinge.pose(assembly.loop_coordinates[loop.name])
+    assert np.abs(expected.matrix - X_AB.matrix).max() < 1e-11
 
 
 @pytest.mark.parametrize("angle", np.linspace(-3.0, 3.0, 9))
 def test_four_bar_by_circles(angle):
     """The end of the coupler is where two circles meet, for every angle of the crank."""
     mech = model("four_bar")
-    found = lw.loops.assemble(mech, hold={"crank": angle})
-    assert found.converged and found.q[0] == angle
+    assembly = lw.loops.assemble(mech, hold={"crank": angle})
+    assert assembly.converged and assembly.q[0] == angle
     p_B = 0.1 * np.array([np.sin(angle), 0.0, np.cos(angle)])  # a turn about y takes z to x
     p_D = np.array([0.4, 0.0, 0.0])
-    p_C = mech.pose(found.q, "coupler_end").p
+    p_C = mech.pose(assembly.q, "coupler_end").p
     assert abs(np.linalg.norm(p_C - p_B) - 0.5) < 1e-12
     assert abs(np.linalg.norm(p_C - p_D) - 0.4) < 1e-12
-    assert np.abs(mech.pose(found.q, "rocker_end").p - p_C).max() < 1e-12
+    assert np.abs(mech.pose(assembly.q, "rocker_end").p - p_C).max() < 1e-12
 
 
 def test_stewart_legs_by_distances():
@@ -75,25 +75,26 @@ def test_stewart_legs_by_distances():
     rng = np.random.default_rng(4)
     turn = np.concatenate([[1.0], 0.05 * rng.standard_normal(3)])
     pose = np.concatenate([turn / np.linalg.norm(turn), 0.05 * rng.standard_normal(3)])
-    found = lw.loops.assemble(mech, hold={"platform": pose})
-    assert found.converged and (found.q[mech.q_slice("platform")] == pose).all()
+    assembly = lw.loops.assemble(mech, hold={"platform": pose})
+    assert assembly.converged and (assembly.q[mech.q_slice("platform")] == pose).all()
     for k in range(1, 7):
-        foot = mech.pose(found.q, f"lower_{k}").p
+        foot = mech.pose(assembly.q, f"lower_{k}").p
         way, before = (
-            np.linalg.norm(mech.pose(q, f"anchor_{k}").p - foot) for q in (found.q, mech.neutral())
+            np.linalg.norm(mech.pose(q, f"anchor_{k}").p - foot)
+            for q in (assembly.q, mech.neutral())
         )
-        assert abs(found.q[mech.q_slice(f"slider_{k}")][0] - (way - before)) < 1e-12
+        assert abs(assembly.q[mech.q_slice(f"slider_{k}")][0] - (way - before)) < 1e-12
 
 
 def test_a_triangle_that_cannot_be_is_open_by_what_is_missing():
     mech = triangle(1.3)  # two bars of half a metre
-    found = lw.loops.assemble(mech)
-    assert not found.converged and found.starts == 31
-    assert abs(found.position_error["apex"] - 0.3) < 1e-6  # quadratic in the error of the angles
-    assert found.orientation_error["apex"] < 1e-4  # its square is a part of 1e-9 of the error
-    assert found.message == "not closed from 31 starts: loop 'apex' stays open by 0.3 m"
+    assembly = lw.loops.assemble(mech)
+    assert not assembly.converged and assembly.starts == 31
+    assert abs(assembly.position_error["apex"] - 0.3) < 1e-6  # quadratic in the error of the angles
+    assert assembly.orientation_error["apex"] < 1e-4  # its square is a part of 1e-9 of the error
+    assert assembly.message == "not closed from 31 starts: loop 'apex' stays open by 0.3 m"
     with pytest.raises(ClosureError, match=r"loop 'apex' stays open by 0\.3 m"):
-        found.required()
+        assembly.required()
     assert not lw.loops.assemble(mech, restarts=2).converged
     assert lw.loops.assemble(triangle(0.99)).converged
 
@@ -102,27 +103,27 @@ def test_a_stretched_guess_is_no_dead_end():
     """Bars in one line are pulled straight: the slope is zero, only other starts help."""
     mech = triangle(0.7)
     guess = np.array([0.5 * np.pi, 0.5 * np.pi])
-    found = lw.loops.assemble(mech, guess)
-    assert found.converged
-    told = re.fullmatch(r"closed in \d+ steps from start (\d+), at random; .*", found.message)
-    assert told is not None and 2 <= int(told[1]) <= found.starts
+    assembly = lw.loops.assemble(mech, guess)
+    assert assembly.converged
+    match = re.fullmatch(r"closed in \d+ steps from start (\d+), at random; .*", assembly.message)
+    assert match is not None and 2 <= int(match[1]) <= assembly.starts
     # With no more starts than that, the same is found, at the same one.
-    again = lw.loops.assemble(mech, guess, restarts=int(told[1]) - 1)
-    assert again.message == found.message and again.starts == int(told[1])
-    np.testing.assert_array_equal(again.q, found.q)
+    again = lw.loops.assemble(mech, guess, restarts=int(match[1]) - 1)
+    assert again.message == assembly.message and again.starts == int(match[1])
+    np.testing.assert_array_equal(again.q, assembly.q)
 
 
 def test_limits_in_the_way_are_named():
     mech = model("stewart")
     high = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.4])  # sliders reach 0.2 m
-    found = lw.loops.assemble(mech, hold={"platform": high}, restarts=4)
-    assert not found.converged
-    assert set(found.blocked[0]) == {f"slider_{k}" for k in range(1, 7)}
-    assert "blocked by the limits of 'slider_1'" in found.message
-    assert "without limits it can be closed" in found.message
-    assert (found.q <= mech.upper).all()
+    assembly = lw.loops.assemble(mech, hold={"platform": high}, restarts=4)
+    assert not assembly.converged
+    assert set(assembly.blocked[0]) == {f"slider_{k}" for k in range(1, 7)}
+    assert "blocked by the limits of 'slider_1'" in assembly.message
+    assert "without limits it can be closed" in assembly.message
+    assert (assembly.q <= mech.upper).all()
     beyond = lw.loops.assemble(mech, hold={"platform": high}, limits=False)
-    assert beyond.converged and set(beyond.blocked[0]) == set(found.blocked[0])
+    assert beyond.converged and set(beyond.blocked[0]) == set(assembly.blocked[0])
     assert "beyond limits" in beyond.message
 
 
@@ -137,8 +138,8 @@ def test_limits_inside_a_loop_count():
     # The apex of an equilateral triangle opens by 60 degrees, up or down: never by 20.
     drive = lw.Drive(lower=-0.35, upper=0.35)
     b.loop("apex", "left end", "right end", pin, drive=drive)
-    found = lw.loops.assemble(b.build())
-    assert not found.converged and "apex" in found.blocked[0][0]
+    assembly = lw.loops.assemble(b.build())
+    assert not assembly.converged and "apex" in assembly.blocked[0][0]
     assert lw.loops.assemble(b.build(), limits=False).converged
 
 
@@ -146,16 +147,16 @@ def test_limits_inside_a_loop_count():
 def test_the_slope_of_the_error_is_exact(name):
     """½ |D e|² against central differences, far from closed; e itself has another derivative."""
     mech = model(name)
-    asked = problem(mech, (), limits=False, tolerance=1e-12)
+    request = problem(mech, (), limits=False, tolerance=1e-12)
     wide = opened(mech)
     rng = np.random.default_rng(7)
     q = widened(mech, mech.integrate(mech.neutral(), 0.6 * rng.standard_normal(mech.nv))[None])
     q = wide.integrate(q, 0.5 * rng.standard_normal(wide.nv))
-    e = asked.error(q)[0] * asked.rows
-    slope = (asked.rows[:, None] * asked.jacobian(q)[0]).T @ e
+    e = request.error(q)[0] * request.rows
+    slope = (request.rows[:, None] * request.jacobian(q)[0]).T @ e
 
     def cost(at):
-        return 0.5 * ((asked.error(at)[0] * asked.rows) ** 2).sum()
+        return 0.5 * ((request.error(at)[0] * request.rows) ** 2).sum()
 
     h = 1e-5
     for j in range(wide.nv):
@@ -174,32 +175,32 @@ def test_balls_are_put_where_they_are_needed():
     rng = np.random.default_rng(3)
     for _ in range(3):
         q = mech.integrate(q, 0.3 * rng.standard_normal(mech.nv))
-    found = lw.loops.assemble(mech, q, restarts=0)
-    assert found.converged
-    assert np.abs(lw.loops.constraint_error(mech, found.q, per="loop")).max() < 1e-12
-    mech.check_q(found.q)
+    assembly = lw.loops.assemble(mech, q, restarts=0)
+    assert assembly.converged
+    assert np.abs(lw.loops.constraint_error(mech, assembly.q, per="loop")).max() < 1e-12
+    mech.check_q(assembly.q)
 
 
 def test_batches_and_seeds():
     mech = model("four_bar")
     guesses = np.stack([mech.random(seed) for seed in range(5)])
-    found = lw.loops.assemble(mech, guesses, hold=["crank"])
-    assert len(found) == 5 and found.converged.all() and "5 of 5 closed" in found.message
-    assert (found.q[:, 0] == guesses[:, 0]).all()
-    assert found.position_error["coupler_rocker"].shape == (5,)
+    assembly = lw.loops.assemble(mech, guesses, hold=["crank"])
+    assert len(assembly) == 5 and assembly.converged.all() and "5 of 5 closed" in assembly.message
+    assert (assembly.q[:, 0] == guesses[:, 0]).all()
+    assert assembly.position_error["coupler_rocker"].shape == (5,)
     one = lw.loops.assemble(mech, guesses[3], hold=["crank"])
-    assert np.abs(found[3].q - one.q).max() < 1e-12 and one.q.shape == (3,)
-    assert [x.q[0] for x in found] == guesses[:, 0].tolist()
+    assert np.abs(assembly[3].q - one.q).max() < 1e-12 and one.q.shape == (3,)
+    assert [x.q[0] for x in assembly] == guesses[:, 0].tolist()
     again = lw.loops.assemble(mech, guesses, hold=["crank"])
-    assert (again.q == found.q).all()
+    assert (again.q == assembly.q).all()
     assert lw.loops.assemble(mech, np.zeros((0, 3))).q.shape == (0, 3)
 
 
 def test_without_constraints_the_guess_is_the_answer():
     arm = lw.models.puma560()
     q = arm.random(0)
-    found = lw.loops.assemble(arm, q)
-    assert found.converged and (found.q == q).all() and found.iterations == 0
+    assembly = lw.loops.assemble(arm, q)
+    assert assembly.converged and (assembly.q == q).all() and assembly.iterations == 0
 
 
 def test_bad_arguments():

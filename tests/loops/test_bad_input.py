@@ -143,12 +143,12 @@ def test_loops_that_cannot_close_are_named():
     mech = b.build()
     with pytest.raises(ClosureError, match=r"loop 'gap' of 'bars' is still off by 2(\.0*)? "):
         lw.loops.project_position(mech, mech.neutral() + 0.1).required()
-    found = lw.loops.assemble(mech, seed=0)
-    assert not found.converged
-    assert found.position_error["gap"] == pytest.approx(2.0, abs=1e-3)
-    assert "loop 'gap' stays open by 2" in found.message
+    assembly = lw.loops.assemble(mech, seed=0)
+    assert not assembly.converged
+    assert assembly.position_error["gap"] == pytest.approx(2.0, abs=1e-3)
+    assert "loop 'gap' stays open by 2" in assembly.message
     with pytest.raises(ClosureError, match="'gap'"):
-        found.required()
+        assembly.required()
 
 
 def test_an_open_loop_is_said_by_mobility(linkage: lw.Mechanism):
@@ -252,17 +252,17 @@ def test_a_batch_with_one_bad_row(name: str, linkage: lw.Mechanism):
     assert np.abs(v).max() > 0.1, "it moves"
     batch = np.stack([q, q, q])
     batch[1, 1] = np.nan
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as message:
         warnings.simplefilter("always")
         try:
-            found = of(linkage, batch, v, tau)
+            result = of(linkage, batch, v, tau)
         except lw.ModelError as error:
             assert "q is not finite" in str(error)
             return
-    assert [w for w in told if issubclass(w.category, TroubleWarning)]
-    assert np.isnan(found[1]).any()
+    assert [w for w in message if issubclass(w.category, TroubleWarning)]
+    assert np.isnan(result[1]).any()
     alone = of(linkage, q, v, tau)
-    np.testing.assert_array_equal(found[[0, 2]], np.stack([alone, alone]))
+    np.testing.assert_array_equal(result[[0, 2]], np.stack([alone, alone]))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -117,8 +117,8 @@ def test_the_search_is_short(setting: Setting, most: float):
     """The first call on a mechanism with loops waits for it: counted in calls of functions."""
     expr = CLOSED["forward_dynamics"](setting)
     with at_most(most):
-        found = cheapest(expr, lambda form: cost(lower(form)), Budget())
-    assert found.result is lw.derive(expr).result
+        result = cheapest(expr, lambda form: cost(lower(form)), Budget())
+    assert result.result is lw.derive(expr).result
 
 
 def test_three_passes_are_printed():
@@ -145,7 +145,7 @@ def test_every_rung_agrees(kind: str, ground: bool):
         "constraint_inertia_inverse": lw.loops.constraint_inertia_inverse(mech, q),
         "forward_dynamics": lw.forward_dynamics(mech, q, v, tau),
     }
-    for name, found in compiled.items():
+    for name, result in compiled.items():
         plain, running = (lw.loops.closed_expression(mech, name, plain=x) for x in (True, False))
         expected = dense(plain)
         size = 1.0 + np.abs(expected).max()
@@ -153,7 +153,7 @@ def test_every_rung_agrees(kind: str, ground: bool):
         if running != plain:
             np.testing.assert_allclose(dense(running), expected, atol=1e-10 * size)
         np.testing.assert_allclose(swept, expected, atol=1e-10 * size)
-        np.testing.assert_allclose(found, expected, atol=1e-10 * size)
+        np.testing.assert_allclose(result, expected, atol=1e-10 * size)
 
 
 PLANE = lw.hinges.PointOnPlane(0.2, (0.6, 0.0, 0.8))
@@ -194,9 +194,9 @@ def test_dynamics_obeys_newton_and_the_constraints(kind: str, axes: str):
     rng = np.random.default_rng(0)
     node, force = mech.bodies[5].name, rng.standard_normal(6)
     closing = lw.loops.constraint_jacobian(mech, q) @ rng.standard_normal(mech.nv)
-    asked = {"forces": {node: force}, "forces_frame": axes, "closing": closing}
-    vdot = lw.forward_dynamics(mech, q, v, tau, **asked)
-    lam = lw.loops.constraint_forces(mech, q, v, tau, **asked)
+    request = {"forces": {node: force}, "forces_frame": axes, "closing": closing}
+    vdot = lw.forward_dynamics(mech, q, v, tau, **request)
+    lam = lw.loops.constraint_forces(mech, q, v, tau, **request)
     J_c, J = lw.loops.constraint_jacobian(mech, q), lw.jacobian(mech, q, node, frame=axes)
     mass = lw.mass_matrix(mech, q)
     left = mass @ vdot + lw.bias_force(mech, q, v) - tau - J_c.T @ lam - J.T @ force
@@ -294,8 +294,8 @@ def test_a_bad_row_of_a_batch_leaves_the_others_alone():
         many, v = np.tile(q, (3, 1)), np.zeros((3, mech.nv))
         many[1, 0] = np.nan
         with pytest.warns(TroubleWarning):
-            found = lw.forward_dynamics(mech, many, v, v)
-        assert np.isnan(found[1]).all() and np.isfinite(found[[0, 2]]).all()
+            vdot = lw.forward_dynamics(mech, many, v, v)
+        assert np.isnan(vdot[1]).all() and np.isfinite(vdot[[0, 2]]).all()
 
 
 def test_without_constraints_it_is_forward_dynamics():
@@ -357,9 +357,9 @@ def test_c_code_of_a_closed_chain_runs(tmp_path: Path):
     made = lw.compile(expr, mech, nodes=lw.loops.closure_nodes(mech), target="c", derive=False)
     q = mech.neutral()
     v, tau = allowed(mech, q, 1), np.array([0.2, 0.0, -0.1])
-    code, found = compiled(tmp_path, made)((q, v, tau), (mech.nv,))
+    code, result = compiled(tmp_path, made)((q, v, tau), (mech.nv,))
     assert code == 0
-    np.testing.assert_allclose(found, lw.forward_dynamics(mech, q, v, tau), rtol=1e-12)
+    np.testing.assert_allclose(result, lw.forward_dynamics(mech, q, v, tau), rtol=1e-12)
 
 
 def test_what_is_refused():

@@ -39,18 +39,18 @@ def test_against_minimal_coordinates(name, frame):
     mech, q = linkage(name)
     J = lw.jacobian(mech, q, NODES[name], frame=frame)
     expected = dense(mech, q, J)
-    found = lw.operational_space(mech, q, NODES[name], frame=frame)
+    space = lw.operational_space(mech, q, NODES[name], frame=frame)
     # The condition of 𝓜 in these linkages is up to 1e5.
-    assert np.abs(found.inverse - expected).max() < 1e-11 * np.abs(expected).max()
+    assert np.abs(space.inverse - expected).max() < 1e-11 * np.abs(expected).max()
     assert (
-        found.inverse == lw.dynamics.operational_inertia_inverse(mech, q, NODES[name], frame=frame)
+        space.inverse == lw.dynamics.operational_inertia_inverse(mech, q, NODES[name], frame=frame)
     ).all()
-    assert (found.inertia == lw.operational_space(mech, q, NODES[name], frame=frame).inertia).all()
+    assert (space.inertia == lw.operational_space(mech, q, NODES[name], frame=frame).inertia).all()
     # A pseudo-inverse: what it is of the motions that exist, nothing of the others.
-    there, lost = found.directions, found.lost
-    assert np.abs(found.inertia @ found.inverse @ there - there).max() < 1e-8
-    assert np.abs(found.inertia @ lost).max(initial=0.0) < 1e-9 * np.abs(found.inertia).max()
-    assert np.abs(found.inverse @ lost).max(initial=0.0) < 1e-11 * np.abs(found.inverse).max()
+    there, lost = space.directions, space.lost
+    assert np.abs(space.inertia @ space.inverse @ there - there).max() < 1e-8
+    assert np.abs(space.inertia @ lost).max(initial=0.0) < 1e-9 * np.abs(space.inertia).max()
+    assert np.abs(space.inverse @ lost).max(initial=0.0) < 1e-11 * np.abs(space.inverse).max()
 
 
 def test_ranks():
@@ -64,9 +64,9 @@ def test_ranks():
 def test_the_pen_moves_along_one_line():
     """Peaucellier's pen goes along x of the world, and its bar turns."""
     mech, q = linkage("peaucellier")
-    found = lw.operational_space(mech, q, "pen", frame="world")
-    (motion,) = found.directions.T
-    assert found.rank == 1
+    space = lw.operational_space(mech, q, "pen", frame="world")
+    (motion,) = space.directions.T
+    assert space.rank == 1
     assert np.abs(motion[[0, 2, 4, 5]]).max() < 1e-12 and abs(motion[3]) > 0.01
 
 
@@ -80,9 +80,9 @@ def test_a_push_is_answered(name):
     pushed = lw.forward_dynamics(mech, q, rest, none, forces={node: f})
     alone = lw.forward_dynamics(mech, q, rest, none)
     expected = lw.jacobian(mech, q, node) @ (pushed - alone)
-    found = lw.dynamics.operational_inertia_inverse(mech, q, node) @ f
+    result = lw.dynamics.operational_inertia_inverse(mech, q, node) @ f
     # The reference solves with Ω, whose condition is the square of that of J_c: 1e6 and more.
-    assert np.abs(found - expected).max() < 1e-8 * np.abs(expected).max()
+    assert np.abs(result - expected).max() < 1e-8 * np.abs(expected).max()
 
 
 def test_energy_of_a_crank():
@@ -107,31 +107,31 @@ def test_an_open_mechanism_is_its_own_operational_space():
 
 def test_what_cannot_move_has_rank_zero():
     mech = triangle(0.7)
-    found = lw.operational_space(mech, lw.loops.assemble(mech).required(), "left end")
-    assert found.rank == 0 and (found.inertia == 0.0).all()
+    space = lw.operational_space(mech, lw.loops.assemble(mech).required(), "left end")
+    assert space.rank == 0 and (space.inertia == 0.0).all()
     # Zero to rounding: the double projection leaves 1e-16 of the open mechanism's.
-    assert np.abs(found.inverse).max() < 1e-20
+    assert np.abs(space.inverse).max() < 1e-20
     ground = lw.operational_space(lw.models.four_bar(), np.zeros(3), "ground")
     assert ground.rank == 0 and (ground.inverse == 0.0).all()
 
 
 def test_a_singular_configuration_is_finite():
     mech, q = parallelogram()
-    found = lw.operational_space(mech, q, "coupler_end")
+    space = lw.operational_space(mech, q, "coupler_end")
     expected = dense(mech, q, lw.jacobian(mech, q, "coupler_end"))
-    assert np.isfinite(found.inertia).all()
-    assert np.abs(found.inverse - expected).max() < 1e-11 * np.abs(expected).max()
+    assert np.isfinite(space.inertia).all()
+    assert np.abs(space.inverse - expected).max() < 1e-11 * np.abs(expected).max()
 
 
 def test_batches_are_rows():
     mech, q = linkage("stewart")
     many = lw.loops.project_position(mech, np.stack([mech.neutral(), q])).required()
-    found = lw.operational_space(mech, many, "centre")
-    assert len(found) == 2 and found.inertia.shape == (2, 6, 6)
+    space = lw.operational_space(mech, many, "centre")
+    assert len(space) == 2 and space.inertia.shape == (2, 6, 6)
     for i in range(2):
         one = lw.operational_space(mech, many[i], "centre")
-        assert np.abs(found[i].inertia - one.inertia).max() < 1e-12 * np.abs(one.inertia).max()
-        assert found[i].rank == one.rank == 6
+        assert np.abs(space[i].inertia - one.inertia).max() < 1e-12 * np.abs(one.inertia).max()
+        assert space[i].rank == one.rank == 6
     assert lw.operational_space(mech, np.zeros((0, mech.nq)), "centre").inertia.shape == (0, 6, 6)
 
 

@@ -53,9 +53,9 @@ def state(e: lw.loops.Embedded, seed: int) -> tuple[Array, Array, Array]:
     return near(e.mech, seed), rng.standard_normal(e.nv), rng.standard_normal(e.mech.nv)
 
 
-def close(found: Array, wanted: Array, tolerance: float = 1e-9) -> None:
-    scale = max(1.0, float(np.abs(wanted).max(initial=0.0)))
-    assert np.abs(found - wanted).max(initial=0.0) <= tolerance * scale
+def close(result: Array, expected: Array, tolerance: float = 1e-9) -> None:
+    scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
+    assert np.abs(result - expected).max(initial=0.0) <= tolerance * scale
 
 
 @pytest.mark.few(2)
@@ -79,8 +79,8 @@ def test_interpreter_has_the_reduced_matrices(name: str) -> None:
     close(lw.compile(mass, e, target="numpy")(q), ref.mass)
     close(lw.compile(bias, e, target="numpy")(q, u), ref.bias)
     node = e.mech.nodes[-1].name if e.mech.nodes else e.mech.bodies[-1].name
-    found = lw.compile(J, e, nodes=(node,), target="numpy")(q)
-    close(found, lw.jacobian(e.mech, q, node) @ ref.X)
+    result = lw.compile(J, e, nodes=(node,), target="numpy")(q)
+    close(result, lw.jacobian(e.mech, q, node) @ ref.X)
     solved = lw.compile(mass.inv @ (tau - bias), e, target="numpy")(q, u, ref.X.T @ force)
     close(solved, ref.vdot[e.independent])
 
@@ -125,8 +125,8 @@ def test_random_loops(seed: int) -> None:
     e = lw.loops.embed(mech, at=q)
     u, force = rng.standard_normal(e.nv), rng.standard_normal(mech.nv)
     ref = reference(mech, q, e.independent, u, force)
-    found = lw.compile(mass.inv @ (tau - bias), e, target="numpy")(q, u, ref.X.T @ force)
-    close(found, ref.vdot[e.independent])
+    result = lw.compile(mass.inv @ (tau - bias), e, target="numpy")(q, u, ref.X.T @ force)
+    close(result, ref.vdot[e.independent])
 
 
 def test_kernels_are_the_interpreter() -> None:
@@ -152,8 +152,8 @@ def test_operational_inertia_is_felt_through_the_loop() -> None:
     ref = reference(e.mech, q, e.independent, np.zeros(e.nv), np.zeros(e.mech.nv))
     J_r = lw.jacobian(e.mech, q, "hand") @ ref.X
     with pytest.warns(RankWarning):  # four freedoms, six directions
-        found = lw.operational_inertia(e, q, "hand")
-    close(found, np.linalg.pinv(J_r @ np.linalg.solve(ref.mass, J_r.T), rcond=1e-9), 1e-7)
+        inertia = lw.operational_inertia(e, q, "hand")
+    close(inertia, np.linalg.pinv(J_r @ np.linalg.solve(ref.mass, J_r.T), rcond=1e-9), 1e-7)
 
 
 def test_batches_gravity_and_single_precision() -> None:
@@ -201,8 +201,8 @@ def test_a_tree_without_constraints_stays_itself() -> None:
     q, v = m.random(0), m.random_velocity(0)
     assert e.nv == m.nv and e.n_bodies == m.n_bodies
     close(lw.forward_dynamics(e, q, v, v), lw.forward_dynamics(m, q, v, v), 1e-12)
-    own, other = (kernel(x, "forward_dynamics").ops.total() for x in (e, m))
-    assert abs(own - other) < 0.02 * other  # sums in another order
+    ours, other = (kernel(x, "forward_dynamics").ops.total() for x in (e, m))
+    assert abs(ours - other) < 0.02 * other  # sums in another order
 
 
 @pytest.mark.parametrize(
@@ -228,8 +228,8 @@ def test_groups_are_as_small_as_they_can_be() -> None:
     assert e.velocity_names == ("turntable", "upper", "lever", "wrist")
     chosen = lw.loops.embed(cases.parallelogram_arm(), independent=["upper", "forearm"])
     assert chosen.velocity_names == ("turntable", "upper", "forearm", "wrist")
-    whole = lw.loops.embed(lw.models.stewart())
-    assert whole.n_bodies == 1 and whole.nv == 6
+    full = lw.loops.embed(lw.models.stewart())
+    assert full.n_bodies == 1 and full.nv == 6
 
 
 def test_it_survives_a_pickle() -> None:

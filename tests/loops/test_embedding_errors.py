@@ -48,8 +48,8 @@ def test_a_singular_state_is_told_by_kernel_and_interpreter() -> None:
     with pytest.raises(ClosureError, match=r"do not determine"):
         lw.compile(mass.inv @ (tau - bias), e, target="numpy")(q, u, u)
     with pytest.warns(TroubleWarning, match=r"do not determine"):
-        found = lw.forward_dynamics(e, np.stack([m.neutral(), q]), u, u)
-    assert np.isfinite(found[0]).all() and np.isnan(found[1]).all()
+        vdot = lw.forward_dynamics(e, np.stack([m.neutral(), q]), u, u)
+    assert np.isfinite(vdot[0]).all() and np.isnan(vdot[1]).all()
     other = lw.loops.embed(m, independent="crank")
     assert np.isfinite(lw.forward_dynamics(other, q, u, u)).all()
 
@@ -64,8 +64,8 @@ def test_near_a_singular_state_results_are_still_right() -> None:
     crank, slider = lw.loops.embed(m, independent="crank"), lw.loops.embed(m, independent="slider")
     speed = lw.loops.full_velocity(crank, q, [1.0])[m.v_slice("slider")][0]
     assert abs(speed) < 1e-2
-    wanted = float(lw.mass_matrix(crank, q)[0, 0]) / speed**2
-    assert float(lw.mass_matrix(slider, q)[0, 0]) == pytest.approx(wanted, rel=1e-11)
+    expected = float(lw.mass_matrix(crank, q)[0, 0]) / speed**2
+    assert float(lw.mass_matrix(slider, q)[0, 0]) == pytest.approx(expected, rel=1e-11)
 
 
 def test_embed_refuses() -> None:

@@ -61,9 +61,9 @@ def value(name: str, expr: Expr, target: str = "numpy") -> Array:
     return k(*[given[x] for x in k.arguments])
 
 
-def close(found: Array, wanted: Array, tolerance: float = 1e-10) -> None:
-    assert found.shape == wanted.shape
-    assert np.abs(found - wanted).max() <= tolerance * max(1.0, float(np.abs(wanted).max()))
+def close(result: Array, expected: Array, tolerance: float = 1e-10) -> None:
+    assert result.shape == expected.shape
+    assert np.abs(result - expected).max() <= tolerance * max(1.0, float(np.abs(expected).max()))
 
 
 @pytest.mark.parametrize("name", CASES)

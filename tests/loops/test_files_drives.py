@@ -82,17 +82,17 @@ def test_with_rotors_everywhere_it_does_not_matter_where_the_loop_is_cut(cuts: t
     """The rotor of the joint that is cut turns a body of its own."""
     rotors = dict(zip(EDGES, (0.02, 0.05, 0.3, 0.11), strict=True))
     drives = {name: lw.Drive(armature=N) for name, N in rotors.items()}
-    found = dict[str, dict[str, float]]()
+    result = dict[str, dict[str, float]]()
     for last in cuts:
         order = (*(name for name in EDGES if name != last), last)
         mech = linkage(order, **drives)
         (loop,) = mech.loops
         assert (loop.name, loop.node_a, loop.rows) == (last, f"{last}.rotor", 6)
         np.testing.assert_allclose(sorted(mech.armature), sorted(rotors.values()))
-        found[last] = motion(mech, {"base": 2.0, "tip": -1.0})
-    expected = found["tip"]
+        result[last] = motion(mech, {"base": 2.0, "tip": -1.0})
+    expected = result["tip"]
     assert set(expected) == set(EDGES)
-    for last, accelerations in found.items():
+    for last, accelerations in result.items():
         for name, value in accelerations.items():
             # The joints' senses are those they were given with; a reversed one turns the same way.
             assert value == pytest.approx(expected[name], rel=1e-9, abs=1e-9), (last, name)
@@ -124,23 +124,23 @@ def test_the_rotor_of_a_loop_is_part_of_the_energy():
 def test_springs_and_dampers_inside_a_loop(drive: lw.Drive):
     """As forces at its nodes they do what they do as a joint force, with the hinge in the tree."""
     damped = {name: lw.Drive(damping=0.1) for name in EDGES if name != "tip"}
-    cut, whole = (
+    cut, full = (
         linkage(("base", "knee", "foot", "tip"), **damped, tip=drive),
         linkage(("base", "knee", "tip", "foot"), tip=drive),
     )
-    assert cut.loops[0].name == "tip" and whole.loops[0].name != "tip"
+    assert cut.loops[0].name == "tip" and full.loops[0].name != "tip"
     q, v = turning(cut)
     W = lw.loops.loop_velocities(cut, q, v)["tip"]
     theta = lw.loops.loop_coordinates(cut, q)["tip"]
     ours = lw.forward_dynamics(cut, q, v, np.zeros(3), forces=lw.loops.loop_drive_forces(cut, q, v))
-    q_whole, v_whole = turning(whole)
-    own = whole.v_slice("tip")
-    np.testing.assert_allclose(v_whole[own], W, rtol=1e-12)
+    q_whole, v_whole = turning(full)
+    columns = full.v_slice("tip")
+    np.testing.assert_allclose(v_whole[columns], W, rtol=1e-12)
     tau = np.zeros(3)
-    tau[own] = -drive.damping * W - drive.stiffness * (theta - drive.rest)
-    theirs = lw.forward_dynamics(whole, q_whole, v_whole, tau)
+    tau[columns] = -drive.damping * W - drive.stiffness * (theta - drive.rest)
+    theirs = lw.forward_dynamics(full, q_whole, v_whole, tau)
     for name in ("base", "knee"):
-        mine, other = ours[cut.v_slice(name)], theirs[whole.v_slice(name)]
+        mine, other = ours[cut.v_slice(name)], theirs[full.v_slice(name)]
         np.testing.assert_allclose(mine, other, rtol=1e-9)
     free = lw.forward_dynamics(cut, q, v, np.zeros(3))
     assert np.abs(free - ours).max() > 1.0  # it is felt
@@ -171,9 +171,9 @@ def test_forces_inside_a_loop_have_the_power_of_its_hinge(hinge: lw.hinges.Hinge
     rng = np.random.default_rng(1)
     q = np.stack([mech.random(rng) for _ in range(3)])
     v = rng.standard_normal((3, mech.nv))
-    found, W = lw.loops.loop_drive_forces(mech, q, v), lw.loops.loop_velocities(mech, q, v)
-    assert set(found) == {"a", "b", "two"}
-    power = sum((f * lw.node_velocity(mech, q, v, node)).sum(axis=-1) for node, f in found.items())
+    result, W = lw.loops.loop_drive_forces(mech, q, v), lw.loops.loop_velocities(mech, q, v)
+    assert set(result) == {"a", "b", "two"}
+    power = sum((f * lw.node_velocity(mech, q, v, node)).sum(axis=-1) for node, f in result.items())
     lost = sum((np.array(damping) * W[name] ** 2).sum(axis=-1) for name in ("c", "g"))
     np.testing.assert_allclose(power, -lost, rtol=1e-12)
 
@@ -200,8 +200,8 @@ def test_a_spring_may_be_wound_up(hinge: lw.hinges.Hinge, angle: float):
 
 def test_guesses_of_a_batch_and_bad_ones():
     mech, angles = wound(PIN), np.array([[3.1], [3.2], [9.0]])
-    found = lw.loops.loop_drive_forces(mech, angles, [0.0], near={"spring": angles + 0.5})["wheel"]
-    np.testing.assert_allclose(found[:, 1], -2.0 * (angles[:, 0] - 0.5), atol=1e-12)
+    result = lw.loops.loop_drive_forces(mech, angles, [0.0], near={"spring": angles + 0.5})["wheel"]
+    np.testing.assert_allclose(result[:, 1], -2.0 * (angles[:, 0] - 0.5), atol=1e-12)
     one = lw.loops.loop_drive_forces(mech, angles, [0.0], near={"spring": 4.0})["wheel"]
     np.testing.assert_allclose(one[:, 1], -2.0 * (np.array([3.1, 3.2, 9.0 - 2 * np.pi]) - 0.5))
     assert (
@@ -261,8 +261,8 @@ def test_limits_of_a_loop_are_looked_at():
     b = lw.Builder("x")
     b.body("left", "world", PIN, inertia=lw.SpatialInertia.solid_sphere(1.0, 0.1))
     b.loop("c", "left", "world", PIN, drive=lw.Drive(lower=1.0, upper=-1.0, damping=-1.0))
-    found = {(f.where, f.code) for f in b.build().validate()}
-    assert {("loop 'c'", "limits"), ("loop 'c'", "drive")} <= found
+    result = {(f.where, f.code) for f in b.build().validate()}
+    assert {("loop 'c'", "limits"), ("loop 'c'", "drive")} <= result
 
 
 def test_a_transmission_may_name_a_loop():

@@ -90,12 +90,12 @@ def test_a_chain_of_mimics(tmp_path: Path):
 )
 def test_robots_with_mimic_joints(name: str):
     pytest.importorskip("pinocchio")
-    found = [path for short, path in find_urdf().items() if short.endswith(f"/{name}")]
-    if not found:
+    result = [path for short, path in find_urdf().items() if short.endswith(f"/{name}")]
+    if not result:
         pytest.skip("example-robot-data is not installed")
-    mech = lw.load(found[0]).without_armature()  # Pinocchio reads no rotors
+    mech = lw.load(result[0]).without_armature()  # Pinocchio reads no rotors
     assert mech.couplings
-    check(mech, read_model(found[0], mimic=True))
+    check(mech, read_model(result[0], mimic=True))
 
 
 def test_mimic_joints_are_held_unless_they_are_left_open():

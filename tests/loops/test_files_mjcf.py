@@ -45,13 +45,13 @@ def check(gap: EqualityGap) -> None:
 
 def _with_equality() -> dict[str, str]:
     """Model files of the installed packages that say `<equality>`."""
-    found = {
+    result = {
         name: path
         for name, path in find_mjcf().items()
         if "<equality>" in Path(path).read_text("utf-8", errors="replace")
     }
-    own = Path(mujoco.__file__).parent / "testdata" / "model.xml"
-    return {**found, "mujoco/testdata/model.xml": str(own)} if own.exists() else found
+    ours = Path(mujoco.__file__).parent / "testdata" / "model.xml"
+    return {**result, "mujoco/testdata/model.xml": str(ours)} if ours.exists() else result
 
 
 FILES = _with_equality()
@@ -89,9 +89,9 @@ def chain(prefix: str, links: int, *inside: str, **place: str) -> str:
     axes = ("0 1 0", "0.3 0 1", "1 0.2 0", "0 1 0.5")
     text = "".join(inside)
     for k in reversed(range(links)):
-        own = HINGE.format(f"{prefix}{k}", axes[k % 4], 10 * k - 15, 0.02 * (k % 2))
+        ours = HINGE.format(f"{prefix}{k}", axes[k % 4], 10 * k - 15, 0.02 * (k % 2))
         at = place if k == 0 else {"pos": "0.4 0 0", "euler": f"{20 * k} 10 {-15 * k}"}
-        text = body(f"{prefix}_{k}", own, ROD.format(0.5 + 0.3 * k), text, **at)
+        text = body(f"{prefix}_{k}", ours, ROD.format(0.5 + 0.3 * k), text, **at)
     return text
 
 
@@ -239,7 +239,7 @@ def test_of_points_and_poses_mujoco_knows_the_rate():
     for name in ("weld with relpose", "connect to the ground"):
         case = EqualityCase(read(OWN[name]), parse_model(OWN[name]))
         assert np.abs(case.rate()).max() > 0.1
-        np.testing.assert_allclose(-case.rate(), case.wanted, atol=1e-9)
+        np.testing.assert_allclose(-case.rate(), case.required, atol=1e-9)
 
 
 def test_an_inactive_equality_is_reported_and_not_held():

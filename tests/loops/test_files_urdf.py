@@ -37,10 +37,10 @@ def arm(prefix: str, links: int, place: str) -> list[str]:
     for k in range(links):
         name = f"{prefix}{k}"
         at = place if k == 0 else 'xyz="0.1 0 0.38" rpy="0.2 0.3 -0.5"'
-        own = f"<origin {at}/>"
-        own += f'<axis xyz="{AXES[k % len(AXES)]}"/>'
+        ours = f"<origin {at}/>"
+        ours += f'<axis xyz="{AXES[k % len(AXES)]}"/>'
         text += [link(name, INERTIAL.format(0.5 + 0.2 * k))]
-        text += [joint(f"{name}_joint", "continuous", parent, name, own)]
+        text += [joint(f"{name}_joint", "continuous", parent, name, ours)]
         parent = name
     return text
 
@@ -121,8 +121,8 @@ def halved(mech: lw.Mechanism) -> lw.Mechanism:
         half = lw.SpatialInertia.solid_sphere(1.0, 0.1)
         if b.body != "world":
             k = mech.body_index[b.body]
-            whole = bodies[k].inertia
-            half = lw.SpatialInertia(0.5 * whole.mass, 0.5 * whole.h, 0.5 * whole.J)
+            full = bodies[k].inertia
+            half = lw.SpatialInertia(0.5 * full.mass, 0.5 * full.h, 0.5 * full.J)
             bodies[k] = replace(bodies[k], inertia=half)
         bodies.append(Body(name, a.body, closure.hinge, name, a.pose, b.pose.inverse(), half))
         end = "ground" if b.body == "world" else b.body
@@ -138,7 +138,7 @@ def closed_state(mech: lw.Mechanism, seed: int) -> tuple[Array, Array, Array]:
     """
     rng = np.random.default_rng(seed)
     tries = (lw.loops.project_position(mech, 0.4 * rng.standard_normal(mech.nq)) for _ in range(20))
-    q = next(found.q for found in tries if found.closed)
+    q = next(result.q for result in tries if result.closed)
     v = lw.loops.project_velocity(mech, q, rng.standard_normal(mech.nv))
     assert np.abs(lw.loops.constraint_error(mech, q)).max() < 1e-12
     assert np.abs(v).max() > 0.1
@@ -164,13 +164,13 @@ def inside(mech: lw.Mechanism, q: Array, v: Array) -> tuple[list[Array], list[Ar
 
 
 def check(mech: lw.Mechanism, seeds: Sequence[int]) -> None:
-    whole = seated(halved(mech))
+    full = seated(halved(mech))
     for seed in seeds:
         q, v, tau = closed_state(mech, seed)
         theta, W = inside(mech, q, v)
         there = loops_in_pinocchio(
-            whole,
-            whole.normalise(np.concatenate([q, *theta])),
+            full,
+            full.normalise(np.concatenate([q, *theta])),
             np.concatenate([v, *W]),
             np.concatenate([tau, *(0.0 * w for w in W)]),
         )

@@ -107,14 +107,14 @@ def dense(mech: lw.Mechanism, q: Array, v: Array, tau: Array) -> tuple[Array, Ar
     system[:n, :n], system[:n, n:], system[n:, :n] = lw.mass_matrix(tree, q), -J.T, J
     right = np.concatenate([tau - lw.bias_force(tree, q, v), -rate])
     scale = 1.0 / np.sqrt(np.maximum(np.abs(system).max(axis=1), 1e-3))
-    found = np.linalg.lstsq(scale[:, None] * system * scale, scale * right, rcond=1e-9)[0] * scale
-    return found[:n], J.T @ found[n:], rate
+    result = np.linalg.lstsq(scale[:, None] * system * scale, scale * right, rcond=1e-9)[0] * scale
+    return result[:n], J.T @ result[n:], rate
 
 
-def close(found: Array, expected: Array, part: float = 1e-7) -> None:
+def close(result: Array, expected: Array, part: float = 1e-7) -> None:
     size = float(np.abs(expected).max())
     assert size > 1e-3, "the test compares nothing"
-    np.testing.assert_allclose(found, expected, rtol=0.0, atol=part * size)
+    np.testing.assert_allclose(result, expected, rtol=0.0, atol=part * size)
 
 
 @pytest.mark.few(3)
@@ -122,12 +122,12 @@ def close(found: Array, expected: Array, part: float = 1e-7) -> None:
 def test_forward_dynamics_is_that_of_the_dense_system(name: str) -> None:
     mech, q, v, tau = case(name)
     expected, _, _ = dense(mech, q, v, tau)
-    found = lw.forward_dynamics(mech, q, v, tau)
-    close(found, expected)
-    np.testing.assert_array_equal(found, lw.forward_dynamics(mech, q, v, tau))
+    vdot = lw.forward_dynamics(mech, q, v, tau)
+    close(vdot, expected)
+    np.testing.assert_array_equal(vdot, lw.forward_dynamics(mech, q, v, tau))
     opened = lw.forward_dynamics(mech, q, v, tau, loops="open")
     np.testing.assert_array_equal(opened, lw.forward_dynamics(tree_of(mech), q, v, tau))
-    assert np.abs(opened - found).max() > 1e-2 * np.abs(found).max()
+    assert np.abs(opened - vdot).max() > 1e-2 * np.abs(vdot).max()
 
 
 @pytest.mark.few(1)
@@ -160,10 +160,10 @@ def test_inverse_dynamics_gives_the_forces_of_a_motion_that_loops_allow(name: st
     mech, q, v, tau = case(name)
     vdot, carried, _ = dense(mech, q, v, tau)
     vdot = lw.forward_dynamics(mech, q, v, tau)
-    found = lw.inverse_dynamics(mech, q, v, vdot)
-    close(found, tau + carried, 1e-6)  # all of it from the hinges, nothing from the loops
-    close(lw.forward_dynamics(mech, q, v, found), vdot)
-    np.testing.assert_array_equal(found, lw.inverse_dynamics(tree_of(mech), q, v, vdot))
+    result = lw.inverse_dynamics(mech, q, v, vdot)
+    close(result, tau + carried, 1e-6)  # all of it from the hinges, nothing from the loops
+    close(lw.forward_dynamics(mech, q, v, result), vdot)
+    np.testing.assert_array_equal(result, lw.inverse_dynamics(tree_of(mech), q, v, vdot))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -177,9 +177,9 @@ def test_accelerations_that_break_loops_have_no_forces(name: str) -> None:
     )
     held = lw.forward_dynamics(mech, q, v, tau)
     codes, rows = np.zeros(2, np.int32), np.array([held, free])
-    found = lw.inverse_dynamics(mech, q, v, rows, status=codes)
+    result = lw.inverse_dynamics(mech, q, v, rows, status=codes)
     assert codes.tolist() == [0, status.broken(mech)]
-    assert np.isnan(found[1]).all() and np.isfinite(found[0]).all()
+    assert np.isnan(result[1]).all() and np.isfinite(result[0]).all()
     with pytest.warns(TroubleWarning, match="1 of 2 states .* break loops or couplings"):
         lw.inverse_dynamics(mech, q, v, rows)
 
@@ -191,9 +191,9 @@ def test_hybrid_dynamics_holds_them(name: str) -> None:
     moving = [body.hinge_name for body in mech.bodies if body.hinge.nv]
     held = lw.forward_dynamics(mech, q, v, tau)
     chosen = [moving[-1]]
-    found = lw.hybrid_dynamics(mech, q, v, tau=tau, vdot=held, prescribed=chosen)
-    close(found.vdot, held)
-    close(dense(mech, q, v, found.tau)[0], held)
+    motion = lw.hybrid_dynamics(mech, q, v, tau=tau, vdot=held, prescribed=chosen)
+    close(motion.vdot, held)
+    close(dense(mech, q, v, motion.tau)[0], held)
     wrong = held + np.eye(mech.nv)[mech.v_slice(chosen[0])].sum(axis=0)
     try:
         other = lw.hybrid_dynamics(mech, q, v, tau=tau, vdot=wrong, prescribed=chosen)
@@ -249,16 +249,16 @@ def test_tasks_and_operational_space_hold_them(name: str) -> None:
     pushed, _, _ = dense(mech, q, v, tau + push)
     close(space.inverse @ basis[:, 0], space.jacobian @ (pushed - rest), 1e-6)
     close(space.jacobian @ space.consistent_inverse @ basis, basis, 1e-6)
-    wanted = basis @ np.ones(basis.shape[1])
-    torque = lw.tasks.task_torque(mech, q, v, task, wanted, tau0=tau)
+    expected = basis @ np.ones(basis.shape[1])
+    torque = lw.tasks.task_torque(mech, q, v, task, expected, tau0=tau)
     vdot, _, _ = dense(mech, q, v, torque)
     got = basis.T @ (space.jacobian @ vdot + lw.tasks.task_bias(mech, q, v, task))
-    close(got, basis.T @ wanted, 1e-6)
+    close(got, basis.T @ expected, 1e-6)
     motion = lw.tasks.task_dynamics(mech, q, v, task)
     force = basis @ np.arange(1.0, 1.0 + basis.shape[1])
     vdot, _, _ = dense(mech, q, v, space.jacobian.T @ force)
-    asked = motion.inertia @ (space.jacobian @ vdot + motion.bias)
-    close(basis.T @ (asked + motion.coriolis + motion.gravity), basis.T @ force, 1e-6)
+    request = motion.inertia @ (space.jacobian @ vdot + motion.bias)
+    close(basis.T @ (request + motion.coriolis + motion.gravity), basis.T @ force, 1e-6)
     world = lw.dynamics.operational_inertia_inverse(mech, q, node, frame="world")
     close(world[3:, 3:], space.inverse, 1e-9)
     open_space = lw.tasks.task_space(mech, q, task, loops="open")
@@ -343,11 +343,11 @@ WORDS = ("accelerat", "joint force", "torque")
 
 def functions() -> dict[str, Any]:
     places = (lw, lw.dynamics, lw.loops, lw.grasp, lw.tasks, lw.inertial, lw.papers, lw.simulation)
-    found = {name: getattr(place, name) for place in places for name in place.__all__}
+    result = {name: getattr(place, name) for place in places for name in place.__all__}
     errors = (BaseException, lw.Mechanism, lw.loops.Aggregate)  # which have loops by that name
     return {
         name: x
-        for name, x in found.items()
+        for name, x in result.items()
         if callable(x) and not (inspect.isclass(x) and issubclass(x, errors))
     }
 

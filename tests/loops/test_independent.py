@@ -14,17 +14,17 @@ from tests.loops.random_loops import triangle
 @pytest.mark.parametrize("name", LINKAGES)
 def test_velocities_from_independent_ones(name):
     mech, q = linkage(name)
-    found = lw.loops.independent_coordinates(mech, q)
+    coordinates = lw.loops.independent_coordinates(mech, q)
     J = lw.loops.constraint_jacobian(mech, q)
-    assert len(found) == mech.nv - (LINKAGES[name] or rank_of(J))
-    chosen = np.random.default_rng(1).standard_normal(len(found))
-    v = found.velocity(chosen)
-    assert (v[found.indices] == chosen).all()
-    assert np.abs(J @ v).max() < 1e-12 * np.abs(v).max() * found.condition
-    assert found.names == tuple(mech.velocity_names[j] for j in found.indices)
-    assert sorted([*found.indices, *found.dependent]) == list(range(mech.nv))
-    assert found.condition < 100.0  # pivots choose well
-    many = found.velocity(np.stack([chosen, 2.0 * chosen]))
+    assert len(coordinates) == mech.nv - (LINKAGES[name] or rank_of(J))
+    chosen = np.random.default_rng(1).standard_normal(len(coordinates))
+    v = coordinates.velocity(chosen)
+    assert (v[coordinates.indices] == chosen).all()
+    assert np.abs(J @ v).max() < 1e-12 * np.abs(v).max() * coordinates.condition
+    assert coordinates.names == tuple(mech.velocity_names[j] for j in coordinates.indices)
+    assert sorted([*coordinates.indices, *coordinates.dependent]) == list(range(mech.nv))
+    assert coordinates.condition < 100.0  # pivots choose well
+    many = coordinates.velocity(np.stack([chosen, 2.0 * chosen]))
     assert np.abs(many[1] - 2.0 * v).max() < 1e-13 * np.abs(v).max()
 
 
@@ -46,9 +46,9 @@ def test_accelerations_by_differences(name):
         moved = lw.loops.independent_coordinates(mech, there, prefer=here.names)
         assert moved.names == here.names
         ends.append(moved.velocity(slow + s * rate))
-    found = (ends[0] - ends[1]) / (2.0 * h)
+    result = (ends[0] - ends[1]) / (2.0 * h)
     # Truncation is h² times third derivatives of the motion, which grow with the condition cubed.
-    assert np.abs(found - vdot).max() < 1e-6 * max(1.0, np.abs(vdot).max())
+    assert np.abs(result - vdot).max() < 1e-6 * max(1.0, np.abs(vdot).max())
     assert np.abs(
         lw.loops.constraint_jacobian(mech, q) @ vdot + lw.loops.constraint_bias(mech, q, v)
     ).max() < (1e-11 * max(1.0, np.abs(vdot).max()))
@@ -58,15 +58,15 @@ def test_accelerations_by_differences(name):
 @pytest.mark.parametrize("name", DRIVEN)
 def test_driven_ones_can_be_preferred(name):
     mech, q = linkage(name)
-    found = lw.loops.independent_coordinates(mech, q, prefer=DRIVEN[name])
-    wanted = [mech.v_slice(x).start for x in DRIVEN[name]]
-    assert found.indices.tolist() == sorted(wanted) and found.rejected == ()
+    coordinates = lw.loops.independent_coordinates(mech, q, prefer=DRIVEN[name])
+    expected = [mech.v_slice(x).start for x in DRIVEN[name]]
+    assert coordinates.indices.tolist() == sorted(expected) and coordinates.rejected == ()
 
 
 def test_dependent_ones_are_rejected():
     mech, q = linkage("four_bar")
-    found = lw.loops.independent_coordinates(mech, q, prefer=["rocker", "crank"])
-    assert found.names == ("rocker_pin",) and found.rejected == ("crank_pin",)
+    coordinates = lw.loops.independent_coordinates(mech, q, prefer=["rocker", "crank"])
+    assert coordinates.names == ("rocker_pin",) and coordinates.rejected == ("crank_pin",)
     both = lw.loops.independent_coordinates(*linkage("stewart"), prefer=["platform", "slider_2"])
     assert set(both.names) == {f"platform.{x}" for x in _six()} and both.rejected == ("slider_2",)
     one = lw.loops.independent_coordinates(*linkage("stewart"), prefer="platform.v_z")
@@ -83,9 +83,9 @@ def test_a_velocity_that_cannot_be_is_never_chosen():
     # Crank and coupler in one line: they reach 0.6 m to the rocker's end, 0.4 m from D.
     angle = np.arccos((0.6**2 + 0.4**2 - 0.4**2) / (2.0 * 0.6 * 0.4))  # at A, over the ground
     q = lw.loops.assemble(mech, [0.5 * np.pi - angle, 0.0, 0.0], hold=["crank"]).required()
-    found = lw.loops.independent_coordinates(mech, q, prefer=["rocker"])
+    coordinates = lw.loops.independent_coordinates(mech, q, prefer=["rocker"])
     # The closed configuration is a double root: found to the square root of rounding only.
-    assert found.rejected == ("rocker_pin",) or found.condition > 1e4
+    assert coordinates.rejected == ("rocker_pin",) or coordinates.condition > 1e4
     assert lw.loops.independent_coordinates(mech, q).names != ("rocker_pin",)
 
 
@@ -97,18 +97,18 @@ def test_a_velocity_that_hardly_moves_depends_on_others(ratio, leads):
     for name in ("fast", "slow"):
         b.body(name, "world", lw.hinges.Pin((0, 0, 1)), hinge_name=f"{name}_pin", inertia=ball)
     b.couple("gear", "slow_pin", {"fast_pin": ratio})
-    found = lw.loops.independent_coordinates(b.build(), np.zeros(2), prefer=["slow"])
-    assert found.names == (("slow_pin",) if leads else ("fast_pin",))
-    assert found.rejected == (() if leads else ("slow_pin",))
+    coordinates = lw.loops.independent_coordinates(b.build(), np.zeros(2), prefer=["slow"])
+    assert coordinates.names == (("slow_pin",) if leads else ("fast_pin",))
+    assert coordinates.rejected == (() if leads else ("slow_pin",))
 
 
 def test_a_singular_configuration_has_more():
     mech, q = parallelogram()
-    found = lw.loops.independent_coordinates(mech, q)
-    assert len(found) == 2 and np.isfinite(found.map).all()
-    v = found.velocity([0.3, -0.2])
+    coordinates = lw.loops.independent_coordinates(mech, q)
+    assert len(coordinates) == 2 and np.isfinite(coordinates.map).all()
+    v = coordinates.velocity([0.3, -0.2])
     assert np.abs(lw.loops.constraint_jacobian(mech, q) @ v).max() < 1e-14
-    assert np.isfinite(found.acceleration(v, [0.0, 0.0])).all()
+    assert np.isfinite(coordinates.acceleration(v, [0.0, 0.0])).all()
 
 
 def test_none_or_all():

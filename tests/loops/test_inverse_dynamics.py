@@ -21,11 +21,11 @@ def motion(name: str, seed: int = 0):
     return mech, q, v, here, rate
 
 
-def balance(mech, q, v, vdot, found) -> float:
+def balance(mech, q, v, vdot, result) -> float:
     """How far τ + missing + J_c* λ is from 𝓜 v̇ + C, with a mass matrix made densely."""
     needed = mass_matrix(mech, q) @ vdot + lw.bias_force(mech, q, v)
-    given = found.tau + found.missing
-    given = given + lw.loops.constraint_jacobian(mech, q).T @ found.constraint_forces
+    given = result.tau + result.missing
+    given = given + lw.loops.constraint_jacobian(mech, q).T @ result.constraint_forces
     return float(np.abs(given - needed).max() / np.abs(needed).max())
 
 
@@ -36,27 +36,27 @@ def test_forces_balance_and_drive(name, drives):
     mech, q, v, here, rate = motion(name)
     vdot = here.acceleration(v, rate)
     names = {"all": None, "enough": here.names, "too few": here.names[1:]}[drives]
-    found = lw.loops.drive_forces(mech, q, v, vdot, actuated=names)
-    assert balance(mech, q, v, vdot, found) < 1e-11
+    forces = lw.loops.drive_forces(mech, q, v, vdot, actuated=names)
+    assert balance(mech, q, v, vdot, forces) < 1e-11
     undriven = np.setdiff1d(
-        np.arange(mech.nv), [mech.velocity_names.index(x) for x in found.actuated]
+        np.arange(mech.nv), [mech.velocity_names.index(x) for x in forces.actuated]
     )
-    assert (found.tau[undriven] == 0.0).all()
-    assert found.degrees_of_freedom == len(here)
+    assert (forces.tau[undriven] == 0.0).all()
+    assert forces.degrees_of_freedom == len(here)
     few = drives == "too few"
-    assert found.rank == len(here) - few and found.achievable != few
-    assert found.squeezing == len(found.actuated) - found.rank
+    assert forces.rank == len(here) - few and forces.achievable != few
+    assert forces.squeezing == len(forces.actuated) - forces.rank
     if name == "nested":  # the kernel of forward dynamics takes long to make
         return
-    back = lw.forward_dynamics(mech, q, v, found.tau)
+    back = lw.forward_dynamics(mech, q, v, forces.tau)
     off = np.abs(back - vdot).max() / np.abs(vdot).max()
     if few:
         assert off > 1e-3
         return
     # The reference solves with Ω, whose condition is the square of that of J_c.
     assert off < 1e-8
-    lam = lw.loops.constraint_forces(mech, q, v, found.tau)
-    assert np.abs(found.constraint_forces - lam).max() < 1e-7 * np.abs(lam).max()
+    lam = lw.loops.constraint_forces(mech, q, v, forces.tau)
+    assert np.abs(forces.constraint_forces - lam).max() < 1e-7 * np.abs(lam).max()
 
 
 @pytest.mark.parametrize("name", LINKAGES)
@@ -64,15 +64,15 @@ def test_the_least_of_all(name):
     """With all driven: τ has no part that moves nothing, λ none that is redundant."""
     mech, q, v, here, rate = motion(name, seed=1)
     w = np.random.default_rng(3).uniform(0.1, 10.0, mech.nv)
-    found = lw.loops.drive_forces(mech, q, v, rate, independent=here, weights=w)
+    forces = lw.loops.drive_forces(mech, q, v, rate, independent=here, weights=w)
     J_c = lw.loops.constraint_jacobian(mech, q)
     rank = LINKAGES[name] or rank_of(J_c)
     # τ + J_c* μ does as well for any μ. Least Σ w τ²: w τ is orthogonal to the range of J_c*.
     blocked = np.linalg.svd(J_c)[2][:rank]
-    assert np.abs(blocked @ (w * found.tau)).max() < 1e-10 * np.abs(w * found.tau).max()
+    assert np.abs(blocked @ (w * forces.tau)).max() < 1e-10 * np.abs(w * forces.tau).max()
     redundant = np.linalg.svd(J_c.T)[2][rank:]
-    assert np.abs(redundant @ found.constraint_forces).max(initial=0.0) < 1e-10 * (
-        1.0 + np.abs(found.constraint_forces).max()
+    assert np.abs(redundant @ forces.constraint_forces).max(initial=0.0) < 1e-10 * (
+        1.0 + np.abs(forces.constraint_forces).max()
     )
 
 
@@ -80,26 +80,26 @@ def test_what_is_missing_is_the_least():
     """Fewer drives than motions: least squares of what is left over, in one unit."""
     mech, q, v, here, rate = motion("stewart", seed=2)
     names = ["slider_1", "slider_3", "slider_4"]
-    found = lw.loops.drive_forces(mech, q, v, rate, independent=here, actuated=names)
+    forces = lw.loops.drive_forces(mech, q, v, rate, independent=here, actuated=names)
     columns = lw.dynamics.velocity_space.scale(mech).columns
     J_c = lw.loops.constraint_jacobian(mech, q) * columns
     free = np.linalg.svd(J_c)[2][18:].T
     vdot = here.acceleration(v, rate)
-    asked = free.T @ (columns * lw.inverse_dynamics(mech, q, v, vdot))
+    request = free.T @ (columns * lw.inverse_dynamics(mech, q, v, vdot))
     act = (columns[:, None] * free)[[mech.v_slice(x).start for x in names]].T
-    tau, (left,), rank, _ = np.linalg.lstsq(act, asked, rcond=None)
-    assert found.rank == rank == 3 and not found.achievable
-    mine = [found.tau[mech.v_slice(x)][0] for x in names]
+    tau, (left,), rank, _ = np.linalg.lstsq(act, request, rcond=None)
+    assert forces.rank == rank == 3 and not forces.achievable
+    mine = [forces.tau[mech.v_slice(x)][0] for x in names]
     assert np.abs(np.array(mine) - tau).max() < 1e-10 * np.abs(tau).max()
-    assert abs(np.linalg.norm(columns * found.missing) ** 2 - left) < 1e-9 * left
+    assert abs(np.linalg.norm(columns * forces.missing) ** 2 - left) < 1e-9 * left
 
 
 @pytest.mark.parametrize("name", ["four_bar", "peaucellier"])
 def test_holding_by_virtual_work(name):
     """The crank's torque at rest is the slope of the potential energy over its angle."""
     mech, q = linkage(name)
-    found = lw.loops.holding_forces(mech, q, actuated=DRIVEN[name])
-    assert found.achievable
+    forces = lw.loops.holding_forces(mech, q, actuated=DRIVEN[name])
+    assert forces.achievable
     crank, h, heights = mech.q_slice("crank").start, 1e-4, []
     for s in (h, -h):
         guess = q.copy()
@@ -108,7 +108,7 @@ def test_holding_by_virtual_work(name):
         heights.append(lw.dynamics.potential_energy(mech, there))
     slope = (heights[0] - heights[1]) / (2.0 * h)
     # Truncation h² / 6 times the third derivative, of the order of the energy.
-    assert abs(found.tau[mech.v_slice("crank").start] - slope) < 1e-6 * max(1.0, abs(slope))
+    assert abs(forces.tau[mech.v_slice("crank").start] - slope) < 1e-6 * max(1.0, abs(slope))
     assert abs(slope) > 1e-3
 
 
@@ -116,8 +116,8 @@ def test_legs_carry_a_platform():
     """At neutral all legs are alike and carry the platform together: a sixth of it each."""
     mech = lw.models.stewart()
     q = mech.neutral()
-    found = lw.loops.holding_forces(mech, q, actuated=DRIVEN["stewart"])
-    push = found.tau[[mech.v_slice(x).start for x in DRIVEN["stewart"]]]
+    forces = lw.loops.holding_forces(mech, q, actuated=DRIVEN["stewart"])
+    push = forces.tau[[mech.v_slice(x).start for x in DRIVEN["stewart"]]]
     assert np.abs(push - push[0]).max() < 1e-10 * push[0] and push[0] > 0.0
     # By virtual work of a step straight up, all sliders alike by symmetry.
     up = lw.loops.independent_coordinates(mech, q, prefer=["platform"]).velocity(
@@ -164,13 +164,13 @@ def test_batches_are_rows():
     mech, q, v, here, rate = motion("dual_arm")
     vdot = here.acceleration(v, rate)
     many = [np.stack([q, q]), np.stack([v, 0.0 * v]), np.stack([vdot, 0.0 * vdot])]
-    found = lw.loops.drive_forces(mech, *many)
-    assert len(found) == 2 and found.achievable.shape == (2,)
+    forces = lw.loops.drive_forces(mech, *many)
+    assert len(forces) == 2 and forces.achievable.shape == (2,)
     first = lw.loops.drive_forces(mech, q, v, vdot)
     rest = lw.loops.holding_forces(mech, q)
     for i, one in enumerate((first, rest)):
-        assert np.abs(found[i].tau - one.tau).max() < 1e-11 * np.abs(one.tau).max()
-        assert np.abs(found[i].constraint_forces - one.constraint_forces).max() < 1e-9
+        assert np.abs(forces[i].tau - one.tau).max() < 1e-11 * np.abs(one.tau).max()
+        assert np.abs(forces[i].constraint_forces - one.constraint_forces).max() < 1e-9
     assert lw.loops.holding_forces(mech, np.zeros((0, mech.nq))).tau.shape == (0, mech.nv)
 
 

@@ -27,18 +27,18 @@ COUNTS = {
 def test_counts_of_known_linkages(name):
     mech, q = linkage(name)
     nv, rows, rank, freedoms = COUNTS[name]
-    found = lw.loops.mobility(mech, q)
-    assert (found.velocities, found.rows, found.rank, found.degrees_of_freedom) == (
+    mobility = lw.loops.mobility(mech, q)
+    assert (mobility.velocities, mobility.rows, mobility.rank, mobility.degrees_of_freedom) == (
         nv,
         rows,
         rank,
         freedoms,
     )
-    assert found.gruebler == nv - rows and found.redundant == rows - rank
-    assert not found.singular and found.motions == freedoms
-    assert found.unique_accelerations
-    assert found.unique_forces == found.well_posed == (rows == rank)
-    assert found.error < 1e-11 and found.condition < 1e4
+    assert mobility.gruebler == nv - rows and mobility.redundant == rows - rank
+    assert not mobility.singular and mobility.motions == freedoms
+    assert mobility.unique_accelerations
+    assert mobility.unique_forces == mobility.well_posed == (rows == rank)
+    assert mobility.error < 1e-11 and mobility.condition < 1e4
 
 
 @pytest.mark.parametrize("name", LINKAGES)
@@ -65,23 +65,23 @@ def test_rank_does_not_depend_on_units(size):
     mech = lw.models.four_bar(
         ground=0.4 * size, crank=0.1 * size, coupler=0.5 * size, rocker=0.4 * size
     )
-    found = lw.loops.mobility(mech, mech.neutral())
-    assert (found.rank, found.degrees_of_freedom, found.singular) == (2, 1, False)
+    mobility = lw.loops.mobility(mech, mech.neutral())
+    assert (mobility.rank, mobility.degrees_of_freedom, mobility.singular) == (2, 1, False)
 
 
 def test_redundant_rows_are_said():
     mech, q = linkage("four_bar")
-    found = lw.loops.mobility(mech, q)
-    assert found.redundancies == (
+    mobility = lw.loops.mobility(mech, q)
+    assert mobility.redundancies == (
         "nothing moves loop 'coupler_rocker' by turning about x, turning about z, moving along y",
     )
-    assert str(found).splitlines() == [
+    assert str(mobility).splitlines() == [
         "four_bar: 1 degree of freedom in a tree of 3, 5 rows of rank 2; Grübler's count is -2",
-        "  redundant rows: 3; " + found.redundancies[0],
+        "  redundant rows: 3; " + mobility.redundancies[0],
         "  accelerations are unique, constraint forces are not unique (those of least norm are "
         "taken)",
     ]
-    assert repr(found) == "<Mobility of 'four_bar': 1 degree of freedom, rank 2>"
+    assert repr(mobility) == "<Mobility of 'four_bar': 1 degree of freedom, rank 2>"
 
 
 def test_a_linkage_that_is_redundant_only_where_it_is_closed():
@@ -110,10 +110,10 @@ def test_a_folded_parallelogram_is_singular():
     """Two branches meet: two independent velocities, of which either goes on, but not both."""
     mech, q = parallelogram()
     assert np.abs(lw.loops.constraint_error(mech, q)).max() < 1e-15
-    found = lw.loops.mobility(mech, q)
-    assert (found.rank, found.generic_rank) == (1, 2)
-    assert found.singular and found.degrees_of_freedom == 2 and found.motions == 1
-    assert "singular: rank 1 here, 2 nearby" in str(found)
+    mobility = lw.loops.mobility(mech, q)
+    assert (mobility.rank, mobility.generic_rank) == (1, 2)
+    assert mobility.singular and mobility.degrees_of_freedom == 2 and mobility.motions == 1
+    assert "singular: rank 1 here, 2 nearby" in str(mobility)
     near = lw.loops.mobility(mech, lw.loops.assemble(mech, q, hold={"crank": 0.5 * np.pi + 1e-5}).q)
     assert not near.singular and near.condition > 1e4
     assert "near a singular configuration" in str(near)
@@ -122,15 +122,15 @@ def test_a_folded_parallelogram_is_singular():
 
 def test_a_stretched_triangle_shakes():
     """Bars of 0.5 m a metre apart: no motion at all, but one velocity to first order."""
-    found = lw.loops.mobility(triangle(1.0), np.array([0.5 * np.pi, -0.5 * np.pi]))
-    assert found.singular and found.degrees_of_freedom == 1 and found.motions == 0
+    mobility = lw.loops.mobility(triangle(1.0), np.array([0.5 * np.pi, -0.5 * np.pi]))
+    assert mobility.singular and mobility.degrees_of_freedom == 1 and mobility.motions == 0
 
 
 def test_open_loops_are_said():
     mech, q = linkage("four_bar")
-    found = lw.loops.mobility(mech, q + np.array([0.0, 0.01, 0.0]))
-    assert found.error > 1e-3 and "loops are open" in str(found)
-    assert found.rank == 2
+    mobility = lw.loops.mobility(mech, q + np.array([0.0, 0.01, 0.0]))
+    assert mobility.error > 1e-3 and "loops are open" in str(mobility)
+    assert mobility.rank == 2
 
 
 def test_rows_that_are_nearly_closed_are_not_counted_twice():
@@ -144,8 +144,8 @@ def test_rows_that_are_nearly_closed_are_not_counted_twice():
             for node in lw.models.four_bar().nodes
         ),
     )
-    found = lw.loops.mobility(tilted, tilted.neutral())
-    assert found.rank == 2 and found.error > 1e-8
+    mobility = lw.loops.mobility(tilted, tilted.neutral())
+    assert mobility.rank == 2 and mobility.error > 1e-8
 
 
 def swing(
@@ -172,13 +172,13 @@ def test_axes_that_are_nearly_parallel_are_doubtful(eps):
     """Mobility counts the plane's freedom, the dynamics takes the rows as they are: it is told."""
     mech, plane = swing(eps), swing(0.0)
     q = lw.loops.assemble(mech, guess=[0.3, 0.3, 1.2], tolerance=max(eps, 1e-12)).q
-    found, tau = lw.loops.mobility(mech, q), np.array([1.0, 0.0, 0.0])
-    assert (found.rank, found.degrees_of_freedom, found.doubtful) == (2, 1, 1)
-    assert 0.1 * eps < found.doubt < eps
-    assert not found.unique_accelerations and not found.well_posed and found.inertia
-    assert "doubtful: 1 row nearly depends on others (relative singular value" in str(found)
-    assert "takes it as it is, and then 0 degrees of freedom are left" in str(found)
-    assert "accelerations are unique only with the doubtful rows" in str(found)
+    result, tau = lw.loops.mobility(mech, q), np.array([1.0, 0.0, 0.0])
+    assert (result.rank, result.degrees_of_freedom, result.doubtful) == (2, 1, 1)
+    assert 0.1 * eps < result.doubt < eps
+    assert not result.unique_accelerations and not result.well_posed and result.inertia
+    assert "doubtful: 1 row nearly depends on others (relative singular value" in str(result)
+    assert "takes it as it is, and then 0 degrees of freedom are left" in str(result)
+    assert "accelerations are unique only with the doubtful rows" in str(result)
     # And so it is: locked, where in the plane it moves.
     locked, moving = (lw.forward_dynamics(m, q, 0.0 * tau, tau) for m in (mech, plane))
     assert np.abs(moving).max() > 1.0
@@ -188,35 +188,39 @@ def test_axes_that_are_nearly_parallel_are_doubtful(eps):
 def test_a_rounded_angle_of_a_frame_is_doubtful():
     """rpy = -1.5708 for -pi/2: off by 3.7e-6 rad, and so is the axis of the loop's pin."""
     mech = swing(0.0, turned=3.7e-6)
-    found = lw.loops.mobility(
+    mobility = lw.loops.mobility(
         mech, lw.loops.assemble(mech, guess=[0.3, 0.3, 1.2], tolerance=1e-5).q
     )
-    assert found.error > 1e-6 and found.degrees_of_freedom == 1
-    assert found.doubtful == 1 and 1e-7 < found.doubt < 1e-5 and not found.unique_accelerations
+    assert mobility.error > 1e-6 and mobility.degrees_of_freedom == 1
+    assert (
+        mobility.doubtful == 1
+        and 1e-7 < mobility.doubt < 1e-5
+        and not mobility.unique_accelerations
+    )
 
 
 def test_hinges_that_block_less_take_the_doubt_away():
     """What the report advises: a ball for one pin and a cylindrical hinge for another."""
     plane, tau = swing(0.0), np.array([1.0, 0.0, 0.0, 0.0])
     q = lw.loops.assemble(plane, guess=[0.3, 0.3, 1.2]).required()
-    wanted = lw.forward_dynamics(plane, q, np.zeros(3), tau[:3])
+    expected = lw.forward_dynamics(plane, q, np.zeros(3), tau[:3])
     mech = swing(1e-5, lw.hinges.Cylindrical((0, 1, 0)), lw.hinges.Spherical())
     q = lw.loops.assemble(mech, guess=[*q, 0.0]).required()
-    found = lw.loops.mobility(mech, q)
-    assert (found.degrees_of_freedom, found.doubtful, found.redundant) == (
+    mobility = lw.loops.mobility(mech, q)
+    assert (mobility.degrees_of_freedom, mobility.doubtful, mobility.redundant) == (
         1,
         0,
         0,
-    ) and found.well_posed
+    ) and mobility.well_posed
     given = lw.forward_dynamics(mech, q, np.zeros(4), tau)
     # An axis off by 1e-5 changes the motion by about as much.
-    assert np.abs(given[:3] - wanted).max() < 1e-4 * np.abs(wanted).max()
+    assert np.abs(given[:3] - expected).max() < 1e-4 * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("name", LINKAGES)
 def test_linkages_that_are_redundant_exactly_are_not_doubtful(name):
-    found = lw.loops.mobility(*linkage(name))
-    assert found.doubtful == 0 and found.doubt == 0.0 and "doubt" not in str(found)
+    mobility = lw.loops.mobility(*linkage(name))
+    assert mobility.doubtful == 0 and mobility.doubt == 0.0 and "doubt" not in str(mobility)
 
 
 @pytest.mark.parametrize("off", [0.0, 1e-12, 1e-10, 1e-9, 1e-7, 1e-6, 1e-5])
@@ -225,10 +229,10 @@ def test_doubt_is_told_where_accelerations_change(off):
     mech, q = linkage("bennett")
     tau, still = np.array([1.0, 0.0, 0.0]), np.zeros(3)
     near = q + off * np.array([1.0, -2.0, 2.0])
-    found = lw.loops.mobility(mech, near)
+    mobility = lw.loops.mobility(mech, near)
     closed, moved = (lw.forward_dynamics(mech, x, still, tau) for x in (q, near))
     changed = np.abs(moved - closed).max() / np.abs(closed).max()
-    assert found.degrees_of_freedom == 1 and found.doubtful == int(changed > 1e-4)
+    assert mobility.degrees_of_freedom == 1 and mobility.doubtful == int(changed > 1e-4)
 
 
 @pytest.mark.parametrize("angle", [1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7])
@@ -250,13 +254,13 @@ def test_digits_are_lost_with_the_square_of_the_condition(angle):
     mech, z, tau = b.build(), np.array([1.0, -1.0, 1.0]), np.array([1.0, 0.3, 0.0])
     q = angle * z
     rate = z @ (tau - lw.bias_force(mech, q, z)) / (z @ lw.mass_matrix(mech, q) @ z)
-    given, found = (
+    given, result = (
         lw.forward_dynamics(mech, q, z, tau),
         lw.loops.mobility(mech, q),
     )
-    assert found.rank == 2 and 0.1 < found.condition * angle < 10.0
-    assert np.abs(given - rate * z).max() < found.accuracy * abs(rate)
-    assert ("digits are lost with its square" in str(found)) == (angle < 3e-4)
+    assert result.rank == 2 and 0.1 < result.condition * angle < 10.0
+    assert np.abs(given - rate * z).max() < result.accuracy * abs(rate)
+    assert ("digits are lost with its square" in str(result)) == (angle < 3e-4)
 
 
 def test_what_no_mass_resists_has_no_acceleration():
@@ -266,22 +270,29 @@ def test_what_no_mass_resists_has_no_acceleration():
         loops=(),
         bodies=tuple(replace(b, inertia=lw.SpatialInertia.zero()) for b in light.bodies),
     )
-    found = lw.loops.mobility(light, np.zeros(2))
-    assert not found.unique_accelerations and not found.well_posed
-    assert "no mass resists" in str(found)
+    mobility = lw.loops.mobility(light, np.zeros(2))
+    assert not mobility.unique_accelerations and not mobility.well_posed
+    assert "no mass resists" in str(mobility)
 
 
 def test_without_constraints_all_is_free():
     arm = lw.models.puma560()
-    found = lw.loops.mobility(arm, arm.random(0))
-    assert (found.rows, found.rank, found.degrees_of_freedom, found.gruebler) == (0, 0, 6, 6)
-    assert found.well_posed and found.condition == 1.0 and not found.singular
+    mobility = lw.loops.mobility(arm, arm.random(0))
+    assert (mobility.rows, mobility.rank, mobility.degrees_of_freedom, mobility.gruebler) == (
+        0,
+        0,
+        6,
+        6,
+    )
+    assert mobility.well_posed and mobility.condition == 1.0 and not mobility.singular
 
 
 def test_no_freedom_is_left():
     mech = triangle(0.7)
-    found = lw.loops.mobility(mech, lw.loops.assemble(mech).required())
-    assert found.degrees_of_freedom == 0 and found.unique_accelerations and not found.singular
+    mobility = lw.loops.mobility(mech, lw.loops.assemble(mech).required())
+    assert (
+        mobility.degrees_of_freedom == 0 and mobility.unique_accelerations and not mobility.singular
+    )
 
 
 def test_bad_arguments():

@@ -84,15 +84,15 @@ def crank_at(mech, guess, angle):
 def test_forces_are_held_over_a_step():
     """A force that changes is the same as a force held from step to step, where it is asked for."""
     mech, q, v = swinging()
-    asked = []
+    request = []
 
     def ramp(t, q, v):
-        asked.append(t)
+        request.append(t)
         assert np.abs(lw.loops.constraint_error(mech, q)).max() < 1e-11  # closed loops only
         return np.array([20.0 * t, 0.0, 0.0])
 
     run = lw.simulate(mech, q, v, controller=ramp, control_step=1e-2, duration=0.05, step=1e-2)
-    np.testing.assert_allclose(asked, 1e-2 * np.arange(5), atol=1e-15)
+    np.testing.assert_allclose(request, 1e-2 * np.arange(5), atol=1e-15)
     for i in range(5):  # step by step, with a constant force each
         one = lw.simulate(
             mech, run.q[i], run.v[i], tau=[0.2 * i, 0.0, 0.0], duration=1e-2, step=1e-2
@@ -223,9 +223,9 @@ def test_the_report_counts_steps_that_were_made():
     watch = {"far": lambda t, q, v, tau: 0.0437 - t}
     run = lw.simulate(mech, q, v, duration=1.0, step=1e-2, watch=watch)
     assert run.stopped and run.t[-1] == pytest.approx(0.0437, abs=2e-9)
-    whole = lw.simulate(mech, q, v, duration=0.05, step=1e-2)
+    rec = lw.simulate(mech, q, v, duration=0.05, step=1e-2)
     # The whole fifth step is the worst one; of the part of it, in (0.04, 0.0437], less is left.
-    added = [x.report.notes.added_loop[0] for x in (run, whole)]
+    added = [x.report.notes.added_loop[0] for x in (run, rec)]
     assert 0.0 < added[0] < 0.99 * added[1]
     none = lw.simulate(mech, q, v, duration=1.0, watch={"no": lambda t, q, v, tau: -1.0})
     assert none.steps == 0 and none.report.notes.added_loop == (0.0, 0.0)

@@ -26,13 +26,13 @@ def example():
 
 
 def test_the_platform_follows_the_path(example):
-    found = example.track(0.25, step=5e-3)
+    result = example.track(0.25, step=5e-3)
     path = np.linalg.norm(example.desired(0.25).p)
     assert path > 2e-4  # it does move
-    assert found.distance.max() < 0.02 * path
-    assert found.run.report.loop[0] < 1e-9
+    assert result.distance.max() < 0.02 * path
+    assert result.run.report.loop[0] < 1e-9
     passive = np.delete(
-        found.run.tau, [lw.models.stewart().v_slice(x).start for x in example.SLIDERS], 1
+        result.run.tau, [lw.models.stewart().v_slice(x).start for x in example.SLIDERS], 1
     )
     assert not passive.any()
 
@@ -48,6 +48,6 @@ def test_the_reference_is_a_motion(example):
 
 def test_it_can_be_drawn(example, tmp_path):
     pytest.importorskip("matplotlib")
-    found = example.track(0.03, step=1e-2)
-    example.plot(found, found, str(tmp_path / "figure.png"))
+    result = example.track(0.03, step=1e-2)
+    example.plot(result, result, str(tmp_path / "figure.png"))
     assert (tmp_path / "figure.png").stat().st_size > 10_000

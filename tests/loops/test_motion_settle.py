@@ -72,13 +72,13 @@ def test_a_state_settles_where_projection_puts_it(name):
     # Drift as a step makes it: small, and along no pattern.
     q = mech.integrate(closed, 1e-8 * rng.standard_normal(mech.nv))
     off = lw.loops.project_velocity(mech, closed, v) + 1e-8 * rng.standard_normal(mech.nv)
-    found = settled(mech, q, off, Gap(mech, q))
+    result = settled(mech, q, off, Gap(mech, q))
     far = lw.loops.project_position(mech, q, weight="mass").required()
     # Both are the nearest, up to the square of the drift and to what counts as closed.
-    np.testing.assert_allclose(mech.difference(found[0], far), 0.0, atol=3e-12)
-    np.testing.assert_allclose(found[1], lw.loops.project_velocity(mech, far, off), atol=1e-11)
-    assert found[2].size < 1e-12
+    np.testing.assert_allclose(mech.difference(result[0], far), 0.0, atol=3e-12)
+    np.testing.assert_allclose(result[1], lw.loops.project_velocity(mech, far, off), atol=1e-11)
+    assert result[2].size < 1e-12
     # From far away the long way is taken.
     q = mech.integrate(closed, 1e-2 * rng.standard_normal(mech.nv))
-    found = settled(mech, q, off, Gap(mech, q))
-    assert np.abs(lw.loops.constraint_error(mech, found[0])).max() < 1e-10
+    result = settled(mech, q, off, Gap(mech, q))
+    assert np.abs(lw.loops.constraint_error(mech, result[0])).max() < 1e-10

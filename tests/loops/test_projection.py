@@ -48,18 +48,18 @@ def disturbed(mech: lw.Mechanism, q: np.ndarray, size: float, seed: int = 0) -> 
 @pytest.mark.parametrize("name", CASES)
 def test_positions_close_the_loops(name, weight):
     mech, q = case(name)
-    found = lw.loops.project_position(mech, disturbed(mech, q, 0.05), weight=weight).required()
+    projection = lw.loops.project_position(mech, disturbed(mech, q, 0.05), weight=weight).required()
     # Rounding of poses a metre or so from the origin is 1e-16 times the number of bodies.
-    assert np.abs(lw.loops.constraint_error(mech, found, per="loop")).max(initial=0.0) < 1e-12
-    assert np.abs(lw.loops.constraint_error(mech, found)).max() < 1e-12
-    mech.check_q(found)
+    assert np.abs(lw.loops.constraint_error(mech, projection, per="loop")).max(initial=0.0) < 1e-12
+    assert np.abs(lw.loops.constraint_error(mech, projection)).max() < 1e-12
+    mech.check_q(projection)
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "rolling_ball"])
 def test_a_loop_of_each_kind(kind):
     mech, q = looped(11, (kind,), n=4, hinges=LIGHT)
-    found = lw.loops.project_position(mech, disturbed(mech, q, 0.03)).required()
-    assert np.abs(lw.loops.constraint_error(mech, found, per="loop")).max() < 1e-12
+    projection = lw.loops.project_position(mech, disturbed(mech, q, 0.03)).required()
+    assert np.abs(lw.loops.constraint_error(mech, projection, per="loop")).max() < 1e-12
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -93,12 +93,12 @@ def test_the_step_is_the_least(name, weight):
     """
     mech, q = case(name)
     start = disturbed(mech, q, 1e-5, seed=2)
-    found = lw.loops.project_position(mech, start, weight=weight).required()
-    step = mech.difference(start, found)
-    J = lw.loops.constraint_jacobian(mech, found)
+    projection = lw.loops.project_position(mech, start, weight=weight).required()
+    step = mech.difference(start, projection)
+    J = lw.loops.constraint_jacobian(mech, projection)
     free = null_space(J, np.linalg.matrix_rank(J, tol=1e-7))
     if weight == "mass":
-        W = lw.mass_matrix(mech, found)
+        W = lw.mass_matrix(mech, projection)
     else:  # slides are measured by the length of the mechanism
         columns = lw.dynamics.velocity_space.scale(mech).columns
         W = np.diag(columns**-2.0)
@@ -109,8 +109,8 @@ def test_the_step_is_the_least(name, weight):
 
 def test_iterations_and_errors_are_told():
     mech, q = case("stewart")
-    found = project_position(mech, disturbed(mech, q, 1e-3))
-    assert found.closed and found.error < 1e-12 and 2 <= found.iterations <= 5
+    projection = project_position(mech, disturbed(mech, q, 1e-3))
+    assert projection.closed and projection.error < 1e-12 and 2 <= projection.iterations <= 5
     stopped = project_position(mech, disturbed(mech, q, 0.1), iterations=1)
     assert not stopped.closed and stopped.iterations == 1
     assert stopped.error == np.abs(lw.loops.constraint_error(mech, stopped.q)).max()
@@ -134,14 +134,17 @@ def test_the_worst_state_of_a_batch_is_named():
 def test_batches_are_rows():
     mech, q = case("nested")
     start = np.stack([disturbed(mech, q, 0.02, seed) for seed in range(4)])
-    found = lw.loops.project_position(mech, start).required()
+    projection = lw.loops.project_position(mech, start).required()
     v = np.random.default_rng(0).standard_normal((4, mech.nv))
-    slow = lw.loops.project_velocity(mech, found, v)
+    slow = lw.loops.project_velocity(mech, projection, v)
     for i in range(4):
-        assert np.abs(found[i] - lw.loops.project_position(mech, start[i]).required()).max() < 1e-12
-        assert np.abs(slow[i] - lw.loops.project_velocity(mech, found[i], v[i])).max() < 1e-12
-    one = lw.loops.project_velocity(mech, found[0], v)
-    assert np.abs(one[2] - lw.loops.project_velocity(mech, found[0], v[2])).max() < 1e-12
+        assert (
+            np.abs(projection[i] - lw.loops.project_position(mech, start[i]).required()).max()
+            < 1e-12
+        )
+        assert np.abs(slow[i] - lw.loops.project_velocity(mech, projection[i], v[i])).max() < 1e-12
+    one = lw.loops.project_velocity(mech, projection[0], v)
+    assert np.abs(one[2] - lw.loops.project_velocity(mech, projection[0], v[2])).max() < 1e-12
     empty = lw.loops.project_position(mech, np.zeros((0, mech.nq))).required()
     assert empty.shape == (0, mech.nq)
 
@@ -151,10 +154,10 @@ def test_batches_are_rows():
 def test_velocities_obey_and_are_nearest(name, weight):
     mech, q = case(name)
     v = np.random.default_rng(5).standard_normal(mech.nv)
-    found = lw.loops.project_velocity(mech, q, v, weight=weight)
+    result = lw.loops.project_velocity(mech, q, v, weight=weight)
     J = lw.loops.constraint_jacobian(mech, q)
     rank = CASES[name] or np.linalg.matrix_rank(J, tol=1e-9)
-    assert np.abs(J @ found).max() < 1e-12
+    assert np.abs(J @ result).max() < 1e-12
     if weight == "mass":
         W = lw.mass_matrix(mech, q)
     else:
@@ -162,10 +165,10 @@ def test_velocities_obey_and_are_nearest(name, weight):
     free = null_space(J, rank)
     # Nearest: the difference is orthogonal to all that is free. Tolerance: the condition of 𝓜
     # (up to 1e5 here) times rounding.
-    assert np.abs(free.T @ W @ (v - found)).max() < 1e-10 * np.abs(W @ v).max()
-    assert np.abs(found - v).max() > 1e-3
-    again = lw.loops.project_velocity(mech, q, found, weight=weight)
-    assert np.abs(again - found).max() < 1e-11 * np.abs(v).max()
+    assert np.abs(free.T @ W @ (v - result)).max() < 1e-10 * np.abs(W @ v).max()
+    assert np.abs(result - v).max() > 1e-3
+    again = lw.loops.project_velocity(mech, q, result, weight=weight)
+    assert np.abs(again - result).max() < 1e-11 * np.abs(v).max()
 
 
 def test_velocity_loses_energy_only():

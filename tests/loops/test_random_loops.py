@@ -30,11 +30,11 @@ def test_random_loops(seed):
     mech, q = drawn(seed)
     rng = np.random.default_rng(seed)
     J_c, M = lw.loops.constraint_jacobian(mech, q), mass_matrix(mech, q)
-    told = lw.loops.mobility(mech, q)
+    mobility = lw.loops.mobility(mech, q)
     values = np.linalg.svd(J_c, compute_uv=False)
     assert not ((values > 1e-12) & (values < 1e-7)).any(), "the draw is near singular"
-    assert told.rank == int((values > 1e-9).sum())
-    free = np.linalg.svd(J_c)[2][told.rank :].T
+    assert mobility.rank == int((values > 1e-9).sum())
+    free = np.linalg.svd(J_c)[2][mobility.rank :].T
 
     disturbed = mech.integrate(q, 0.02 * rng.standard_normal(mech.nv))
     back = lw.loops.project_position(mech, disturbed)
@@ -51,10 +51,10 @@ def test_random_loops(seed):
     size = max(np.abs(vdot).max(), np.abs(bias).max())
     assert np.abs(J_c @ vdot + bias).max() < 1e-9 * size
 
-    found = lw.loops.drive_forces(mech, q, v, vdot, actuated=here.names)
+    forces = lw.loops.drive_forces(mech, q, v, vdot, actuated=here.names)
     needed = M @ vdot + lw.bias_force(mech, q, v)
-    given = found.tau + J_c.T @ found.constraint_forces
-    assert found.achievable and np.abs(given - needed).max() < 1e-9 * np.abs(needed).max()
+    given = forces.tau + J_c.T @ forces.constraint_forces
+    assert forces.achievable and np.abs(given - needed).max() < 1e-9 * np.abs(needed).max()
 
     node = mech.bodies[-1].name
     J = lw.jacobian(mech, q, node)
@@ -62,7 +62,7 @@ def test_random_loops(seed):
     inverse = lw.dynamics.operational_inertia_inverse(mech, q, node)
     # Singular vectors of J_c, and what is made of them, are good to rounding over the smallest
     # singular value that counts.
-    bound = 1e-14 / values[told.rank - 1] * np.linalg.cond(M)
+    bound = 1e-14 / values[mobility.rank - 1] * np.linalg.cond(M)
     assert np.abs(inverse - expected).max() < max(1e-9, bound) * np.abs(expected).max()
 
 
@@ -74,11 +74,11 @@ def test_random_loops_are_assembled(seed):
     held = mech.bodies[0].hinge_name
     guess = mech.integrate(q, np.random.default_rng(seed).standard_normal(mech.nv))
     guess[mech.q_slice(held)] = q[mech.q_slice(held)]
-    found = lw.loops.assemble(mech, guess, hold=[held], limits=False)
-    assert found.converged
-    assert (found.q[mech.q_slice(held)] == q[mech.q_slice(held)]).all()
+    assembly = lw.loops.assemble(mech, guess, hold=[held], limits=False)
+    assert assembly.converged
+    assert (assembly.q[mech.q_slice(held)] == q[mech.q_slice(held)]).all()
     for loop in mech.loops:  # a helix may have wound up: its coordinate tells how often
-        X_AB = mech.pose(found.q, loop.node_a).inverse() @ mech.pose(found.q, loop.node_b)
-        wanted = loop.hinge.pose(found.loop_coordinates[loop.name])
-        assert np.abs(wanted.matrix - X_AB.matrix).max() < 1e-11
-    assert np.abs(found.q - mech.couple(found.q)).max() < 1e-11
+        X_AB = mech.pose(assembly.q, loop.node_a).inverse() @ mech.pose(assembly.q, loop.node_b)
+        expected = loop.hinge.pose(assembly.loop_coordinates[loop.name])
+        assert np.abs(expected.matrix - X_AB.matrix).max() < 1e-11
+    assert np.abs(assembly.q - mech.couple(assembly.q)).max() < 1e-11

@@ -51,5 +51,5 @@ def test_rows_of_rounding_do_not_disturb(seed: int) -> None:
     expected = start + free_basis @ np.linalg.solve(
         free_basis.T @ M @ free_basis, free_basis.T @ M @ (free - start)
     )
-    found = lw.forward_dynamics(mech, q, v, tau)
-    assert np.abs(found - expected).max() < 3e-12 * np.abs(expected).max()
+    vdot = lw.forward_dynamics(mech, q, v, tau)
+    assert np.abs(vdot - expected).max() < 3e-12 * np.abs(expected).max()

@@ -49,14 +49,14 @@ def test_a_flat_parallelogram_is_told(first: float) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if first == 0.0 else "error")
         moved(mech, flat(first))
-    with pytest.warns(RankWarning, match="'four_bar' are singular: .* not unique") as told:
+    with pytest.warns(RankWarning, match="'four_bar' are singular: .* not unique") as message:
         here = moved(mech, flat(0.0))
-    assert told[0].filename == __file__ and np.isfinite(here).all()
+    assert message[0].filename == __file__ and np.isfinite(here).all()
     with pytest.warns(RankWarning, match="singular"):
         lw.forward_dynamics(mech, flat(0.0), np.zeros(3), np.ones(3))
-    found = lw.loops.mobility(mech, flat(0.0))
-    assert found.singular and not found.unique_accelerations and not found.well_posed
-    assert "accelerations are not unique (the rank drops here" in str(found)
+    mobility = lw.loops.mobility(mech, flat(0.0))
+    assert mobility.singular and not mobility.unique_accelerations and not mobility.well_posed
+    assert "accelerations are not unique (the rank drops here" in str(mobility)
 
 
 def test_beside_it_the_numbers_are_those_of_the_limit() -> None:
@@ -80,15 +80,15 @@ def test_a_status_for_each_state_of_a_batch() -> None:
     mech = bars(2.0, 1.0, 2.0, 1.0)
     q = np.array([flat(0.3), flat(0.0), flat(-0.2), flat(0.0)])
     codes = np.ones(4, np.int32)
-    found = moved(mech, q, status=codes)
+    result = moved(mech, q, status=codes)
     code = status.singular(mech)
     assert codes.tolist() == [0, code, 0, code]
     assert "singular here" in status.describe(code, mech)
-    np.testing.assert_allclose(found[0], moved(mech, q[0]), rtol=1e-9)
-    assert np.isfinite(found).all()
+    np.testing.assert_allclose(result[0], moved(mech, q[0]), rtol=1e-9)
+    assert np.isfinite(result).all()
     with pytest.warns(RankWarning, match="singular in 2 of 4 states"):
         again = moved(mech, q)
-    np.testing.assert_array_equal(again, found)
+    np.testing.assert_array_equal(again, result)
     code_alone = np.zeros((), np.int32)
     moved(mech, q[1], status=code_alone)
     assert code_alone == code

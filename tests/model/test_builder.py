@@ -129,8 +129,8 @@ def test_parent_reached_only_through_its_child():
         @ lw.hinges.Universal().pose(q[mech.q_slice("a")])
         @ lw.Pose.translation((0.1, 0, 0))
     )
-    found = mech.pose(q, "a").inverse() @ mech.pose(q, "b")
-    np.testing.assert_allclose(found.matrix, expected.matrix, atol=1e-14)
+    result = mech.pose(q, "a").inverse() @ mech.pose(q, "b")
+    np.testing.assert_allclose(result.matrix, expected.matrix, atol=1e-14)
 
 
 def test_loops_between_any_nodes_and_couplings():

@@ -18,6 +18,6 @@ def test_the_error_of_a_pin_is_its_swing(axis: tuple[float, float, float], angle
     p = np.array([0.1, -0.2, 0.3])
     for swing in (0.4, -1.2, 2.0):
         turn = rotation.axis_angle(a, angle)
-        found = loop_error(pin, lw.Pose(turn @ rotation.axis_angle(across, swing), p))
-        np.testing.assert_allclose(found[:3], swing * across, atol=1e-12)
-        np.testing.assert_allclose(found[3:], turn.T @ p, atol=1e-12)
+        result = loop_error(pin, lw.Pose(turn @ rotation.axis_angle(across, swing), p))
+        np.testing.assert_allclose(result[:3], swing * across, atol=1e-12)
+        np.testing.assert_allclose(result[3:], turn.T @ p, atol=1e-12)

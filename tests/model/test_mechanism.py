@@ -226,8 +226,8 @@ def test_mounting_a_mini_on_a_macro():
     q = np.concatenate([q_macro, q_mini])
     for body in mini.bodies:
         expected = macro.pose(q_macro, "hand") @ mini.pose(q_mini, body.name)
-        found = both.pose(q, "mini_" + body.name)
-        np.testing.assert_allclose(found.matrix, expected.matrix, atol=1e-13)
+        result = both.pose(q, "mini_" + body.name)
+        np.testing.assert_allclose(result.matrix, expected.matrix, atol=1e-13)
     # Khatib's Lemma 1: the mass matrix of the mini is the corner of that of both.
     corner = mass_matrix(both, q)[macro.nv :, macro.nv :]
     np.testing.assert_allclose(corner, mass_matrix(mini, q_mini), atol=1e-12)
@@ -264,8 +264,8 @@ def test_extract_a_sub_arm():
     q = mech.random(2)
     q_arm = np.concatenate([q[mech.q_slice(b.name)] for b in arm.bodies])
     torso = mech.pose(q, mech.body("left_upper_arm").parent)
-    found = torso.inverse() @ mech.pose(q, "left_forearm")
-    np.testing.assert_allclose(found.matrix, arm.pose(q_arm, "left_forearm").matrix, atol=1e-13)
+    result = torso.inverse() @ mech.pose(q, "left_forearm")
+    np.testing.assert_allclose(result.matrix, arm.pose(q_arm, "left_forearm").matrix, atol=1e-13)
     leg = mech.extract("pelvis", "left_foot")
     assert [b.name for b in leg.bodies] == ["pelvis", "left_thigh", "left_shank", "left_foot"]
     with pytest.raises(ModelError, match="is not outboard of"):

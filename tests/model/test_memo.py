@@ -90,11 +90,11 @@ def test_one_thread_computes_and_others_wait():
         inside.wait(10.0)
         return Value()
 
-    found = list[Value]()
-    threads = [threading.Thread(target=lambda: found.append(made(mech))) for _ in range(4)]
+    result = list[Value]()
+    threads = [threading.Thread(target=lambda: result.append(made(mech))) for _ in range(4)]
     for thread in threads:
         thread.start()
     inside.set()
     for thread in threads:
         thread.join()
-    assert len(calls) == 1 and len(found) == 4 and len(set(map(id, found))) == 1
+    assert len(calls) == 1 and len(result) == 4 and len(set(map(id, result))) == 1

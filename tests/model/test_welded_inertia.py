@@ -40,9 +40,9 @@ def test_an_impossible_whole_is_an_error_that_names_the_part(as_node: bool):
 
 
 def test_what_is_welded_to_the_ground_does_not_move():
-    found = [f for f in _arm(HEAVY, as_node=True, moving=False).validate() if f.code == "triangle"]
-    assert [(f.severity, f.where) for f in found] == [("warning", "node 'part'")]
-    assert "It is welded to the ground" in found[0].reason
+    result = [f for f in _arm(HEAVY, as_node=True, moving=False).validate() if f.code == "triangle"]
+    assert [(f.severity, f.where) for f in result] == [("warning", "node 'part'")]
+    assert "It is welded to the ground" in result[0].reason
 
 
 def test_a_body_of_its_own_is_still_an_error():

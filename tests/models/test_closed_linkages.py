@@ -96,8 +96,8 @@ def test_the_pen_draws_a_straight_line(angle):
     z = -(0.5**2 - 0.2**2) / (2.0 * 0.2)
     # The crank hangs along -z and turns about y: its end is at P + 0.2 (-sin, 0, -cos), seen from O
     # under half that angle, and the pen on the same ray.
-    wanted = (z * np.tan(0.5 * angle), 0.0, z)
-    np.testing.assert_allclose(mech.pose(q, "pen").p, wanted, atol=1e-12)
+    expected = (z * np.tan(0.5 * angle), 0.0, z)
+    np.testing.assert_allclose(mech.pose(q, "pen").p, expected, atol=1e-12)
 
 
 def test_over_constrained_pins_stay_so():

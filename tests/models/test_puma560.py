@@ -91,11 +91,11 @@ def closed_form(q, I):
 
 def test_printed_constants_follow_from_the_parameters():
     # Three digits are printed, of parameters that themselves have two or three.
-    found, printed = constants(), np.array(PRINTED)
-    agree = np.abs(found - printed) <= 0.011 * np.abs(printed)
+    result, printed = constants(), np.array(PRINTED)
+    agree = np.abs(result - printed) <= 0.011 * np.abs(printed)
     # I_1 and I_3 do not follow from the tables; every other constant does.
     assert (np.flatnonzero(~agree) + 1).tolist() == [1, 3]
-    np.testing.assert_allclose(found[[0, 2]], (1.553, 1.602), atol=1e-3)
+    np.testing.assert_allclose(result[[0, 2]], (1.553, 1.602), atol=1e-3)
 
 
 def test_the_last_moment_of_link_3_is_settled_by_the_sixth_constant():
@@ -106,13 +106,13 @@ def test_the_last_moment_of_link_3_is_settled_by_the_sixth_constant():
 @pytest.mark.parametrize("seed", range(4))
 def test_kinetic_energy_matrix_is_the_explicit_one(seed):
     q = np.concatenate([np.random.default_rng(seed).uniform(-np.pi, np.pi, 3), np.zeros(3)])
-    found = mass_matrix(models.puma560(as_printed=True), q)
+    result = mass_matrix(models.puma560(as_printed=True), q)
     expected = closed_form(q, constants())
     kept = expected != 0.0
-    np.testing.assert_allclose(found[kept], expected[kept], rtol=0.0, atol=1e-13)
+    np.testing.assert_allclose(result[kept], expected[kept], rtol=0.0, atol=1e-13)
     # What the explicit model leaves out is small: less than 0.5 % of the diagonal.
-    scale = np.sqrt(np.outer(np.diag(found), np.diag(found)))
-    assert np.abs(found / scale)[~kept].max() < 5e-3
+    scale = np.sqrt(np.outer(np.diag(result), np.diag(result)))
+    assert np.abs(result / scale)[~kept].max() < 5e-3
 
 
 def test_elbow_and_not_shoulder_angle_in_the_shoulder_inertia():

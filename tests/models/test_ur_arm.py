@@ -17,7 +17,7 @@ def mech():
 
 def denavit_hartenberg(q):
     """Poses of the six frames by the textbook's product of matrices, from the table alone."""
-    T, found = np.eye(4), []
+    T, result = np.eye(4), []
     for angle, (a, d, quarters) in zip(q, FRAMES, strict=True):
         c, s, ca, sa = (
             np.cos(angle),
@@ -33,8 +33,8 @@ def denavit_hartenberg(q):
                 [0.0, 0.0, 0.0, 1.0],
             ]
         )
-        found.append(T)
-    return found
+        result.append(T)
+    return result
 
 
 def test_flange_is_where_the_table_puts_it(mech):

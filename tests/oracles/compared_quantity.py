@@ -42,7 +42,7 @@ class Quantity:
 
 
 @dataclass(frozen=True)
-class Found:
+class Comparison:
     """One quantity of one model.
 
     Attributes:
@@ -70,31 +70,31 @@ def apart(here: Any, there: Any, size: float | None = None) -> float:
     return gap / scale if gap > 0.0 and scale > 0.0 else (0.0 if gap == 0.0 else np.inf)
 
 
-def compared(table: tuple[Quantity, ...], it: Any, model: str) -> list[Found]:
+def compared(table: tuple[Quantity, ...], it: Any, model: str) -> list[Comparison]:
     """Every quantity of a table in one case."""
     return [_one(quantity, it, model) for quantity in table]
 
 
-def _one(quantity: Quantity, it: Any, model: str) -> Found:
+def _one(quantity: Quantity, it: Any, model: str) -> Comparison:
     why = quantity.needs(it)
     if why is not None:
-        return Found(quantity.name, model, np.nan, why)
+        return Comparison(quantity.name, model, np.nan, why)
     try:
         here = quantity.here(it)
     except SingularHingeError:
-        return Found(quantity.name, model, np.nan, "nothing resists some hinge")
+        return Comparison(quantity.name, model, np.nan, "nothing resists some hinge")
     there = quantity.there(it)
     size = None if quantity.size is None else float(np.max(quantity.size(it)))
     gap = apart(here, there, size)
     if gap <= BOUND or quantity.truth is None:
-        return Found(quantity.name, model, gap)
+        return Comparison(quantity.name, model, gap)
     try:
         truth = quantity.truth(it)
     except TypeError:  # a hinge that is not in extended precision
-        return Found(quantity.name, model, gap)
+        return Comparison(quantity.name, model, gap)
     scale = float(np.abs(truth).max())
     off = [float(np.abs(np.asarray(x) - truth).max()) / scale for x in (here, there)]
-    return Found(quantity.name, model, gap, off=(off[0], off[1]))
+    return Comparison(quantity.name, model, gap, off=(off[0], off[1]))
 
 
 def homogeneous(rot: Any, p: Any) -> Array:

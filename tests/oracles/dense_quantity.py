@@ -34,21 +34,21 @@ class DenseCase:
 
     def values(self, symbols: Iterable[Symbol]) -> dict[str, Array]:
         """A random vector for each leaf that is no state, always the same for the same name."""
-        found = dict[str, Array]()
+        result = dict[str, Array]()
         for leaf in symbols:
             key = leaf.role
             if isinstance(key, role.Vector) and key.source not in STATE_VECTORS:
                 rng = np.random.default_rng(sum(map(ord, key.source)))
-                found[key.source] = rng.standard_normal(self.dense({}).size(leaf.range))
-        return found
+                result[key.source] = rng.standard_normal(self.dense({}).size(leaf.range))
+        return result
 
     def dense(self, values: dict[str, Array]) -> Dense:
         return Dense(self.mech, self.q, self.v, nodes=self.nodes, values=values)
 
     def here(self, name: str, frame: str) -> Array:
-        found = kernel(self.mech, name, self.nodes, frame=frame)  # type: ignore[arg-type]
+        result = kernel(self.mech, name, self.nodes, frame=frame)  # type: ignore[arg-type]
         given = {"q": self.q, "v": self.v, **self.given(name, frame)}
-        return found(*(given[argument] for argument in found.arguments))
+        return result(*(given[argument] for argument in result.arguments))
 
     def given(self, name: str, frame: str) -> dict[str, Array]:
         return self.values(leaves(self.expr(name, frame)))
@@ -58,20 +58,20 @@ class DenseCase:
 
     def there(self, name: str, frame: str) -> Array:
         dense = self.dense(self.given(name, frame))
-        whole = dense(self.expr(name, frame))
+        full = dense(self.expr(name, frame))
         if name in AS_BLOCKS:
-            return self.blocks(whole, dense, self.expr(name, frame), at_roots=name in AT_ROOTS)
+            return self.blocks(full, dense, self.expr(name, frame), at_roots=name in AT_ROOTS)
         if name in AT_ROOTS:
             slices = dense.slices(BODY)
             picked = [slices[self.mech.body_index[body]] for body in roots(self.mech)]
-            return np.concatenate([whole[s] for s in picked])
-        return whole
+            return np.concatenate([full[s] for s in picked])
+        return full
 
-    def blocks(self, whole: Array, dense: Dense, expr: Expr, *, at_roots: bool) -> Array:
+    def blocks(self, full: Array, dense: Dense, expr: Expr, *, at_roots: bool) -> Array:
         """Diagonal blocks (n_bodies, r, c), with zeros behind."""
         rows, columns = dense.slices(expr.range), dense.slices(expr.domain)
         names = roots(self.mech) if at_roots else [body.name for body in self.mech.bodies]
-        parts = [whole[rows[k], columns[k]] for k in map(self.mech.body_index.__getitem__, names)]
+        parts = [full[rows[k], columns[k]] for k in map(self.mech.body_index.__getitem__, names)]
         shape = np.max([part.shape for part in parts], axis=0)
         out = np.zeros((len(parts), *shape))
         for block, part in zip(out, parts, strict=True):
@@ -80,8 +80,8 @@ class DenseCase:
 
     def hybrid_here(self) -> Array:
         given = self.joint_values()
-        found = lw.hybrid_dynamics(self.mech, self.q, self.v, prescribed=self.prescribed, **given)
-        return np.concatenate([found.vdot, found.tau])
+        motion = lw.hybrid_dynamics(self.mech, self.q, self.v, prescribed=self.prescribed, **given)
+        return np.concatenate([motion.vdot, motion.tau])
 
     def hybrid_there(self) -> Array:
         """Two blocks of 𝓜 v̇ + C = τ: one solved for accelerations, one read for forces."""

@@ -72,9 +72,9 @@ def mass_matrix(mech: lw.Mechanism, q: Any) -> Long:
             inward = _motion(_long(body.inboard.rot), _long(body.inboard.p))
             J[k] = outward @ _motion(rot, p) @ inward @ J[mech.parent[k]]
         J[k][:, mech.v_slice(body.hinge_name)] += outward @ columns
-        own = mech.inertias[k]
-        h = _skew(_long(own.h))
-        M = np.block([[_long(own.J), h], [-h, np.longdouble(own.mass) * _long(np.eye(3))]])
+        ours = mech.inertias[k]
+        h = _skew(_long(ours.h))
+        M = np.block([[_long(ours.J), h], [-h, np.longdouble(ours.mass) * _long(np.eye(3))]])
         total = total + J[k].T @ M @ J[k]
     return total
 

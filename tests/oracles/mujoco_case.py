@@ -59,9 +59,9 @@ class MujocoCase:
         for name, i in moving(mech, self.model):
             body = mech.hinge(name)
             if isinstance(body.hinge, lw.hinges.Free):  # d/dt rot v = rot (ω × v)
-                first, own = int(self.model.jnt_dofadr[i]), mech.v_slice(name)
-                rot, spin = mech.pose(self.q, body.name).rot, self.v[own][:3]
-                self.T_dot[first : first + 3, own.start + 3 : own.stop] = rot @ skew(spin)
+                first, ours = int(self.model.jnt_dofadr[i]), mech.v_slice(name)
+                rot, spin = mech.pose(self.q, body.name).rot, self.v[ours][:3]
+                self.T_dot[first : first + 3, ours.start + 3 : ours.stop] = rot @ skew(spin)
         self.y = rng.standard_normal(mech.nv)
         self.number = {
             place(mech, self.model, k): k
@@ -203,9 +203,9 @@ class MujocoCase:
     def mass_matrix(self) -> Array:
         import mujoco
 
-        whole = np.zeros((self.model.nv, self.model.nv))
-        mujoco.mj_fullM(self.model, self.data, whole)
-        return self.T.T @ whole @ self.T
+        full = np.zeros((self.model.nv, self.model.nv))
+        mujoco.mj_fullM(self.model, self.data, full)
+        return self.T.T @ full @ self.T
 
     def solved(self, forces: Array) -> Array:
         """M⁻¹ by columns of forces here."""

@@ -97,8 +97,8 @@ class EqualityCase:
         self.tau = self.layout.force_from(self.q, self.data.qfrc_applied)
         self.T = np.stack([self.layout.v_to(self.q, e) for e in np.eye(nv)], axis=-1)
         points = (mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD)
-        own = np.isin(self.model.eq_type[self.data.efc_id], points)
-        self.wanted = np.where(own, self.data.efc_aref, -self.rate())
+        direct = np.isin(self.model.eq_type[self.data.efc_id], points)
+        self.required = np.where(direct, self.data.efc_aref, -self.rate())
 
     def _close(self, rng: np.random.Generator) -> None:
         """Where all residuals vanish, near a random place: by Gauss and Newton."""
@@ -166,8 +166,8 @@ class EqualityCase:
         """Accelerations with exactly rigid equalities, in their layout, by dense algebra."""
         J, free = self._rows(), self.free()
         ease = np.linalg.solve(self._mass(), J.T)
-        asked = self.wanted - J @ free
-        return free + ease @ (np.linalg.pinv(J @ ease, rcond=1e-11, hermitian=True) @ asked)
+        request = self.required - J @ free
+        return free + ease @ (np.linalg.pinv(J @ ease, rcond=1e-11, hermitian=True) @ request)
 
     def free(self) -> Array:
         """Accelerations without the equalities, in their layout."""
@@ -181,7 +181,7 @@ class EqualityCase:
         soft = softness * np.array(self.data.efc_R)
         self.data.efc_R[:], self.data.efc_D[:] = soft, 1.0 / soft
         mujoco.mj_fwdVelocity(self.model, self.data)
-        self.data.efc_aref[:] = self.wanted
+        self.data.efc_aref[:] = self.required
         mujoco.mj_fwdActuation(self.model, self.data)
         mujoco.mj_fwdAcceleration(self.model, self.data)
         mujoco.mj_fwdConstraint(self.model, self.data)
@@ -229,7 +229,7 @@ def equality_gap(case: EqualityCase) -> EqualityGap:
     if rank[0] == rank[1]:
         left = bases[0] - bases[0] @ bases[1].T @ bases[1]
         span = float(np.linalg.norm(left, 2)) if left.size else 0.0
-    own, rigid = case.ours(), case.rigid()
+    direct, rigid = case.ours(), case.rigid()
     # What is held still by its equalities is compared with how it would fall.
     scale = max(float(np.abs(x).max(initial=0.0)) for x in (rigid, case.free()))
     error = lw.loops.constraint_error(case.mech, case.q)
@@ -240,9 +240,9 @@ def equality_gap(case: EqualityCase) -> EqualityGap:
         error=float(np.abs(error).max(initial=0.0)),
         span=span,
         velocity=float(np.abs(ours @ case.v).max(initial=0.0)),
-        rigid=float(np.abs(own - rigid).max()) / scale,
-        solver=float(np.abs(own - case.solved(SOFTNESS)).max()) / scale,
-        soft=float(np.abs(own - case.solved()).max()) / scale,
+        rigid=float(np.abs(direct - rigid).max()) / scale,
+        solver=float(np.abs(direct - case.solved(SOFTNESS)).max()) / scale,
+        soft=float(np.abs(direct - case.solved()).max()) / scale,
     )
 
 

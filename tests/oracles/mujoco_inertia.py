@@ -107,10 +107,10 @@ def same_inertias(mech: Mechanism, model: Any) -> list[InertiaGap]:
     for k, gap in enumerate(gaps, start=1):
         if gap.digits <= 1e-14:
             continue
-        own = own_inertia(mech, gap.body)
-        moments, axes = own.principal()
+        ours = own_inertia(mech, gap.body)
+        moments, axes = ours.principal()
         model.body_inertia[k], model.body_iquat[k] = moments, quaternion.from_matrix(axes)
-        model.body_ipos[k], model.body_mass[k] = own.com, own.mass
+        model.body_ipos[k], model.body_mass[k] = ours.com, ours.mass
         model.body_sameframe[k] = 0  # its frames are no longer taken to be the same
         changed.append(gap)
     return changed

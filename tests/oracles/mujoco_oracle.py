@@ -96,9 +96,9 @@ def read_what_is_there(path: str | os.PathLike[str]) -> tuple[Any, list[str]]:
             try:
                 return spec.compile(), missing
             except ValueError as error:
-                found = re.search(r"Error opening file '([^']*)'", str(error))
+                match = re.search(r"Error opening file '([^']*)'", str(error))
                 names = {mesh.file for mesh in spec.meshes}
-                lost = [name for name in names if found and found[1].endswith(name)]
+                lost = [name for name in names if match and match[1].endswith(name)]
                 if not lost:
                     raise
                 missing.append(max(lost, key=len))
@@ -136,11 +136,11 @@ def to_mujoco(mech: Mechanism, model: Any, q: Array) -> Array:
     """Coordinates (nq,) of a mechanism in MuJoCo's layout."""
     qpos = np.array(model.qpos0)
     for name, i in moving(mech, model):
-        own = q[mech.q_slice(name)]
+        ours = q[mech.q_slice(name)]
         if isinstance(mech.hinge(name).hinge, Free):
-            own = np.concatenate([own[4:], own[:4]])
+            ours = np.concatenate([ours[4:], ours[:4]])
         start = model.jnt_qposadr[i]
-        qpos[start : start + len(own)] = own
+        qpos[start : start + len(ours)] = ours
     return qpos
 
 
@@ -212,13 +212,13 @@ def _drive_gap(mech: Mechanism, model: Any) -> float:
             )
     for name, i in moving(mech, model):
         body = mech.hinge(name)
-        own, start = mech.v_slice(name), model.jnt_dofadr[i]
+        ours, start = mech.v_slice(name), model.jnt_dofadr[i]
         theirs = slice(start, start + body.hinge.nv)
         pairs = [
-            (armature[own], (model.dof_armature + added[0])[theirs]),
-            (damping[own], (np.ravel(model.dof_damping) + added[1])[theirs]),
-            (friction[own], model.dof_frictionloss[theirs]),
-            (mech.stiffness[own], np.full(body.hinge.nv, np.ravel(model.jnt_stiffness)[i])),
+            (armature[ours], (model.dof_armature + added[0])[theirs]),
+            (damping[ours], (np.ravel(model.dof_damping) + added[1])[theirs]),
+            (friction[ours], model.dof_frictionloss[theirs]),
+            (mech.stiffness[ours], np.full(body.hinge.nv, np.ravel(model.jnt_stiffness)[i])),
         ]
         if body.hinge.nq == 1:
             spring = model.qpos_spring[model.jnt_qposadr[i]]

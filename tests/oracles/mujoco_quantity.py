@@ -16,8 +16,8 @@ def _mass(it: MujocoCase) -> str | None:
     return None if it.mech.total_mass > 0.0 else "no mass"
 
 
-def _bodies(it: MujocoCase, found: Any) -> Any:
-    return np.asarray(found)[it.rows]
+def _bodies(it: MujocoCase, result: Any) -> Any:
+    return np.asarray(result)[it.rows]
 
 
 def _pose(pose: Any) -> Array:
@@ -31,8 +31,8 @@ def _fast(it: MujocoCase) -> float:
 
 def _bias(it: MujocoCase) -> float:
     """Itself, or inertias by squares of velocities: in a plane these may leave nothing."""
-    own = np.abs(it.driven(0.0 * it.y).data.qfrc_inverse).max()
-    return max(float(own), float(np.abs(it.mass_matrix()).max() * np.abs(it.v).max() ** 2))
+    ours = np.abs(it.driven(0.0 * it.y).data.qfrc_inverse).max()
+    return max(float(ours), float(np.abs(it.mass_matrix()).max() * np.abs(it.v).max() ** 2))
 
 
 def _table() -> tuple[Quantity, ...]:

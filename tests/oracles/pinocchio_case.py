@@ -84,12 +84,12 @@ class PinocchioCase(InPinocchio):
         """The forces at nodes, as Pinocchio has them: one a joint, in its frame."""
         import pinocchio as pin
 
-        found = [pin.Force.Zero() for _ in range(self.model.njoints)]
+        result = [pin.Force.Zero() for _ in range(self.model.njoints)]
         for name, six in self.f.items():
             frame = self.model.frames[self.frame(name)]
-            found[frame.parentJoint] += frame.placement.act(pin.Force(six[SWAPPED]))
+            result[frame.parentJoint] += frame.placement.act(pin.Force(six[SWAPPED]))
         out = pin.StdVec_Force()
-        out.extend(found)
+        out.extend(result)
         return out
 
     def symmetric(self, function: str) -> Array:
@@ -109,13 +109,13 @@ class PinocchioCase(InPinocchio):
     def forces_of(self, vdot: Array) -> Array:
         return self.T.T @ self.ask("rnea", self.v, vdot)
 
-    def inertias(self, found: Any) -> Array:
+    def inertias(self, result: Any) -> Array:
         """Inertias at joints as those at body frames (n_bodies, 6, 6)."""
         out = list[Array]()
         for name in self.bodies:
-            own = np.array(found[self.joint(name)])[np.ix_(SWAPPED, SWAPPED)]
+            ours = np.array(result[self.joint(name)])[np.ix_(SWAPPED, SWAPPED)]
             back = self.mech.body(name).outboard.inverse().shift
-            out.append(back @ own @ back.T)
+            out.append(back @ ours @ back.T)
         return np.stack(out)
 
     def composite(self) -> Array:
@@ -134,11 +134,11 @@ class PinocchioCase(InPinocchio):
 
     def articulated_here(self) -> Array:
         P = lw.dynamics.articulated_inertias(self.mech, self.q)
-        found = kernel(self.mech, "articulated_inertias_inboard")(self.q).reshape(P.shape)
+        result = kernel(self.mech, "articulated_inertias_inboard")(self.q).reshape(P.shape)
         for k, name in enumerate(self.bodies):
             if self.model.parents[self.joint(name)] == 0:
-                found[k] = P[k]
-        return found
+                result[k] = P[k]
+        return result
 
     @cached_property
     def long_inverse(self) -> Any:
@@ -163,7 +163,7 @@ class PinocchioCase(InPinocchio):
     def momentum_matrix(self) -> Array:
         return np.array(self.ask("computeCentroidalMap"))[SWAPPED] @ self.T
 
-    def whole(self) -> Array:
+    def whole_inertia(self) -> Array:
         self.ask("ccrba", self.v)
         return self.data.Ig.matrix()[np.ix_(SWAPPED, SWAPPED)]
 

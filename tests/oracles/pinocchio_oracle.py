@@ -55,9 +55,9 @@ def to_pinocchio(mech: Mechanism, model: Any, q: Array) -> Array:
         joint = model.joints[model.getJointId(body.hinge_name)]
         if joint.nq == 0:  # a mimic joint that is switched on
             continue
-        own = _converted(body.hinge, q[mech.q_slice(body.hinge_name)], joint.nq)
-        assert len(own) == joint.nq, (body.hinge_name, joint.shortname())
-        out[joint.idx_q : joint.idx_q + joint.nq] = own
+        ours = _converted(body.hinge, q[mech.q_slice(body.hinge_name)], joint.nq)
+        assert len(ours) == joint.nq, (body.hinge_name, joint.shortname())
+        out[joint.idx_q : joint.idx_q + joint.nq] = ours
     return out
 
 
@@ -71,8 +71,8 @@ def velocity_order(mech: Mechanism, model: Any) -> list[int]:
         if body.hinge.nv == 0:
             continue
         first = model.joints[model.getJointId(body.hinge_name)].idx_v
-        own = [3, 4, 5, 0, 1, 2] if isinstance(body.hinge, Free) else range(body.hinge.nv)
-        order += [first + i for i in own]
+        ours = [3, 4, 5, 0, 1, 2] if isinstance(body.hinge, Free) else range(body.hinge.nv)
+        order += [first + i for i in ours]
     return order
 
 

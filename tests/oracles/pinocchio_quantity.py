@@ -31,8 +31,8 @@ def _rotors(it: PinocchioCase) -> str | None:
     """Its energy of the rotors lacks those of oblique axes, which its mass matrix has."""
     oblique = [b for b in it.mech.bodies if isinstance(b.hinge, lw.hinges.Pin | lw.hinges.Helical)]
     parts = [it.mech.armature[it.mech.v_slice(b.hinge_name)] for b in oblique]
-    found = any(part.any() for part in parts)
-    return "armature of oblique joints: Pinocchio leaves it out" if found else None
+    result = any(part.any() for part in parts)
+    return "armature of oblique joints: Pinocchio leaves it out" if result else None
 
 
 def _matrix(pose: Any) -> Array:
@@ -431,7 +431,7 @@ def _table() -> tuple[Quantity, ...]:
             "centroidal_inertia",
             "ccrba, Ig",
             lambda it: lw.dynamics.centroidal_inertia(it.mech, it.q),
-            lambda it: it.whole(),
+            lambda it: it.whole_inertia(),
             _mass,
         ),
         Quantity(

@@ -84,12 +84,12 @@ def model_of(mech: Mechanism) -> Any:
 
 
 def _branch_by_branch(mech: Mechanism) -> list[Body]:
-    found, waiting = list[Body](), [k for k in range(mech.n_bodies) if mech.parent[k] < 0][::-1]
+    result, waiting = list[Body](), [k for k in range(mech.n_bodies) if mech.parent[k] < 0][::-1]
     while waiting:
         k = waiting.pop()
-        found.append(mech.bodies[k])
+        result.append(mech.bodies[k])
         waiting += list(mech.children[k])[::-1]
-    return found
+    return result
 
 
 def _se3(pose: Pose) -> Any:

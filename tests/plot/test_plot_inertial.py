@@ -38,8 +38,8 @@ def arm():
 
 def outline(ax, color):
     """The curve of a colour, by its line."""
-    wanted = matplotlib.colors.to_rgba(color)
-    (line,) = [x for x in ax.lines if matplotlib.colors.to_rgba(x.get_color()) == wanted]
+    expected = matplotlib.colors.to_rgba(color)
+    (line,) = [x for x in ax.lines if matplotlib.colors.to_rgba(x.get_color()) == expected]
     return line.get_xydata()
 
 
@@ -118,12 +118,12 @@ def test_blocked_directions_leave_the_outline_open():
 
 def test_bones_of_sliders_and_nodes():
     rpp = lw.models.planar_rpp()
-    found = bones(rpp, RPP)
+    result = bones(rpp, RPP)
     corner = lw.forward_kinematics(rpp, RPP, "link_2").p
     tip = lw.forward_kinematics(rpp, RPP, "end_effector").p
-    close(found.slides, np.stack([[np.zeros(3), corner], [corner, tip]]), 1e-14)
-    close(found.pins, np.zeros((1, 3)), 1e-14)
-    close(found.tips[0], tip, 1e-14)
+    close(result.slides, np.stack([[np.zeros(3), corner], [corner, tip]]), 1e-14)
+    close(result.pins, np.zeros((1, 3)), 1e-14)
+    close(result.tips[0], tip, 1e-14)
     flyer = lw.models.free_flyer()
     assert not len(bones(flyer, flyer.neutral()).ground)  # on nothing
     four_bar = lw.models.four_bar()
@@ -143,14 +143,14 @@ def test_skeletons_of_samples(name):
 
 def test_a_map_of_positions(arm):
     line = np.linspace(-3.3, 3.3, 9)
-    found = lw.inertial.inertial_map(
+    chart = lw.inertial.inertial_map(
         arm, BENT, "tip", positions={"x": line, "y": 0.0, "z": line}, direction=(1, 0, 0)
     )
-    ax = lp.inertial_map(found, levels=2)
+    ax = lp.inertial_map(chart, levels=2)
     mesh = ax.collections[0]
     shown = mesh.get_array()
-    assert (np.ma.getmaskarray(shown) == ~found.reached.T).all()
-    close(np.asarray(shown[found.reached.T]), found.values.data.T[found.reached.T], 1e-15)
+    assert (np.ma.getmaskarray(shown) == ~chart.reached.T).all()
+    close(np.asarray(shown[chart.reached.T]), chart.values.data.T[chart.reached.T], 1e-15)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("x [m]", "z [m]")
     bounds = ax.get_xlim(), ax.get_ylim()
     assert bounds[0] == bounds[1] and bounds[0][0] < -3.3 and bounds[0][1] > 3.3
@@ -177,17 +177,17 @@ def test_a_map_of_joints_is_a_line_or_colours(arm):
 def test_a_map_over_joints_says_units_values_and_has_a_bar_of_its_height():
     rpp = lw.models.planar_rpp()
     grid = {"pin_1": np.linspace(-1.0, 1.0, 9), "slider_2": np.linspace(0.1, 1.0, 9)}
-    found = lw.inertial.inertial_map(rpp, RPP, "end_effector", joints=grid, direction=(1, 0, 0))
-    assert found.units == ("rad", "m")
-    ax = lp.inertial_map(found, levels=3)
+    chart = lw.inertial.inertial_map(rpp, RPP, "end_effector", joints=grid, direction=(1, 0, 0))
+    assert chart.units == ("rad", "m")
+    ax = lp.inertial_map(chart, levels=3)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("pin_1 [rad]", "slider_2 [m]")
-    low, high = found.values.min(), found.values.max()
-    told = [float(text.get_text()) for text in ax.texts]
-    assert told and all(low < x < high for x in told)
+    low, high = chart.values.min(), chart.values.max()
+    message = [float(text.get_text()) for text in ax.texts]
+    assert message and all(low < x < high for x in message)
     ax.figure.draw_without_rendering()
     (bar,) = ax.child_axes
-    beside, whole = bar.get_window_extent(), ax.get_window_extent()
-    assert (beside.y0, beside.y1) == pytest.approx((whole.y0, whole.y1), abs=0.5)
+    beside, full = bar.get_window_extent(), ax.get_window_extent()
+    assert (beside.y0, beside.y1) == pytest.approx((full.y0, full.y1), abs=0.5)
     for axis in (ax.xaxis, ax.yaxis):  # no two numbers touch
         boxes = [x.get_window_extent() for x in axis.get_ticklabels() if x.get_text()]
         assert not any(a.overlaps(b) for a, b in pairwise(boxes))

@@ -72,27 +72,27 @@ def test_what_is_seen_at_two_names_is_the_entry_between_them():
     q = mech.random(3)
     board = lp.operator(mech, q, "(I - H psi K)")
     board.figure.canvas.draw()
-    wanted = np.abs(Dense(mech, q).matrix(parse("I - H psi K")))
+    expected = np.abs(Dense(mech, q).matrix(parse("I - H psi K")))
     for row, y in enumerate(board.get_yticks()):
         for column, x in enumerate(board.get_xticks()):
             place = board.transData.transform((x, y))
-            found = board.images[0].get_cursor_data(MouseEvent("m", board.figure.canvas, *place))
-            seen = 0.0 if found is np.ma.masked else float(found)
-            assert seen == pytest.approx(wanted[row, column], abs=1e-12)
+            result = board.images[0].get_cursor_data(MouseEvent("m", board.figure.canvas, *place))
+            seen = 0.0 if result is np.ma.masked else float(result)
+            assert seen == pytest.approx(expected[row, column], abs=1e-12)
 
 
 def test_zeros_have_no_colour(man):
     mech, q = man
     board = lp.operator(mech, q, "phi")
-    found = np.ma.getmaskarray(board.images[0].get_array())
+    result = np.ma.getmaskarray(board.images[0].get_array())
     ancestors = np.eye(mech.n_bodies, dtype=bool)
     for k in range(mech.n_bodies):
         above = int(mech.parent[k])
         while above >= 0:
             ancestors[above, k], above = True, int(mech.parent[above])
-    blocks = ~found.reshape(mech.n_bodies, 6, mech.n_bodies, 6).all(axis=(1, 3))
+    blocks = ~result.reshape(mech.n_bodies, 6, mech.n_bodies, 6).all(axis=(1, 3))
     assert np.array_equal(blocks, ancestors)  # φ takes forces from a body to those that carry it
-    assert f"{100 * found.mean():.0f} % zero" in board.get_xlabel()
+    assert f"{100 * result.mean():.0f} % zero" in board.get_xlabel()
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ def test_expressions_about_nodes(man):
     hands = [node.name for node in mech.nodes][:2]
     board = lp.operator(mech, q, J @ mass.inv @ J.T, nodes=hands)
     J_B = lw.jacobian(mech, q, hands)
-    wanted = J_B @ np.linalg.solve(lw.mass_matrix(mech, q), J_B.T)
-    assert np.allclose(picture(board), np.abs(wanted), atol=1e-9 * np.abs(wanted).max())
+    expected = J_B @ np.linalg.solve(lw.mass_matrix(mech, q), J_B.T)
+    assert np.allclose(picture(board), np.abs(expected), atol=1e-9 * np.abs(expected).max())
     assert [x.get_text() for x in board.get_xticklabels()] == hands
 
 
@@ -160,10 +160,10 @@ def test_an_operator_that_cannot_be_drawn_is_told(man):
 def test_the_mass_matrix_beside_its_inverse(man, theme):
     mech, q = man
     boards = lp.mass_matrix(mech, q, theme=theme)
-    for board, wanted in zip(boards, (lw.mass_matrix(mech, q), lw.mass_matrix_inverse(mech, q)),
+    for board, expected in zip(boards, (lw.mass_matrix(mech, q), lw.mass_matrix_inverse(mech, q)),
                              strict=True):  # fmt: skip
-        large = np.abs(wanted).max()
-        assert np.allclose(picture(board), np.abs(wanted), atol=2e-13 * large)
+        large = np.abs(expected).max()
+        assert np.allclose(picture(board), np.abs(expected), atol=2e-13 * large)
     assert [x.get_title() for x in boards] == [r"$\mathcal{M}$", r"$\mathcal{M}^{-1}$"]
     assert not any(x.get_text() for x in boards[1].get_yticklabels())  # they stand on the left
     check_apart(boards)
@@ -203,8 +203,8 @@ def test_filter_and_smoother_of_a_tree_a_tip_and_forces_of_your_own(man):
     assert names == ["pelvis", "right_thigh", "right_shank", "right_foot"]
     assert boards[1].get_ylabel() == "standard deviation of my [N m]"
     force = np.ones(mech.nv)
-    own, _ = lp.filter_and_smoother(mech, q, tip="right_foot", T=force)
-    labels = [x.get_label() for x in own.lines]
+    ours, _ = lp.filter_and_smoother(mech, q, tip="right_foot", T=force)
+    labels = [x.get_label() for x in ours.lines]
     assert "drawn X" not in labels  # nothing was drawn, so nothing is known to compare with
     one = lp.filter_and_smoother(lw.models.pendulum(1), [0.3])
     check_apart(one)

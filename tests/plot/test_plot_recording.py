@@ -69,10 +69,10 @@ def texts(board):
              board.yaxis.label, board.title, *board.texts]  # fmt: skip
     if board.get_legend() is not None:
         shown += board.get_legend().get_texts()
-    found = [x for x in shown if x.get_visible() and x.get_text()]
+    result = [x for x in shown if x.get_visible() and x.get_text()]
     limits = [*board.get_xlim()], [*board.get_ylim()]
     inside = list[object]()
-    for x in found:  # ticks beyond the limits are not drawn
+    for x in result:  # ticks beyond the limits are not drawn
         if x in board.get_xticklabels() and not min(limits[0]) <= x.get_position()[0] <= max(
             limits[0]
         ):
@@ -89,11 +89,11 @@ def check_apart(boards):
     """No letters over others, and none outside of the figure."""
     figure = boards[0].figure
     figure.draw_without_rendering()
-    found = [box for board in boards for box in texts(board)]
+    result = [box for board in boards for box in texts(board)]
     width, height = figure.get_size_inches() * figure.dpi
-    for i, (text, box) in enumerate(found):
+    for i, (text, box) in enumerate(result):
         assert box.x0 > -1 and box.y0 > -1 and box.x1 < width + 1 and box.y1 < height + 1, text
-        for other, beside in found[i + 1 :]:
+        for other, beside in result[i + 1 :]:
             across = min(box.x1, beside.x1) - max(box.x0, beside.x0)
             along = min(box.y1, beside.y1) - max(box.y0, beside.y0)
             assert across < 1.0 or along < 1.0, (text, other)
@@ -142,10 +142,10 @@ def test_history_of_single_channels_and_patterns(arm):
     energies = [x for x in arm.channels if x.startswith("energy.")]
     assert list(drawn(boards[0])) == energies
     assert np.array_equal(boards[1].lines[0].get_ydata(), arm["q[joint_2]"])
-    (own,) = lp.history(arm, "energy.total", events=False)
-    assert len(own.lines) == 1 and not own.texts
-    lp.history(arm, "v", ax=own, events=False)
-    assert len(own.lines) == 7
+    (ours,) = lp.history(arm, "energy.total", events=False)
+    assert len(ours.lines) == 1 and not ours.texts
+    lp.history(arm, "v", ax=ours, events=False)
+    assert len(ours.lines) == 7
 
 
 def test_history_refuses_what_it_cannot_draw(arm):
@@ -224,9 +224,9 @@ def test_phase_portrait_has_lines_of_equal_energy_behind_one_freedom():
     board = lp.phase_portrait(rec, "pin_1")
     (levels,) = board.collections
     line = max((x for x in levels.get_paths()), key=len).vertices
-    found = np.array([lw.energy(rec.mech, [q], [v]).total for q, v in line if np.isfinite(q)])
+    result = np.array([lw.energy(rec.mech, [q], [v]).total for q, v in line if np.isfinite(q)])
     # Lines are straight between points of a grid of 90 × 90: equal to a few parts in a thousand.
-    spread = np.abs(found - np.median(found)).max()
+    spread = np.abs(result - np.median(result)).max()
     assert spread < 5e-3 * np.ptp(lw.energy(rec.mech, rec.q, rec.v).total)
     assert not lp.phase_portrait(rec, "pin_1", levels=False).collections
 

@@ -149,8 +149,8 @@ def test_many_bounces_within_what_is_recorded():
     touches = [event.t for event in rec.events if "touches" in event.text]
     assert len(touches) == int((0.2 - 2.0 * speed / g) / period) + 1 > 50
     # Each instant is found to 1e-9 s, and what that changes in a speed of 1e-2 m/s adds up.
-    wanted = 2.0 * speed / g + period * np.arange(len(touches))
-    assert touches == pytest.approx(wanted, abs=1e-4)
+    expected = 2.0 * speed / g + period * np.arange(len(touches))
+    assert touches == pytest.approx(expected, abs=1e-4)
 
 
 def test_what_chatters_is_told():
@@ -176,8 +176,8 @@ def test_margins_that_come_back_within_a_long_step():
         mass_on_spring(), v=[3.0], duration=0.6, integrator="adaptive", watch=watch,
         record_every=600,
     )  # fmt: skip
-    wanted = (3.0 - np.sqrt(9.0 - 2.0 * 9.81 * 0.4)) / 9.81
-    assert rec.t[-1] == pytest.approx(wanted, abs=2e-9)
+    expected = (3.0 - np.sqrt(9.0 - 2.0 * 9.81 * 0.4)) / 9.81
+    assert rec.t[-1] == pytest.approx(expected, abs=2e-9)
 
 
 def test_without_scipy(monkeypatch):

@@ -25,10 +25,10 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    found = Clock()
-    monkeypatch.setattr(run, "time", found)
-    monkeypatch.setattr(memo, "time", found)
-    return found
+    result = Clock()
+    monkeypatch.setattr(run, "time", result)
+    monkeypatch.setattr(memo, "time", result)
+    return result
 
 
 def test_all_of_the_wait_is_told_and_compiling_apart(clock: Clock):
@@ -46,12 +46,12 @@ def test_all_of_the_wait_is_told_and_compiling_apart(clock: Clock):
 
 def test_compiling_is_told_where_it_took_a_while(tmp_path):
     rec = lw.simulate(lw.models.pendulum(1), [0.3], duration=0.01)
-    for seconds, told in ((0.001, "computed in 12 ms"), (2.5, "12 ms after 2.5 s of compiling")):
+    for seconds, message in ((0.001, "computed in 12 ms"), (2.5, "12 ms after 2.5 s of compiling")):
         notes = replace(rec.report.notes, wall=0.012, compiling=seconds)
         known = replace(rec, report=replace(rec.report, notes=notes))
-        assert str(known).splitlines()[0].endswith(told)
+        assert str(known).splitlines()[0].endswith(message)
         known.save(tmp_path / "run.npz")
-        assert str(lw.load_recording(tmp_path / "run.npz")).splitlines()[0].endswith(told)
+        assert str(lw.load_recording(tmp_path / "run.npz")).splitlines()[0].endswith(message)
     assert "computed" not in str(known[0.0:0.005])
 
 

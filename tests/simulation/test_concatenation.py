@@ -11,18 +11,18 @@ from linkwise.errors import ModelError
 
 def test_two_halves_are_the_whole() -> None:
     mech = lw.models.pendulum(2)
-    whole = lw.simulate(mech, [0.5, 0.2], duration=0.2, step=0.01, tau=0.3)
+    rec = lw.simulate(mech, [0.5, 0.2], duration=0.2, step=0.01, tau=0.3)
     first = lw.simulate(mech, [0.5, 0.2], duration=0.1, step=0.01, tau=0.3)
     second = lw.simulate(mech, first.q[-1], first.v[-1], duration=0.1, step=0.01, tau=0.3)
     both = first + second
-    np.testing.assert_allclose(both.t, whole.t, atol=1e-12)
-    np.testing.assert_allclose(both.q, whole.q, atol=1e-12)
+    np.testing.assert_allclose(both.t, rec.t, atol=1e-12)
+    np.testing.assert_allclose(both.q, rec.q, atol=1e-12)
     for name in ("work.joints", "energy.balance", "energy.total"):
-        np.testing.assert_allclose(both[name], whole[name], atol=1e-11, err_msg=name)
+        np.testing.assert_allclose(both[name], rec[name], atol=1e-11, err_msg=name)
     assert both.steps == 20 and both.step == 0.01 and both.mech is mech and not both.events
-    assert both.report.drift == pytest.approx(whole.report.drift, abs=1e-11)
+    assert both.report.drift == pytest.approx(rec.report.drift, abs=1e-11)
     q, v = both.at(0.155)
-    expected = whole.at(0.155)
+    expected = rec.at(0.155)
     np.testing.assert_allclose(np.concatenate([q, v]), np.concatenate(expected), atol=1e-10)
 
 

@@ -40,8 +40,8 @@ def test_energy_of_a_free_arm(name: str) -> None:
     errors = list[float]()
     for h in steps:
         done = moved(mech, name, mech.neutral() + START, np.zeros(mech.nv), h, 2.0)
-        found = energy(mech, done.q, done.v)
-        errors.append(float(np.abs(found - found[0]).max()))
+        result = energy(mech, done.q, done.v)
+        errors.append(float(np.abs(result - result[0]).max()))
     # Higher orders add a few percent at the longest step; a whole order would be off by one.
     assert slope(steps, errors) == pytest.approx(ORDERS[name], abs=0.1)
 
@@ -99,8 +99,8 @@ def long_run(name: str, steps: int) -> tuple[np.ndarray, np.ndarray]:
         record_every=200,
         passive=False,
     )
-    found = energy(mech, done.q, done.v)
-    return done.t, found - found[:, :1]
+    result = energy(mech, done.q, done.v)
+    return done.t, result - result[:, :1]
 
 
 def check_bounded(steps: int) -> None:

@@ -160,32 +160,32 @@ def sliding_down(step, slip_speed, integrator, mu=0.5, slope=0.2):
 @pytest.mark.parametrize("integrator", ["rk4", "euler", "variational"])
 def test_friction_that_is_too_stiff_for_the_step_is_told(integrator):
     """μ g h/v_s = 4.9 with both defaults: no block creeps so; with what is advised it does."""
-    with pytest.warns(UserWarning, match=r"'block' is too stiff.* is about 4\.9") as told:
+    with pytest.warns(UserWarning, match=r"'block' is too stiff.* is about 4\.9") as message:
         try:
-            speed, wanted = sliding_down(1e-3, None, integrator)
-            assert integrator == "rk4" or abs(speed - wanted) > 0.5 * wanted
+            speed, expected = sliding_down(1e-3, None, integrator)
+            assert integrator == "rk4" or abs(speed - expected) > 0.5 * expected
         except lw.SimulationError:
             assert integrator == "variational"
-    advised = [float(re.search(rf"{x}=(\S+\d)", str(told[0].message))[1])
+    advised = [float(re.search(rf"{x}=(\S+\d)", str(message[0].message))[1])
                for x in ("slip_speed", "step")]  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for step, slip_speed in ((1e-3, advised[0]), (advised[1], None)):
-            speed, wanted = sliding_down(step, slip_speed, integrator)
-            assert speed == pytest.approx(wanted, rel=1e-3)
-        speed, wanted = sliding_down(1e-3, None, "adaptive")  # takes shorter steps by itself
-        assert speed == pytest.approx(wanted, rel=1e-3)
+            speed, expected = sliding_down(step, slip_speed, integrator)
+            assert speed == pytest.approx(expected, rel=1e-3)
+        speed, expected = sliding_down(1e-3, None, "adaptive")  # takes shorter steps by itself
+        assert speed == pytest.approx(expected, rel=1e-3)
 
 
 def test_friction_of_light_feet_is_told():
     """A foot is lighter than its share of the weight: what a block could do, a leg cannot."""
     robot = lw.models.quadruped()
     rough = {"stiffness": 1e4, "damping": 100.0, "friction": 0.7}
-    for slip_speed, told in ((2e-3, True), (0.1, False)):  # μ g h/v_s is 0.7
+    for slip_speed, message in ((2e-3, True), (0.1, False)):  # μ g h/v_s is 0.7
         ground = lw.tasks.CompliantSurface((0, 0, 0), (0, 0, 1), slip_speed=slip_speed, **rough)
         feet = [(f"{x}_foot", ground) for x in ("front_left", "hind_right")]
-        found = Contacts(robot, feet).too_stiff(robot.neutral(), 2e-4, 2.0)
-        assert (found is not None) is told
+        result = Contacts(robot, feet).too_stiff(robot.neutral(), 2e-4, 2.0)
+        assert (result is not None) is message
 
 
 def test_contacts_and_forces_at_one_node_add_up():
@@ -205,8 +205,8 @@ def test_a_run_stops_at_a_joint_limit():
     mech = mass_on_spring(M, lower=-1.0, upper=0.25)
     for integrator in ("rk4", "adaptive"):
         rec = lw.simulate(mech, v=[3.0], duration=1.0, limits="stop", integrator=integrator)
-        wanted = (3.0 - np.sqrt(9.0 - 2.0 * G * 0.25)) / G
-        assert rec.t[-1] == pytest.approx(wanted, abs=2e-9)
+        expected = (3.0 - np.sqrt(9.0 - 2.0 * G * 0.25)) / G
+        assert rec.t[-1] == pytest.approx(expected, abs=2e-9)
         assert rec.q[-1, 0] == pytest.approx(0.25, abs=1e-8)
         assert rec.stopped == "'slide' reaches its upper limit 0.25"
         assert rec.events[-1].kind == "limit"
@@ -305,10 +305,10 @@ def test_a_grasp_that_slips():
     watch = held(mech, one).watch()
     tau = driven(mech, lambda t: 20.0 * (1.0 - 2.0 * t), lambda t: 0.0)
     rec = lw.simulate(mech, duration=0.5, step=2e-3, watch=watch, tau=tau)
-    wanted = 0.5 - 0.5 * (0.5 * MASS * G / MU) / 20.0
+    expected = 0.5 - 0.5 * (0.5 * MASS * G / MU) / 20.0
     # Both slip at once; which is first is a matter of rounding.
     assert rec.stopped in ("'left slips' was lost", "'right slips' was lost")
-    assert rec.t[-1] == pytest.approx(wanted, abs=1e-7)
+    assert rec.t[-1] == pytest.approx(expected, abs=1e-7)
 
 
 def test_contacts_that_mean_nothing():

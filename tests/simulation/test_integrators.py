@@ -51,14 +51,14 @@ def test_orders_on_quaternions(name):
         return np.cos(3.0 * t + np.arange(10.0)) - 0.1 * v
 
     # The next order adds some percent at these steps; a whole order less would be off by one.
-    wanted = INTEGRATORS[name].order
-    assert orders(tumbling(), name, 3.0, force) == pytest.approx(wanted, abs=0.15)
+    expected = INTEGRATORS[name].order
+    assert orders(tumbling(), name, 3.0, force) == pytest.approx(expected, abs=0.15)
 
 
 @pytest.mark.parametrize("name", FIXED)
 def test_orders_on_plain_coordinates(name):
-    wanted = INTEGRATORS[name].order
-    assert orders(lw.models.seven_dof_arm(), name, 1.0) == pytest.approx(wanted, abs=0.2)
+    expected = INTEGRATORS[name].order
+    assert orders(lw.models.seven_dof_arm(), name, 1.0) == pytest.approx(expected, abs=0.2)
 
 
 @pytest.mark.parametrize("name", ["euler", "rk4"])
@@ -98,8 +98,8 @@ def test_accelerations_of_rates_are_their_derivatives():
         return rates(mech, later, v + s * vdot)
 
     # Central differences: an error of h² times third derivatives, and rounding over h.
-    found = (u(h) - u(-h)) / (2.0 * h)
-    assert rate_acceleration(mech, q, v, vdot) == pytest.approx(found, abs=1e-8)
+    result = (u(h) - u(-h)) / (2.0 * h)
+    assert rate_acceleration(mech, q, v, vdot) == pytest.approx(result, abs=1e-8)
 
 
 def test_retracting_is_integrating_where_there_is_no_free_hinge():

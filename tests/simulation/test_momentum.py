@@ -32,11 +32,11 @@ def satellite() -> lw.Mechanism:
 
 def claimed(rec: lw.Recording) -> bool:
     """Whether a drift is told; if so it has to be one of rounding and of the method."""
-    told = not np.isnan(rec.report.momentum_drift).any()
-    assert ("forces from outside act on it" in str(rec)) is not told
-    if told:
+    message = not np.isnan(rec.report.momentum_drift).any()
+    assert ("forces from outside act on it" in str(rec)) is not message
+    if message:
         assert max(rec.report.momentum_drift) < 1e-8  # RK4 at 1 ms, velocities of order one
-    return told
+    return message
 
 
 @pytest.mark.parametrize("integrator", ["rk4", "adaptive"])

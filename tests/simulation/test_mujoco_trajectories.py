@@ -108,7 +108,7 @@ class Motion:
 
     def rolled_out(self, integrator: str) -> tuple[Array, Array]:
         """The same in one call of a compiled kernel."""
-        found = lw.rollout(
+        runs = lw.rollout(
             self.mech,
             self.q,
             self.v,
@@ -117,7 +117,7 @@ class Motion:
             tau=self.tau,
             integrator=integrator,
         )
-        return found.q, found.v
+        return runs.q, runs.v
 
     def gap(self, ours: tuple[Array, Array], theirs: tuple[Array, Array]) -> float:
         """Largest difference of any state: turns for angles and quaternions, [rad], [m], [1/s]."""
@@ -181,20 +181,20 @@ CASES += [("arm", "rk4"), ("puma", "rk4")]  # without quaternions, the same meth
 @pytest.mark.few(4)
 @pytest.mark.parametrize(("name", "integrator"), CASES)
 def test_steps_in_numpy(name, integrator, tmp_path):
-    found = motion(MODELS[name](), tmp_path)
-    if integrator == "rk4_mujoco" and has_quaternions(found.mech) and not MUNTHE_KAAS:
+    result = motion(MODELS[name](), tmp_path)
+    if integrator == "rk4_mujoco" and has_quaternions(result.mech) and not MUNTHE_KAAS:
         pytest.skip("MuJoCo before 4.0 has another method on quaternions")
-    theirs = found.theirs(integrator)
-    assert found.gap((theirs[0][:1], theirs[1][:1]), (theirs[0][-1:], theirs[1][-1:])) > 0.3
-    assert found.gap(found.ours(integrator), theirs) < BOUND
+    theirs = result.theirs(integrator)
+    assert result.gap((theirs[0][:1], theirs[1][:1]), (theirs[0][-1:], theirs[1][-1:])) > 0.3
+    assert result.gap(result.ours(integrator), theirs) < BOUND
 
 
 @pytest.mark.parametrize(("name", "integrator"), CASES)
 def test_rollouts(name, integrator, tmp_path):
-    found = motion(MODELS[name](), tmp_path, seed=2)
-    if integrator == "rk4_mujoco" and has_quaternions(found.mech) and not MUNTHE_KAAS:
+    result = motion(MODELS[name](), tmp_path, seed=2)
+    if integrator == "rk4_mujoco" and has_quaternions(result.mech) and not MUNTHE_KAAS:
         pytest.skip("MuJoCo before 4.0 has another method on quaternions")
-    assert found.gap(found.rolled_out(integrator), found.theirs(integrator)) < BOUND
+    assert result.gap(result.rolled_out(integrator), result.theirs(integrator)) < BOUND
 
 
 def has_quaternions(mech: lw.Mechanism) -> bool:
@@ -203,8 +203,8 @@ def has_quaternions(mech: lw.Mechanism) -> bool:
 
 def test_a_difference_shows(tmp_path):
     """Another integrator, or damping treated otherwise, is seen far above the bound."""
-    found = motion(TREE, tmp_path)
-    ours = found.ours("euler")
-    assert found.gap(ours, found.theirs("rk4")) > 1e3 * BOUND
-    found.model.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_EULERDAMP)
-    assert found.gap(ours, found.theirs("euler")) > 1e3 * BOUND
+    result = motion(TREE, tmp_path)
+    ours = result.ours("euler")
+    assert result.gap(ours, result.theirs("rk4")) > 1e3 * BOUND
+    result.model.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_EULERDAMP)
+    assert result.gap(ours, result.theirs("euler")) > 1e3 * BOUND

@@ -53,8 +53,8 @@ def test_reads_channels_by_name_label_hinge_and_number(arm):
     assert np.array_equal(arm["q[joint_2]"], arm.q[:, 1])
     assert np.array_equal(arm["q[1]"], arm.q[:, 1])
     assert np.array_equal(arm["momentum.linear[z]"], arm["momentum.linear"][:, 2])
-    found = arm.channel("v[joint_3]")
-    assert (found.name, found.unit) == ("v[joint_3]", "rad/s")
+    result = arm.channel("v[joint_3]")
+    assert (result.name, result.unit) == ("v[joint_3]", "rad/s")
     assert "energy.total" in arm and "energy.totl" not in arm
     mech = lw.models.quadruped()
     rec = Recording.of(mech, [0.0], mech.random(seed=1)[None], mech.random_velocity(seed=2)[None])
@@ -96,8 +96,8 @@ def test_a_part_tells_of_its_own_events_and_works(arm):
     part = rec[:0.3]
     assert [event.name for event in part.events] == ["reach"] and part.stopped is None
     assert rec[0.3:].stopped == "enough"
-    whole = rec.report.works["joints"]
-    assert part.report.works["joints"] + rec[0.3:].report.works["joints"] == pytest.approx(whole)
+    full = rec.report.works["joints"]
+    assert part.report.works["joints"] + rec[0.3:].report.works["joints"] == pytest.approx(full)
 
 
 @pytest.mark.parametrize("name", ["puma560", "quadruped", "random"])

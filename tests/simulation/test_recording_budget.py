@@ -101,14 +101,14 @@ def test_works_balance_the_energy_and_each_is_right(pushed):
 
     rates = np.stack([lw.node_velocity(mech, *state, "tip") for state in zip(q, v, strict=True)])
     springs = mech.stiffness * (q - 0.2)
-    wanted = {
+    expected = {
         "joints": simpson((tau * v).sum(-1)),
         "passive": simpson(-((mech.damping * v + springs) * v).sum(-1)),
         "forces": simpson((acting["tip"] * rates).sum(-1)),
     }
     error = rec.report.notes.work_error
-    assert error < 1e-2 * abs(wanted["joints"])
-    for name, work in wanted.items():
+    assert error < 1e-2 * abs(expected["joints"])
+    for name, work in expected.items():
         assert abs(work) > 0.01  # each of them counts
         assert rec.report.works[name] == pytest.approx(work, abs=error)
     # What is left over is no more than the quadrature admits.
@@ -190,9 +190,9 @@ def test_loops_and_couplings_are_told_with_the_worst():
     q = lw.loops.project_position(mech, mech.neutral()).required()
     q = np.stack([q, q + np.array([0.0, 0.01, 0.0])])
     rec = Recording.of(mech, [0.0, 0.1], q, np.zeros((2, 3)), stabilization="none")
-    wanted = np.linalg.norm(lw.loops.constraint_error(mech, q, per="loop")[1, 0, 3:])
-    assert rec["loop.distance[coupler_rocker]"][1] == pytest.approx(wanted)
-    assert rec.report.loop[0] == pytest.approx(wanted)
+    expected = np.linalg.norm(lw.loops.constraint_error(mech, q, per="loop")[1, 0, 3:])
+    assert rec["loop.distance[coupler_rocker]"][1] == pytest.approx(expected)
+    assert rec.report.loop[0] == pytest.approx(expected)
     assert "at 'coupler_rocker', not kept closed" in str(rec)
     worse = Recording.of(mech, [0.0, 0.1], q, np.zeros((2, 3)), worst_loop=(0.5, 0.1))
     assert worse.report.loop == (0.5, 0.1)  # between records it was worse than at any

@@ -79,21 +79,21 @@ def test_batches_equal_segments_in_numpy(name: str, count: int) -> None:
     mech = mixed()
     q, v = states(mech, count)
     tau = np.random.default_rng(1).normal(size=(count, 6, mech.nv))
-    found = lw.rollout(mech, q, v, duration=0.012, step=2e-3, tau=tau, integrator=name)
+    runs = lw.rollout(mech, q, v, duration=0.012, step=2e-3, tau=tau, integrator=name)
     q1, v1 = interpreted(mech, name, q, v, tau, 2e-3)
     # Fused multiplications and another sine: rounding, grown over six steps.
-    assert np.abs(found.q[:, -1] - q1).max() < 1e-13
-    assert np.abs(found.v[:, -1] - v1).max() < 1e-12 * max(1.0, np.abs(v1).max())
+    assert np.abs(runs.q[:, -1] - q1).max() < 1e-13
+    assert np.abs(runs.v[:, -1] - v1).max() < 1e-12 * max(1.0, np.abs(v1).max())
 
 
 def test_long_code_in_parts_is_right() -> None:
     mech = lw.models.humanoid()  # more than 4000 nodes
     q, v = states(mech, 9)
     tau = np.random.default_rng(2).normal(size=(9, 3, mech.nv))
-    found = lw.rollout(mech, q, v, duration=0.003, tau=tau)
+    runs = lw.rollout(mech, q, v, duration=0.003, tau=tau)
     q1, v1 = interpreted(mech, "rk4", q, v, tau, 1e-3)
-    assert np.abs(found.q[:, -1] - q1).max() < 1e-13
-    assert np.abs(found.v[:, -1] - v1).max() < 1e-12 * np.abs(v1).max()
+    assert np.abs(runs.q[:, -1] - q1).max() < 1e-13
+    assert np.abs(runs.v[:, -1] - v1).max() < 1e-12 * np.abs(v1).max()
 
 
 def test_single_precision_is_near() -> None:
@@ -177,12 +177,12 @@ def test_dampers_and_springs_act_unless_told_otherwise() -> None:
     rod = lw.SpatialInertia.from_com(1.0, (0, 0, 0), (0.1, 0.1, 0.1))
     b = lw.Builder("wheel").body("wheel", hinge=Pin(axis=(0, 0, 1)), inertia=rod, drive=spring)
     wheel = b.build()
-    found = lw.rollout(wheel, [0.8], [0.0], duration=2.0, step=1e-3)
+    runs = lw.rollout(wheel, [0.8], [0.0], duration=2.0, step=1e-3)
     # 0.1 q̈ + 0.5 q̇ + 20 (q − 0.3) = 0
     rate, omega = 2.5, np.sqrt(200.0 - 2.5**2)
-    t = found.t
+    t = runs.t
     exact = 0.3 + 0.5 * np.exp(-rate * t) * (np.cos(omega * t) + rate / omega * np.sin(omega * t))
-    assert np.abs(found.q[:, 0] - exact).max() < 1e-9
+    assert np.abs(runs.q[:, 0] - exact).max() < 1e-9
     free = lw.rollout(wheel, [0.8], [1.0], duration=0.01, passive=False)
     assert np.allclose(free.q[:, 0], 0.8 + free.t, atol=1e-14)
 
@@ -196,8 +196,8 @@ def test_springs_of_reversed_hinges_act(name: str) -> None:
     mech = b.body("rod", hinge=lw.hinges.Universal().reversed(), inertia=box, drive=drive).build()
     q, h = np.array([0.5, 0.3]), 1e-4
     pull = lw.forward_dynamics(mech, q, np.zeros(2), [-3.0 * 0.3, -5.0 * 0.4])
-    found = lw.rollout(mech, q, np.zeros(2), duration=h, step=h, integrator=name)
-    assert found.v[-1] == pytest.approx(h * pull, rel=0.01)  # h d/I of the damper: 0.3 %
+    runs = lw.rollout(mech, q, np.zeros(2), duration=h, step=h, integrator=name)
+    assert runs.v[-1] == pytest.approx(h * pull, rel=0.01)  # h d/I of the damper: 0.3 %
     kept = lw.simulate(mech, q, np.zeros(2), duration=0.05, step=1e-3, integrator=name)
     rolled = lw.rollout(mech, q, np.zeros(2), duration=0.05, step=1e-3, integrator=name)
     assert rolled.q[-1] == pytest.approx(kept.q[-1], abs=1e-11)
@@ -211,13 +211,13 @@ def test_a_motion_that_grows_without_bounds_is_told() -> None:
         lw.rollout(mech, q, 1e6 * v, duration=100.0, step=0.05)
     many = np.stack([v, 1e6 * v, v])
     with pytest.warns(TroubleWarning, match="1 of 3 motions.*number 1"):
-        found = lw.rollout(mech, np.stack([q] * 3), many, duration=0.5, step=0.01)
-    assert found.status[0] == found.status[2] == 0 != found.status[1]
-    failed = int(found.failed_step[1])
-    assert np.isfinite(found.q[1, : failed + 1]).all()
-    assert np.isnan(found.q[1, failed + 1 :]).all()
+        runs = lw.rollout(mech, np.stack([q] * 3), many, duration=0.5, step=0.01)
+    assert runs.status[0] == runs.status[2] == 0 != runs.status[1]
+    failed = int(runs.failed_step[1])
+    assert np.isfinite(runs.q[1, : failed + 1]).all()
+    assert np.isnan(runs.q[1, failed + 1 :]).all()
     alone = lw.rollout(mech, q, v, duration=0.5, step=0.01)
-    assert np.abs(found.q[[0, 2]] - alone.q).max() < 1e-12
+    assert np.abs(runs.q[[0, 2]] - alone.q).max() < 1e-12
 
 
 def test_turning_too_far_in_one_step_names_the_body() -> None:
@@ -286,11 +286,11 @@ def test_what_is_not_compiled_is_moved_step_by_step(hinge) -> None:
     with nullcontext() if compiled else pytest.raises(LoweringError, match="cannot be traced"):
         rollout_kernel(mech)
     v = np.array([0.3, 2.0, 0.0])
-    found = lw.rollout(mech, mech.neutral(), v, duration=0.1, step=0.01, record_every=4)
-    assert (found.kernel is not None) == compiled
-    assert np.allclose(found.t, [0.0, 0.04, 0.08, 0.1])
+    runs = lw.rollout(mech, mech.neutral(), v, duration=0.1, step=0.01, record_every=4)
+    assert (runs.kernel is not None) == compiled
+    assert np.allclose(runs.t, [0.0, 0.04, 0.08, 0.1])
     # On level ground nothing acts: the centre goes on with ω × r.
-    way = mech.pose(found.q[-1], "ball").p - mech.pose(found.q[0], "ball").p
+    way = mech.pose(runs.q[-1], "ball").p - mech.pose(runs.q[0], "ball").p
     assert np.allclose(way[:2], [0.1 * 0.1 * 2.0, -0.1 * 0.1 * 0.3], atol=1e-12)
 
 
@@ -325,8 +325,8 @@ def test_a_long_chain_rolls_out() -> None:
     mech = lw.models.chain(200)
     with pytest.raises(LoweringError, match="200 bodies"):
         rollout_kernel(mech)
-    found = lw.rollout(mech, mech.neutral(), np.zeros(mech.nv), duration=0.003, record_every=3)
-    assert found.q.shape == (2, mech.nq) and np.isfinite(found.q).all()
+    runs = lw.rollout(mech, mech.neutral(), np.zeros(mech.nv), duration=0.003, record_every=3)
+    assert runs.q.shape == (2, mech.nq) and np.isfinite(runs.q).all()
 
 
 def test_a_control_law_in_the_loop_is_that_of_python() -> None:
@@ -337,13 +337,13 @@ def test_a_control_law_in_the_loop_is_that_of_python() -> None:
         lw.tasks.task_position(mech, q, lw.Task.pose("hand"))
         @ lw.Pose.translation((0.05, 0.08, -0.06))
     )
-    found = lw.rollout(mech, q, np.zeros(7), duration=0.12, step=2e-3, controller=(law, goal))
+    runs = lw.rollout(mech, q, np.zeros(7), duration=0.12, step=2e-3, controller=(law, goal))
     there, speed = q, np.zeros(7)
     for _ in range(60):
         one = lw.rollout(mech, there, speed, duration=0.002, step=2e-3, tau=law(there, speed, goal))
         there, speed = one.q[-1], one.v[-1]
-    assert np.abs(found.q[-1] - there).max() < 1e-12
-    assert np.abs(found.q[-1] - q).max() > 0.01
+    assert np.abs(runs.q[-1] - there).max() < 1e-12
+    assert np.abs(runs.q[-1] - q).max() > 0.01
 
 
 def test_gains_and_goals_may_differ_from_motion_to_motion_and_in_time() -> None:

@@ -66,9 +66,9 @@ def test_as_many_rows_as_steps_are_rows_for_steps(tuned: Tuned) -> None:
 
 def test_shapes_that_do_not_fit_are_told_what_to_write(tuned: Tuned) -> None:
     allowed = r"\(3,\), \(5, 3\) .*each of the 5 steps, \(batch, 1, 3\) .*or \(batch, 5, 3\)"
-    with pytest.raises(ShapeError, match=rf"kp has shape \(8,\); it must be {allowed}") as found:
+    with pytest.raises(ShapeError, match=rf"kp has shape \(8,\); it must be {allowed}") as result:
         tuned.run(kp=KP)
-    assert str(found.value).endswith("For 8 motions with a number each: kp[:, None, None].")
+    assert str(result.value).endswith("For 8 motions with a number each: kp[:, None, None].")
     with pytest.raises(ShapeError, match=r"For 8 motions with a row each: kp\[:, None\]"):
         tuned.run(kp=KP[:, None])
     with pytest.raises(ShapeError, match=r"For 8 motions with a row each: goal\[:, None\]"):
@@ -82,9 +82,9 @@ def test_shapes_that_do_not_fit_are_told_what_to_write(tuned: Tuned) -> None:
 def test_torques_of_each_motion_that_are_held_over_all_steps(tuned: Tuned) -> None:
     mech, tau = tuned.mech, np.random.default_rng(0).standard_normal((MANY, 7))
     states = np.tile(tuned.q, (MANY, 1))
-    found = lw.rollout(mech, states, duration=STEPS * 1e-3, tau=tau)
+    runs = lw.rollout(mech, states, duration=STEPS * 1e-3, tau=tau)
     assert np.array_equal(
-        found.q, lw.rollout(mech, tuned.q, duration=STEPS * 1e-3, tau=tau[:, None]).q
+        runs.q, lw.rollout(mech, tuned.q, duration=STEPS * 1e-3, tau=tau[:, None]).q
     )
 
 
@@ -157,9 +157,9 @@ def test_numbers_that_are_too_large_are_no_singular_hinge(integrator: str, many:
             run = lw.rollout(mech, mech.neutral(), v, duration=0.003, integrator=integrator)
         assert run.status.tolist() == [0, status.RESULT] and np.isfinite(run.q[0]).all()
         return
-    with pytest.raises(lw.SimulationError, match="numbers are no longer finite") as told:
+    with pytest.raises(lw.SimulationError, match="numbers are no longer finite") as message:
         lw.rollout(mech, mech.neutral(), v[1], duration=0.003, integrator=integrator)
-    assert "hinge" not in str(told.value)
+    assert "hinge" not in str(message.value)
 
 
 def test_a_singular_hinge_is_still_named() -> None:

@@ -158,13 +158,13 @@ def test_a_tree_without_freedom_stays_where_it_is():
 def test_joint_forces_of_all_kinds():
     """A mass of 2 kg pushed up by 30 N: x = ½ (F/m − g) t², exact for every Runge-Kutta method."""
     mech = mass_on_spring()
-    wanted = 0.5 * (15.0 - G) * 0.25
+    expected = 0.5 * (15.0 - G) * 0.25
     for tau in (30.0, [30.0], {"slide": 30.0}, lambda t, q, v: 30.0, lambda t, q, v: {"slide": 30}):
         rec = lw.simulate(mech, duration=0.5, step=0.01, tau=tau)
-        assert rec.q[-1, 0] == pytest.approx(wanted, rel=1e-12)
-        assert rec["work.joints"][-1] == pytest.approx(30.0 * wanted, rel=1e-9)
+        assert rec.q[-1, 0] == pytest.approx(expected, rel=1e-12)
+        assert rec["work.joints"][-1] == pytest.approx(30.0 * expected, rel=1e-9)
     both = lw.simulate(mech, duration=0.5, step=0.01, tau=10.0, controller=[20.0])
-    assert both.q[-1, 0] == pytest.approx(wanted, rel=1e-12)
+    assert both.q[-1, 0] == pytest.approx(expected, rel=1e-12)
     assert both["tau"] == pytest.approx(np.full((51, 1), 30.0))
 
 
@@ -178,9 +178,9 @@ def test_dampers_and_springs_of_the_drives(worth, monkeypatch):
     decay, middle = 0.5 * d / m, rest - m * G / k
     swing = np.sqrt(k / m - decay**2)
     x = (0.3 - middle) * np.exp(-decay * rec.t)
-    wanted = middle + x * (np.cos(swing * rec.t) + decay / swing * np.sin(swing * rec.t))
+    expected = middle + x * (np.cos(swing * rec.t) + decay / swing * np.sin(swing * rec.t))
     # (ω h)⁵/120 a step, and a thousand steps of that.
-    assert rec.q[:, 0] == pytest.approx(wanted, abs=1e-10)
+    assert rec.q[:, 0] == pytest.approx(expected, abs=1e-10)
     free = lw.simulate(mech, [0.3], duration=0.5, passive=False)
     assert free.q[-1, 0] == pytest.approx(0.3 - 0.5 * G * 0.25, rel=1e-12)
     assert "passive=False" in str(free)
@@ -276,12 +276,12 @@ def test_forces_from_outside():
     world = lw.simulate(mech, v=v, duration=0.5, step=1e-3, forces=push, forces_frame="world")
     assert world.q[-1, 4:] == pytest.approx([0.25, 0.0, 0.0], abs=1e-12)
     assert world["work.forces"][-1] == pytest.approx(1.0, abs=1e-12)  # 4 N over 0.25 m
-    own = lw.simulate(mech, v=v, duration=0.5, step=1e-3, forces=lambda t, q, v: push)
+    rec = lw.simulate(mech, v=v, duration=0.5, step=1e-3, forces=lambda t, q, v: push)
     # p̈ = 2 (cos 3t, sin 3t): p = 2/9 (1 − cos 3t, 3t − sin 3t).
-    wanted = 2.0 / 9.0 * np.array([1.0 - np.cos(1.5), 1.5 - np.sin(1.5), 0.0])
-    assert own.q[-1, 4:] == pytest.approx(wanted, abs=1e-12)
-    assert own["force.puck"][:, 3] == pytest.approx(np.full(501, 4.0))
-    assert own.report.drift < 1e-12
+    expected = 2.0 / 9.0 * np.array([1.0 - np.cos(1.5), 1.5 - np.sin(1.5), 0.0])
+    assert rec.q[-1, 4:] == pytest.approx(expected, abs=1e-12)
+    assert rec["force.puck"][:, 3] == pytest.approx(np.full(501, 4.0))
+    assert rec.report.drift < 1e-12
 
 
 # --------------------------------------------------------------------------------------- records
@@ -294,8 +294,8 @@ def test_records_and_their_times():
     assert rec.steps == 26
     assert len(lw.simulate(mech, [0.5], duration=5.0, step=1e-3)) == 1001
     assert len(lw.simulate(mech, [0.5], duration=0.0)) == 1
-    whole = lw.simulate(mech, [0.5], duration=0.0255, step=1e-3)
-    assert whole.q[-1] == pytest.approx(rec.q[-1], abs=1e-15)
+    full = lw.simulate(mech, [0.5], duration=0.0255, step=1e-3)
+    assert full.q[-1] == pytest.approx(rec.q[-1], abs=1e-15)
 
 
 def test_probes_are_channels():

@@ -28,12 +28,12 @@ def test_a_step_that_is_too_long_for_a_spring(integrator, compiled, monkeypatch)
     """ω h = 4 is beyond what each method can do: the energy grows, and the run says so."""
     monkeypatch.setattr(run, "WORTH_COMPILING", 1 if compiled else 10**9)
     mech = mass_on_spring(2.0, stiffness=2.0 * 400.0**2)
-    with pytest.raises(SimulationError) as found:
+    with pytest.raises(SimulationError) as result:
         lw.simulate(mech, [0.1], duration=5.0, step=0.01, integrator=integrator)
-    text = str(found.value)
+    text = str(result.value)
     assert "'slider' diverged at t = 0.0" in text and "nothing drives it" in text
     assert "hinge 'slide' of body 'mass'" in text and "try step=0.001" in text
-    rec = found.value.recording
+    rec = result.value.recording
     assert isinstance(rec, lw.Recording) and len(rec) > 1 and np.isfinite(rec.q).all()
     assert rec.stopped == text
 
@@ -51,25 +51,25 @@ def test_energy_that_nothing_gave(compiled, monkeypatch):
     factor = 1.0 - 2.8**6 / 72.0 + 2.8**8 / 576.0
     left = rec["energy.total"] + 0.5 * 2.0 * w**2 * rec.q[:, 0] ** 2
     assert left[-1] / left[0] == pytest.approx(factor**steps, rel=1e-9)
-    with pytest.raises(SimulationError, match="nothing drives it") as found:
+    with pytest.raises(SimulationError, match="nothing drives it") as result:
         lw.simulate(mech, [0.1], duration=steps * 2.9 / w, step=2.9 / w)
     # More than twice what there was: after two steps of 1.42 each.
-    assert found.value.recording.t[-1] == pytest.approx(2.0 * 2.9 / w)
+    assert result.value.recording.t[-1] == pytest.approx(2.0 * 2.9 / w)
     first, factor = 0.5 * 2.0 * (w * 0.1) ** 2, 1.0 - 2.9**6 / 72.0 + 2.9**8 / 576.0
     text = f"grown by {first * (factor**2 - 1.0):.3g} J since the start, from {first:.6g} J;"
-    assert text in str(found.value)
-    allowed = re.search(r"could have more than (\S+) J", str(found.value))
+    assert text in str(result.value)
+    allowed = re.search(r"could have more than (\S+) J", str(result.value))
     assert allowed is not None and 0.5 * first < float(allowed[1]) <= first
 
 
 def test_a_small_growth_of_a_large_energy_is_told():
     """A pendulum at rest with 12 J of height, and a stiff spring: microjoules are too much."""
-    with pytest.raises(SimulationError) as found:
+    with pytest.raises(SimulationError) as result:
         lw.simulate(pendulum(stiffness=1e7), [1e-9], duration=0.3)
-    told = re.search(r"grown by (\S+) J since the start, from -11.772 J", str(found.value))
-    allowed = re.search(r"could have more than (\S+) J", str(found.value))
-    assert told is not None and allowed is not None
-    assert 0.0 < float(allowed[1]) < float(told[1]) < 1e-3
+    match = re.search(r"grown by (\S+) J since the start, from -11.772 J", str(result.value))
+    allowed = re.search(r"could have more than (\S+) J", str(result.value))
+    assert match is not None and allowed is not None
+    assert 0.0 < float(allowed[1]) < float(match[1]) < 1e-3
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -92,11 +92,11 @@ def test_gains_that_are_too_large(compiled, monkeypatch):
 def test_the_adaptive_method_ends_where_speeds_are_infinite():
     """v̇ = v² reaches infinity after 1/v: the time is told."""
     mech = mass_on_spring(1.0).with_gravity((0, 0, 0))
-    with pytest.raises(SimulationError, match=r"diverged after t = 0\.(49|5)") as found:
+    with pytest.raises(SimulationError, match=r"diverged after t = 0\.(49|5)") as result:
         lw.simulate(
             mech, v=[2.0], duration=1.0, integrator="adaptive", tau=lambda t, q, v: v * abs(v)
         )
-    assert found.value.recording.t[-1] < 0.51
+    assert result.value.recording.t[-1] < 0.51
 
 
 def test_quaternions_that_turn_without_bounds(monkeypatch):
@@ -113,9 +113,9 @@ def test_loops_that_cannot_be_kept():
     v = lw.loops.project_velocity(mech, q, np.array([3.0, 0.0, 0.0]))
     with pytest.raises(
         SimulationError, match=r"'four_bar' cannot go on after t = .*: loop .* opened"
-    ) as found:
+    ) as result:
         lw.simulate(mech, q, v, duration=5.0, step=0.05, drift_limit=1e-7)
-    assert isinstance(found.value.recording, lw.Recording)
+    assert isinstance(result.value.recording, lw.Recording)
     with pytest.raises(ClosureError, match="cannot begin to move"):
         lw.simulate(mech, q + 0.1, duration=0.1)
 
@@ -128,10 +128,10 @@ def test_a_controller_of_two_arguments_is_told_how_to_write_it():
         return -v
 
     mech = pendulum()
-    with pytest.raises(ModelError) as found:
+    with pytest.raises(ModelError) as result:
         lw.simulate(mech, duration=0.1, controller=brake)
     advice = "takes (q, v), and a simulation calls (t, q, v): write controller=lambda t, q, v: "
-    assert f"controller=brake {advice}brake(q, v)" in str(found.value)
+    assert f"controller=brake {advice}brake(q, v)" in str(result.value)
     with pytest.raises(ModelError, match=r"tau takes \(x, y\).*tau=lambda t, q, v: \.\.\."):
         lw.simulate(mech, duration=0.1, tau=lambda x, y: -y)
     lw.simulate(mech, duration=0.1, controller=lambda t, q, v: brake(q, v))  # and that works
@@ -146,12 +146,12 @@ def test_a_controller_that_gives_nan(control_step):
         tau[1] = np.nan if t > 0.0995 else 0.0
         return tau
 
-    with pytest.raises(SimulationError) as found:
+    with pytest.raises(SimulationError) as result:
         lw.simulate(arm, duration=1.0, controller=controller, control_step=control_step)
-    text, at = str(found.value), "0.1 s" if control_step else "0.0995 s"
+    text, at = str(result.value), "0.1 s" if control_step else "0.0995 s"
     assert f"controller at t = {at}" in text or "controller at t = 0.1 s" in text
     assert "gave nan for 'pin_2'" in text
-    rec = found.value.recording
+    rec = result.value.recording
     assert rec.t[-1] == pytest.approx(0.1, abs=2e-3) and "gave nan" in rec.stopped
 
 
@@ -193,9 +193,9 @@ def test_errors_of_the_user_say_when():
             raise ZeroDivisionError("mine")
         return 0.0
 
-    with pytest.raises(ZeroDivisionError) as found:
+    with pytest.raises(ZeroDivisionError) as result:
         lw.simulate(pendulum(), duration=0.1, controller=controller)
-    assert found.value.__notes__ == ["lw.simulate had reached t = 0.01 s."]
+    assert result.value.__notes__ == ["lw.simulate had reached t = 0.01 s."]
 
 
 # -------------------------------------------------------------------------------------- arguments

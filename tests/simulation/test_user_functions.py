@@ -34,9 +34,9 @@ def test_a_function_cannot_write_into_the_state(kind, which, integrator):
         "probe": {"probes": {"x [1]": wrong}},
         "watch": {"watch": {"x": wrong}},
     }[kind]
-    with pytest.raises(ValueError, match="read-only") as found:
+    with pytest.raises(ValueError, match="read-only") as result:
         lw.simulate(pendulum(), [0.2], duration=0.02, integrator=integrator, **given)
-    assert any("lw.simulate had reached t = 0 s" in x for x in found.value.__notes__)
+    assert any("lw.simulate had reached t = 0 s" in x for x in result.value.__notes__)
 
 
 @pytest.mark.parametrize("kind", ["probe", "watch"])

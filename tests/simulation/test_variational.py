@@ -129,8 +129,8 @@ def test_the_two_form_is_kept(mech: lw.Mechanism):
     p = enter(mech, q, v)
 
     def moved(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        found = step(mech, None, 0.0, coords.retract(q, x[:n], 1.0), p + x[n:], h)
-        return found.q, found.p
+        result = step(mech, None, 0.0, coords.retract(q, x[:n], 1.0), p + x[n:], h)
+        return result.q, result.p
 
     after_q, after_p = moved(np.zeros(2 * n))
 
@@ -160,8 +160,8 @@ def test_momentum_of_a_free_flyer_is_kept():
     tau = np.zeros((200, mech.nv))
     tau[:, 6:] = rng.standard_normal((200, mech.nv - 6))
     for i in range(200):
-        found = step(mech, lambda t, q, v, i=i: tau[i], 0.01 * i, q, p, 0.01)
-        q, p = found.q, found.p
+        result = step(mech, lambda t, q, v, i=i: tau[i], 0.01 * i, q, p, 0.01)
+        q, p = result.q, result.p
     v = leave(mech, q, p)
     assert np.abs(v).max() > 1.0
     # 200 steps with rounding of 1e-16 in each.
@@ -187,8 +187,8 @@ def test_energy_of_an_arm_has_no_trend():
     p = enter(mech, q, np.zeros(mech.nv))
     energy, w = list[float](), None
     for i in range(3000):
-        found = step(mech, None, h * i, q, p, h, guess=w)
-        q, p, w = found.q, found.p, found.w
+        result = step(mech, None, h * i, q, p, h, guess=w)
+        q, p, w = result.q, result.p, result.w
         v = leave(mech, q, p)
         w = 2.0 * v - w  # the rates of the next middle, by a straight line
         energy.append(
@@ -249,5 +249,5 @@ def test_pin_turns_as_often_as_it_likes():
     b = lw.Builder("wheel", gravity=(0.0, 0.0, 0.0))
     b.body("wheel", "world", Pin((0.0, 0.0, 1.0)), inertia=SpatialInertia.solid_sphere(1.0, 0.1))
     mech = b.build()
-    found = step(mech, None, 0.0, np.zeros(1), enter(mech, np.zeros(1), np.full(1, 10.0)), 1.0)
-    assert found.q == pytest.approx([10.0], rel=1e-14)
+    result = step(mech, None, 0.0, np.zeros(1), enter(mech, np.zeros(1), np.full(1, 10.0)), 1.0)
+    assert result.q == pytest.approx([10.0], rel=1e-14)

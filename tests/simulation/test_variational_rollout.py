@@ -25,13 +25,13 @@ def test_rollout_is_the_step_in_numpy():
     mech, h = mixed(), 1e-3
     q, v = mech.random(seed=1), mech.random_velocity(seed=1)
     tau = np.random.default_rng(0).standard_normal((30, mech.nv))
-    found = lw.rollout(mech, q, v, duration=30 * h, step=h, tau=tau, integrator="variational")
+    runs = lw.rollout(mech, q, v, duration=30 * h, step=h, tau=tau, integrator="variational")
     drives, p = passive(mech), enter(mech, q, v)
     for i in range(30):
         done = step(mech, lambda t, q, v, i=i: tau[i] + drives.force(q, v), i * h, q, p, h)
         q, p = done.q, done.p
-    assert found.q[-1] == pytest.approx(q, abs=1e-13)
-    assert found.v[-1] == pytest.approx(leave(mech, q, p), abs=1e-11)
+    assert runs.q[-1] == pytest.approx(q, abs=1e-13)
+    assert runs.v[-1] == pytest.approx(leave(mech, q, p), abs=1e-11)
 
 
 TURNING = {
@@ -72,9 +72,9 @@ def test_momentum_is_kept():
     done = lw.rollout(
         mech, q, v, duration=2.0, integrator="variational", passive=False, record_every=100
     )
-    found = lw.momentum(mech, done.q, done.v, about="world")
+    result = lw.momentum(mech, done.q, done.v, about="world")
     # 2000 steps with rounding of 1e-16 in each.
-    assert np.abs(found - found[0]).max() < 1e-12 * np.abs(found[0]).max()
+    assert np.abs(result - result[0]).max() < 1e-12 * np.abs(result[0]).max()
     assert np.abs(mech.difference(q, done.q[-1])).max() > 0.5
 
 

@@ -282,7 +282,7 @@ def test_parallel_axis():
     ],
 )
 def test_impossible_inertias(inertia, code):
-    assert [found for found, _ in inertia.findings()] == [code]
+    assert [result for result, _ in inertia.findings()] == [code]
 
 
 @given(seed=seeds)

@@ -112,9 +112,9 @@ def interpreted(program: Program, mech, given: dict[str, Array], nodes) -> Array
 
 def traced(program: Program, mech, given: dict[str, Array], nodes) -> Array:
     """By the scalar graph, the same for all targets with straight code."""
-    found = trace(program, mech, nodes)
-    arrays = [given[name][None] for name, _ in found.inputs]
-    return evaluate(found, arrays, "float64")[0].reshape(found.shape)
+    result = trace(program, mech, nodes)
+    arrays = [given[name][None] for name, _ in result.inputs]
+    return evaluate(result, arrays, "float64")[0].reshape(result.shape)
 
 
 def rolled(program: Program, mech: lw.Mechanism, given: dict[str, Array], nodes) -> Array:

@@ -17,13 +17,13 @@ def matrices(n: int, condition: float = 10.0) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("n", [1, 2, 3, 6])
 def test_products(n, dtype):
     A, x = matrices(n)
-    found, x_ = factored(A.astype(dtype)), x.astype(dtype)
-    np.testing.assert_allclose(A @ found.matrix.astype(float), np.eye(n), rtol=0, atol=1e-13)
-    np.testing.assert_allclose((found @ x_).astype(float), np.linalg.solve(A, x), rtol=1e-12)
-    np.testing.assert_allclose((x_.T @ found).astype(float), np.linalg.solve(A, x).T, rtol=1e-12)
+    result, x_ = factored(A.astype(dtype)), x.astype(dtype)
+    np.testing.assert_allclose(A @ result.matrix.astype(float), np.eye(n), rtol=0, atol=1e-13)
+    np.testing.assert_allclose((result @ x_).astype(float), np.linalg.solve(A, x), rtol=1e-12)
+    np.testing.assert_allclose((x_.T @ result).astype(float), np.linalg.solve(A, x).T, rtol=1e-12)
     expected = x.T @ np.linalg.solve(A, x)
-    np.testing.assert_allclose(found.congruence(x_).astype(float), expected, rtol=1e-11)
-    np.testing.assert_allclose((2.0 * found).astype(float), 2.0 * np.linalg.inv(A), rtol=1e-11)
+    np.testing.assert_allclose(result.congruence(x_).astype(float), expected, rtol=1e-11)
+    np.testing.assert_allclose((2.0 * result).astype(float), 2.0 * np.linalg.inv(A), rtol=1e-11)
 
 
 def test_a_difference_keeps_its_digits():
@@ -38,9 +38,9 @@ def test_a_difference_keeps_its_digits():
 def test_locked_freedoms_are_as_if_they_were_not_there():
     A, x = matrices(4)
     kept = [0, 2]
-    found = factored(A, np.array([1.0, 0.0, 1.0, 0.0])) @ x
-    np.testing.assert_allclose(found[kept], np.linalg.solve(A[np.ix_(kept, kept)], x[kept]))
-    assert not found[[1, 3]].any()
+    result = factored(A, np.array([1.0, 0.0, 1.0, 0.0])) @ x
+    np.testing.assert_allclose(result[kept], np.linalg.solve(A[np.ix_(kept, kept)], x[kept]))
+    assert not result[[1, 3]].any()
 
 
 def test_a_matrix_that_is_zero_has_no_inverse():

@@ -273,11 +273,11 @@ def test_every_quantity_is_given_before_it_is_read(expr):
     program = plan(expr)
     known = set()
     for step in program.passes:
-        own = {s.target.ident for s in step.statements}
+        ours = {s.target.ident for s in step.statements}
         done = set(known)
         for statement in step.statements:
             for ident, place in statement.needs():
-                if place == "k" and ident in own and ident != statement.target.ident:
+                if place == "k" and ident in ours and ident != statement.target.ident:
                     assert ident in done, f"{statement.target} reads {ident[0]} too early"
             done.add(statement.target.ident)
         known = done
@@ -286,13 +286,13 @@ def test_every_quantity_is_given_before_it_is_read(expr):
 
 def test_the_lower_half_is_the_mirror_of_the_upper_one():
     """Only of X + Y + Y* with nothing of Y on the diagonal: M of φ M + M φ* stands there twice."""
-    mirrored, whole = R + phi_tilde @ R + R @ phi_tilde.T, phi @ M + M @ phi.T
-    assert plan(mirrored).mirrored and not plan(whole).mirrored
-    for expr in (mirrored, whole):
+    mirrored, full = R + phi_tilde @ R + R @ phi_tilde.T, phi @ M + M @ phi.T
+    assert plan(mirrored).mirrored and not plan(full).mirrored
+    for expr in (mirrored, full):
         dense = random_dense(trees.floating(3), [expr], 3)
-        found, expected = run(plan(expr), dense.mech, dense.q), dense(expr)
+        result, expected = run(plan(expr), dense.mech, dense.q), dense(expr)
         assert np.abs(expected[:6, 6:]).max() > 0.1
-        np.testing.assert_allclose(found, expected, atol=1e-11 * np.abs(expected).max())
+        np.testing.assert_allclose(result, expected, atol=1e-11 * np.abs(expected).max())
 
 
 def test_cost_counts_freedoms():
@@ -307,10 +307,10 @@ def test_rows_that_depend_on_each_other_are_solved():
     rows = rng.standard_normal((3, 5)) * np.array([[1e-3], [1.0], [1e4]])
     J = np.vstack([rows, rows[1], np.zeros(5)])
     A, b = J @ J.T, J @ rng.standard_normal((5, 2))
-    found = generalised_solve(A, b, "A")
+    result = generalised_solve(A, b, "A")
     scale = np.abs(J).sum(axis=1, keepdims=True) + 1e-300
-    np.testing.assert_allclose((A @ found)[:4] / scale[:4], b[:4] / scale[:4], rtol=1e-9)
-    np.testing.assert_allclose(found[1], found[3], rtol=1e-6)  # shared, which has the least norm
+    np.testing.assert_allclose((A @ result)[:4] / scale[:4], b[:4] / scale[:4], rtol=1e-9)
+    np.testing.assert_allclose(result[1], result[3], rtol=1e-6)  # shared, which has the least norm
     exact = np.linalg.solve(rows[1:] @ rows[1:].T, b[1:3])
     np.testing.assert_allclose(generalised_solve(rows[1:] @ rows[1:].T, b[1:3], "A"), exact)
 
@@ -320,6 +320,6 @@ def test_a_resolvent_may_stand_alone_in_a_sum(expr):
     """φ + φ M is one recursion, φ (1 + M)."""
     mech = lw.models.random_tree(4, 1)
     q = mech.random(seed=1)
-    wanted = Dense(mech, q)(expr)
-    assert np.abs(wanted).max() > 1.0
-    np.testing.assert_allclose(run(lower(expr), mech, q), wanted, rtol=0.0, atol=1e-13)
+    expected = Dense(mech, q)(expr)
+    assert np.abs(expected).max() > 1.0
+    np.testing.assert_allclose(run(lower(expr), mech, q), expected, rtol=0.0, atol=1e-13)

@@ -30,11 +30,11 @@ def test_inverse(name, seed):
     dense = random_dense(mech, [expr], seed)
     nodes = [node.name for node in dense.nodes]
     program = lw.plan(expr)
-    found = run(program, mech, dense.q, dense.v, nodes=nodes, values=dense.values)
+    result = run(program, mech, dense.q, dense.v, nodes=nodes, values=dense.values)
     expected = dense(expr)
     # A product of two mass operators squares the condition number.
     bound = max(1e-9, 1e-14 * float(np.linalg.cond(dense(mass))) ** 2)
-    assert np.abs(found - expected).max() < bound * np.abs(expected).max()
+    assert np.abs(result - expected).max() < bound * np.abs(expected).max()
     derivation = lw.derive(expr)
     assert derivation.replay()
     assert derivation.check(mech) < bound

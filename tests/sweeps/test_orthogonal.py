@@ -12,10 +12,12 @@ def test_it_solves_least_squares(seed: int):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 6))
     A, right = rng.standard_normal((n + int(rng.integers(0, 4)), n)), rng.standard_normal
-    wanted = right((n, 3))
+    expected = right((n, 3))
     doubled = np.concatenate([A, 2.0 * A])  # rows that say the same twice
     for matrix in (A, doubled):
-        np.testing.assert_allclose(orthogonal(matrix).solve(matrix @ wanted), wanted, atol=1e-11)
+        np.testing.assert_allclose(
+            orthogonal(matrix).solve(matrix @ expected), expected, atol=1e-11
+        )
     b = right((len(A), 2))
     np.testing.assert_allclose(
         orthogonal(A).solve(b), np.linalg.lstsq(A, b, rcond=None)[0], atol=1e-10
@@ -38,7 +40,7 @@ def test_zero_columns_are_refused_and_structure_is_kept():
     A = np.full((4, 2), 0.0, dtype=object)  # two blocks that do not meet
     for i, j in ((0, 0), (1, 0), (2, 1), (3, 1)):
         A[i, j] = Scalar(graph, graph.input(f"a[{i}]"))
-    found = orthogonal(A)
-    between = found.upper[0, 1]
+    result = orthogonal(A)
+    between = result.upper[0, 1]
     value = graph.value[between.node] if isinstance(between, Scalar) else between
     assert value == 0.0

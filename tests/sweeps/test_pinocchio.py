@@ -76,21 +76,21 @@ class Robot:
     def jacobian(self, name: str) -> Array:
         """Rows (angular, linear) in the axes of the body, columns in our order."""
         frame = self.model.getFrameId(name, pin.FrameType.BODY)
-        whole = pin.computeFrameJacobian(
+        full = pin.computeFrameJacobian(
             self.model, self.data, self.q_pin, frame, pin.ReferenceFrame.LOCAL
         )
-        return whole[np.ix_(SWAPPED, self.order)]
+        return full[np.ix_(SWAPPED, self.order)]
 
     def forces(self) -> Any:
         """The force at each named body, as Pinocchio takes it: in the frame of its joint."""
         zero = pin.Force(np.zeros(6))
-        found = pin.StdVec_Force()
-        found.extend([zero] * self.model.njoints)
-        for name, own in zip(self.names, self.f.reshape(-1, 6), strict=True):
+        result = pin.StdVec_Force()
+        result.extend([zero] * self.model.njoints)
+        for name, ours in zip(self.names, self.f.reshape(-1, 6), strict=True):
             frame = self.model.frames[self.model.getFrameId(name, pin.FrameType.BODY)]
             joint = frame.parentJoint if hasattr(frame, "parentJoint") else frame.parent
-            found[joint] = found[joint] + frame.placement.act(pin.Force(own[SWAPPED]))
-        return found
+            result[joint] = result[joint] + frame.placement.act(pin.Force(ours[SWAPPED]))
+        return result
 
 
 def robot(name: str, *, free: bool = False) -> Robot:

@@ -24,8 +24,8 @@ def test_places_are_the_poses_of_the_mechanism(draw):
     mech = draw(5)
     q = mech.random(1)
     expected = mech.poses(q).matrix[:, :3].ravel()
-    for found in (Dense(mech, q)(X), swept(X, mech, q), lw.compile(X, mech)(q)):
-        np.testing.assert_allclose(found, expected, atol=1e-13)
+    for result in (Dense(mech, q)(X), swept(X, mech, q), lw.compile(X, mech)(q)):
+        np.testing.assert_allclose(result, expected, atol=1e-13)
 
 
 def test_nodes_anywhere():
@@ -36,12 +36,12 @@ def test_nodes_anywhere():
     q = mech.random(0)
     poses = [mech.pose(q, name) for name in names]
     expected = np.concatenate([pose.matrix[:3].ravel() for pose in poses])
-    found = [
+    result = [
         Dense(mech, q, nodes=names)(X_B),
         swept(X_B, mech, q, nodes=names),
         lw.compile(X_B, mech, nodes=names)(q),
     ]
-    for value in found:
+    for value in result:
         np.testing.assert_allclose(value, expected, atol=1e-13)
     turns = np.zeros((24, 24))
     for i, pose in enumerate(poses):
@@ -59,8 +59,8 @@ def test_potential_energy_is_weight_times_place(draw):
     q = mech.random(2)
     expected = -mech.total_mass * mech.gravity @ mech.center_of_mass(q)
     expr = weight.T @ X
-    for found in (Dense(mech, q)(expr), swept(expr, mech, q), lw.compile(expr, mech)(q)):
-        np.testing.assert_allclose(found, [expected], rtol=1e-12)
+    for result in (Dense(mech, q)(expr), swept(expr, mech, q), lw.compile(expr, mech)(q)):
+        np.testing.assert_allclose(result, [expected], rtol=1e-12)
 
 
 @pytest.mark.parametrize("draw", DRAWS)
@@ -70,8 +70,8 @@ def test_bias_at_rest_is_what_gravity_does(draw):
     at_rest = Dense(mech, q)(H @ phi @ (M @ phi.T @ a + b))
     expr = H @ phi @ M @ phi.T @ a_g
     scale = np.abs(at_rest).max(initial=1.0)
-    for found in (Dense(mech, q)(expr), swept(expr, mech, q), lw.compile(expr, mech)(q)):
-        np.testing.assert_allclose(found / scale, at_rest / scale, atol=1e-13)
+    for result in (Dense(mech, q)(expr), swept(expr, mech, q), lw.compile(expr, mech)(q)):
+        np.testing.assert_allclose(result / scale, at_rest / scale, atol=1e-13)
 
 
 def test_gravity_is_the_slope_of_potential_energy():
@@ -82,15 +82,15 @@ def test_gravity_is_the_slope_of_potential_energy():
         (energy(mech.integrate(q, e, h)) - energy(mech.integrate(q, -e, h)))[0] / (2 * h)
         for e in np.eye(mech.nv)
     ]
-    found = lw.compile(H @ phi @ M @ phi.T @ a_g, mech)(q)
-    np.testing.assert_allclose(found, slopes, atol=1e-6 * np.abs(found).max())
+    result = lw.compile(H @ phi @ M @ phi.T @ a_g, mech)(q)
+    np.testing.assert_allclose(result, slopes, atol=1e-6 * np.abs(result).max())
 
 
 def test_values_of_ones_own_win():
     mech, rng = trees.branched(3), np.random.default_rng(0)
     q, given = mech.random(0), {"X": rng.standard_normal(12 * trees.branched(3).n_bodies)}
-    found = swept(weight.T @ X, mech, q, values=given)
-    np.testing.assert_allclose(found, Dense(mech, q, values=given)(weight.T @ X), rtol=1e-12)
+    result = swept(weight.T @ X, mech, q, values=given)
+    np.testing.assert_allclose(result, Dense(mech, q, values=given)(weight.T @ X), rtol=1e-12)
 
 
 def test_they_print():

@@ -66,12 +66,12 @@ def test_every_rung(draw, name):
     nodes = [mech.bodies[-1].name]
     rest = {"w": given["w"]}
     expected = Dense(mech, given["q"], given["v"], nodes=nodes, values=rest)(expr)
-    found = [run(plan(expr), mech, given["q"], given["v"], nodes=nodes, values=rest)]
+    result = [run(plan(expr), mech, given["q"], given["v"], nodes=nodes, values=rest)]
     for rolled in (False, True):
         kernel = lw.compile(expr, mech, nodes=nodes, rolled=rolled, cache=False)
-        found.append(kernel(*(given[x] for x in kernel.arguments)))
+        result.append(kernel(*(given[x] for x in kernel.arguments)))
     scale = np.abs(expected).max(initial=1.0)
-    for value in found:
+    for value in result:
         np.testing.assert_allclose(value / scale, expected / scale, rtol=0, atol=1e-13)
 
 
@@ -84,11 +84,11 @@ def test_what_they_are_for(draw):
     np.testing.assert_allclose(dense(A_V @ v + a_g) / scale, dense(a) / scale, rtol=0, atol=1e-14)
     scale = np.abs(dense(b)).max(initial=1.0)
     np.testing.assert_allclose(dense(B_V @ V) / scale, dense(b) / scale, rtol=0, atol=1e-14)
-    own, moved = dense(V).reshape(-1, 6), dense(to_W @ V).reshape(-1, 6)
+    ours, moved = dense(V).reshape(-1, 6), dense(to_W @ V).reshape(-1, 6)
     for k, pose in enumerate(mech.pose(given["q"], body.name) for body in mech.bodies):
-        turn = pose.rot @ own[k, :3]
+        turn = pose.rot @ ours[k, :3]
         np.testing.assert_allclose(moved[k, :3], turn, rtol=0, atol=1e-13)
-        linear = pose.rot @ own[k, 3:] - np.cross(turn, pose.p)  # of what is at the origin
+        linear = pose.rot @ ours[k, 3:] - np.cross(turn, pose.p)  # of what is at the origin
         np.testing.assert_allclose(moved[k, 3:], linear, rtol=0, atol=1e-12)
 
 

@@ -43,7 +43,7 @@ class World:
 
 def dense_world(mech: lw.Mechanism, q: Array, v: Array, nodes: Sequence[str]) -> World:
     """From hinge maps; J̇ v, bias and gravity by the library's own functions, tested elsewhere."""
-    found = {}
+    result = {}
     for name in nodes:
         pose = mech.pose(q, name)
         J = np.kron(np.eye(2), pose.rot) @ node_jacobian(mech, q, name)
@@ -52,10 +52,10 @@ def dense_world(mech: lw.Mechanism, q: Array, v: Array, nodes: Sequence[str]) ->
             if mech.node(name).body == "world"
             else lw.dynamics.jacobian_bias(mech, q, v, name, frame="world")
         )
-        found[name] = Node(np.array(pose.rot), np.array(pose.p), J, gamma)
-    found["world"] = Node(np.eye(3), np.zeros(3), np.zeros((6, mech.nv)), np.zeros(6))
+        result[name] = Node(np.array(pose.rot), np.array(pose.p), J, gamma)
+    result["world"] = Node(np.eye(3), np.zeros(3), np.zeros((6, mech.nv)), np.zeros(6))
     gravity = lw.gravity_force(mech, q)
-    return World(found, mass_matrix(mech, q), lw.bias_force(mech, q, v) - gravity, gravity, v)
+    return World(result, mass_matrix(mech, q), lw.bias_force(mech, q, v) - gravity, gravity, v)
 
 
 def rows(world: World, S: Array, node: str, relative_to: str = "world", axes: str = "reference"):

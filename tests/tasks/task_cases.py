@@ -45,7 +45,7 @@ def cases(mech: lw.Mechanism, node: str, other: str) -> dict[str, list[Case]]:
     np.testing.assert_allclose(angular @ AXIS, 0.0, atol=1e-14)
     assert not np.array(direction.rows)[:, 3:].any()
     lead = np.zeros((2, 3))
-    found = {
+    result = {
         "pose": [Case(Task.pose(node), I6, node)],
         "pose, node axes": [Case(Task.pose(node, axes="node"), I6, node, axes="node")],
         "position": [Case(Task.position(node), I6[3:], node)],
@@ -74,7 +74,7 @@ def cases(mech: lw.Mechanism, node: str, other: str) -> dict[str, list[Case]]:
             Case(Task.joints(hinge), hinges=(hinge,)),
         ],
     }
-    return found
+    return result
 
 
 def tasks_of(some: Sequence[Case]) -> list[lw.Task]:

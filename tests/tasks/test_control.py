@@ -111,10 +111,10 @@ def test_gains_may_differ_by_row_and_be_matrices():
         def gain(k, x):
             return np.dot(k, x) if np.ndim(k) == 2 else np.multiply(k, x)
 
-        wanted = rush + gain(kv, speed - J @ v) + gain(kp, error)
+        expected = rush + gain(kv, speed - J @ v) + gain(kp, error)
         vdot = lw.forward_dynamics(ARM, q, v, run(q, v, goal))
         got = J @ vdot + lw.tasks.task_bias(ARM, q, v, POSE)
-        np.testing.assert_allclose(got, wanted, atol=1e-10 * np.abs(wanted).max())
+        np.testing.assert_allclose(got, expected, atol=1e-10 * np.abs(expected).max())
 
 
 def test_posture_moves_the_arm_and_not_the_hand():
@@ -147,12 +147,14 @@ def test_a_call_goes_through_one_kernel_and_gives_what_is_explained(compensate):
     goal = lw.Goal(lw.tasks.task_position(ARM, BENT, POSE), np.ones(6), np.ones(6))
     straight = np.concatenate([q[:3], np.zeros((1, 7))])
     for rows in (q, straight):
-        told = run.explain(rows, v, goal)
-        np.testing.assert_allclose(run(rows, v, goal), told.tau, atol=1e-9 * np.abs(told.tau).max())
+        report = run.explain(rows, v, goal)
+        np.testing.assert_allclose(
+            run(rows, v, goal), report.tau, atol=1e-9 * np.abs(report.tau).max()
+        )
         for i in range(4):
             one = run(rows[i], v[i], goal)
-            np.testing.assert_allclose(one, told.tau[i], atol=1e-9 * np.abs(told.tau[i]).max())
-    assert (told.levels[0].share[3] < 1.0).any() and (told.levels[0].share[:3] == 1.0).all()
+            np.testing.assert_allclose(one, report.tau[i], atol=1e-9 * np.abs(report.tau[i]).max())
+    assert (report.levels[0].share[3] < 1.0).any() and (report.levels[0].share[:3] == 1.0).all()
 
 
 def test_compensating_in_the_task_only_lets_the_rest_fall():
@@ -409,8 +411,8 @@ def test_controllers_and_servos_tell_what_they_are_in_a_line():
     assert repr(servo(POSE, kp=np.eye(6))) == "Servo('pose of hand', kp=matrix (6, 6), kv=20)"
     elbow = servo(lw.Task.position("elbow_pitch_link", "z", name="elbow"))
     run = lw.TaskController(ARM, [slow, elbow], lw.tasks.Posture.damping(1.0), singular=None)
-    told = "TaskController('seven_dof_arm', position of hand > elbow, posture, plain inverse)"
-    assert repr(run) == str(run) == told
+    message = "TaskController('seven_dof_arm', position of hand > elbow, posture, plain inverse)"
+    assert repr(run) == str(run) == message
 
 
 def test_a_target_of_some_rows_is_the_whole_point():

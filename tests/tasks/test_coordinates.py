@@ -58,9 +58,9 @@ def test_rates_of_a_pose(orientation, position):
         return lw.tasks.task_coordinates(mech, mech.integrate(q, t * v), v, HAND, **options)
 
     close(here.velocity, slope(lambda t: here.error(at(t).x)), 1e-9)
-    found = lw.tasks.coordinate_dynamics(mech, q, v, HAND, **options)
-    close(found.bias, slope(lambda t: at(t).velocity), 1e-8)
-    close(found.jacobian @ v, here.velocity, 1e-13)
+    dynamics = lw.tasks.coordinate_dynamics(mech, q, v, HAND, **options)
+    close(dynamics.bias, slope(lambda t: at(t).velocity), 1e-8)
+    close(dynamics.jacobian @ v, here.velocity, 1e-13)
     close(here.inverse @ here.matrix, np.eye(6), 1e-12)
     close(here.basic_velocity(here.velocity), lw.tasks.task_velocity(mech, q, v, HAND), 1e-12)
 
@@ -101,13 +101,13 @@ def test_rates_of_everything_else():
 def test_inertia_and_forces(orientation):
     """003 (7), (8): against (J 𝓜⁻¹ J*)⁻¹ of the Jacobian J = ∂x/∂q itself, and by power."""
     mech, (q, v) = puma(), state(puma())
-    found = lw.tasks.coordinate_dynamics(mech, q, v, HAND, orientation=orientation)
-    J, mass = found.jacobian, lw.mass_matrix(mech, q)
+    dynamics = lw.tasks.coordinate_dynamics(mech, q, v, HAND, orientation=orientation)
+    J, mass = dynamics.jacobian, lw.mass_matrix(mech, q)
     yielding = J @ np.linalg.solve(mass, J.T)
-    close(found.inertia, np.linalg.pinv(yielding, rcond=1e-9), 1e-9)
-    close(found.consistent_inverse, np.linalg.solve(mass, J.T) @ found.inertia, 1e-9)
-    at = found.coordinates
-    assert at.velocity @ found.inertia @ at.velocity == pytest.approx(v @ mass @ v, rel=1e-11)
+    close(dynamics.inertia, np.linalg.pinv(yielding, rcond=1e-9), 1e-9)
+    close(dynamics.consistent_inverse, np.linalg.solve(mass, J.T) @ dynamics.inertia, 1e-9)
+    at = dynamics.coordinates
+    assert at.velocity @ dynamics.inertia @ at.velocity == pytest.approx(v @ mass @ v, rel=1e-11)
     force = np.random.default_rng(0).standard_normal(len(at.x))
     basic = at.basic_force(force)
     close(basic @ lw.tasks.task_velocity(mech, q, v, HAND), force @ at.velocity, 1e-12)
@@ -125,8 +125,8 @@ def test_coriolis_forces_are_those_of_lagrange(orientation, position):
     """
     mech, (q, v) = puma(), state(puma())
     options = {"orientation": orientation, "position": position}
-    found = lw.tasks.coordinate_dynamics(mech, q, v, HAND, **options)
-    back, xdot = np.linalg.inv(found.jacobian), found.coordinates.velocity
+    dynamics = lw.tasks.coordinate_dynamics(mech, q, v, HAND, **options)
+    back, xdot = np.linalg.inv(dynamics.jacobian), dynamics.coordinates.velocity
 
     def inertia(way):
         moved = lw.tasks.coordinate_dynamics(mech, q + way, v, HAND, **options)
@@ -136,28 +136,28 @@ def test_coriolis_forces_are_those_of_lagrange(orientation, position):
     expected = np.einsum("kij,j,k->i", rates, xdot, xdot)
     expected -= 0.5 * np.einsum("ijk,j,k->i", rates, xdot, xdot)
     terms = np.abs(rates).max() * (xdot @ xdot)
-    close(found.coriolis, expected, 1e-9, scale=terms)
+    close(dynamics.coriolis, expected, 1e-9, scale=terms)
     assert np.abs(expected).max() > 1e-4 * terms
     energy = [
         slope(lambda t, i=i: lw.dynamics.potential_energy(mech, q + t * back[:, i]))
         for i in range(6)
     ]
-    close(found.gravity, np.array(energy), 1e-8)
+    close(dynamics.gravity, np.array(energy), 1e-8)
 
 
 @pytest.mark.parametrize("orientation", ["euler_zyx", "euler_yxy", "quaternion"])
 def test_angles_accelerate_as_they_are_told(orientation):
     """The torque of E⁺ (ẍ − Ė ϑ) gives ẍ, by forward dynamics; and it is J* (Λ ẍ + μ + p)."""
     mech, (q, v) = puma(), state(puma())
-    found = lw.tasks.coordinate_dynamics(mech, q, v, HAND, orientation=orientation)
-    at = found.coordinates
-    wanted = np.linspace(-1.0, 2.0, len(at.x))
+    dynamics = lw.tasks.coordinate_dynamics(mech, q, v, HAND, orientation=orientation)
+    at = dynamics.coordinates
+    expected = np.linspace(-1.0, 2.0, len(at.x))
     if orientation == "quaternion":  # one that keeps the length: along what E gives, and its rate
-        wanted = at.matrix @ (at.inverse @ wanted) + at.rate
-    tau = lw.tasks.task_torque(mech, q, v, HAND, at.acceleration(wanted))
+        expected = at.matrix @ (at.inverse @ expected) + at.rate
+    tau = lw.tasks.task_torque(mech, q, v, HAND, at.acceleration(expected))
     vdot = lw.forward_dynamics(mech, q, v, tau)
-    close(found.jacobian @ vdot + found.bias, wanted, 1e-11)
-    close(found.jacobian.T @ found.force(wanted), tau, 1e-11)
+    close(dynamics.jacobian @ vdot + dynamics.bias, expected, 1e-11)
+    close(dynamics.jacobian.T @ dynamics.force(expected), tau, 1e-11)
 
 
 def test_a_redundant_arm_in_angles():
@@ -165,36 +165,36 @@ def test_a_redundant_arm_in_angles():
     mech = lw.models.seven_dof_arm()
     q, v = state(mech)
     task = lw.Task.pose("hand", coordinates="euler_zyx")
-    found = lw.tasks.coordinate_dynamics(mech, q, v, task)
-    J, J_bar = found.jacobian, found.consistent_inverse
+    dynamics = lw.tasks.coordinate_dynamics(mech, q, v, task)
+    J, J_bar = dynamics.jacobian, dynamics.consistent_inverse
     bias, gravity = lw.bias_force(mech, q, v), lw.gravity_force(mech, q)
     close(J @ J_bar, np.eye(6), 1e-11)
-    close(found.coriolis, J_bar.T @ (bias - gravity) - found.inertia @ found.bias, 1e-10)
-    close(found.gravity, J_bar.T @ gravity, 1e-10)
-    wanted = np.ones(6)
+    close(dynamics.coriolis, J_bar.T @ (bias - gravity) - dynamics.inertia @ dynamics.bias, 1e-10)
+    close(dynamics.gravity, J_bar.T @ gravity, 1e-10)
+    expected = np.ones(6)
     tau = lw.tasks.task_torque(
-        mech, q, v, task, found.coordinates.acceleration(wanted), tau0=np.linspace(-5, 5, 7)
+        mech, q, v, task, dynamics.coordinates.acceleration(expected), tau0=np.linspace(-5, 5, 7)
     )
-    close(J @ lw.forward_dynamics(mech, q, v, tau) + found.bias, wanted, 1e-10)
+    close(J @ lw.forward_dynamics(mech, q, v, tau) + dynamics.bias, expected, 1e-10)
 
 
 def test_a_batch_is_its_states():
     mech = puma()
     q, v, _ = states(mech, 3)
     options = {"orientation": "euler_xyz", "position": "cylindrical"}
-    whole = lw.tasks.coordinate_dynamics(mech, q, v, HAND, **options)
+    full = lw.tasks.coordinate_dynamics(mech, q, v, HAND, **options)
     for i in range(3):
         one = lw.tasks.coordinate_dynamics(mech, q[i], v[i], HAND, **options)
         for name in ("x", "velocity", "matrix", "inverse", "rate"):
-            close(getattr(whole.coordinates, name)[i], getattr(one.coordinates, name), 1e-14)
+            close(getattr(full.coordinates, name)[i], getattr(one.coordinates, name), 1e-14)
         for name in ("jacobian", "inertia", "coriolis", "gravity", "bias"):
-            close(getattr(whole, name)[i], getattr(one, name), 1e-11)
+            close(getattr(full, name)[i], getattr(one, name), 1e-11)
         target = np.zeros(6)
-        close(whole.coordinates.error(target)[i], one.coordinates.error(target), 1e-14)
-        close(whole.force(np.ones(6))[i], one.force(np.ones(6)), 1e-11)
+        close(full.coordinates.error(target)[i], one.coordinates.error(target), 1e-14)
+        close(full.force(np.ones(6))[i], one.force(np.ones(6)), 1e-11)
     same_place = lw.tasks.task_coordinates(mech, q[0], v, HAND, **options)
     assert same_place.x.shape == same_place.velocity.shape == (3, 6)
-    assert "3 states" in str(whole.coordinates)
+    assert "3 states" in str(full.coordinates)
 
 
 class GibbsVector(Representation):
@@ -227,14 +227,14 @@ class GibbsVector(Representation):
 def test_coordinates_of_ones_own():
     """Their rates, the dynamics in them by the kinetic energy, and a torque."""
     mech, (q, v) = puma(), state(puma())
-    own = GibbsVector()
-    here = lw.tasks.coordinate_dynamics(mech, q, v, HAND, orientation=own, position="spherical")
+    ours = GibbsVector()
+    here = lw.tasks.coordinate_dynamics(mech, q, v, HAND, orientation=ours, position="spherical")
     at = here.coordinates
 
     def moved(t):
         there = mech.integrate(q, t * v)
         return lw.tasks.task_coordinates(
-            mech, there, v, HAND, orientation=own, position="spherical"
+            mech, there, v, HAND, orientation=ours, position="spherical"
         )
 
     close(at.velocity, slope(lambda t: at.error(moved(t).x)), 1e-9)
@@ -243,8 +243,8 @@ def test_coordinates_of_ones_own():
     energy = v @ lw.mass_matrix(mech, q) @ v
     assert at.velocity @ here.inertia @ at.velocity == pytest.approx(energy, rel=1e-11)
     tau = lw.tasks.task_torque(mech, q, v, HAND, at.acceleration(np.arange(6.0)))
-    found = here.jacobian @ lw.forward_dynamics(mech, q, v, tau) + here.bias
-    close(found, np.arange(6.0), 1e-10)
+    result = here.jacobian @ lw.forward_dynamics(mech, q, v, tau) + here.bias
+    close(result, np.arange(6.0), 1e-10)
 
 
 def turned(angle: float) -> np.ndarray:
@@ -257,12 +257,12 @@ def test_gimbal_lock_is_told():
     mech, q, v = puma(), turned(np.pi / 2), np.ones(6)
     with pytest.raises(ModelError, match="gimbal lock") as caught:
         lw.tasks.task_coordinates(mech, q, v, HAND, orientation="euler_zyx")
-    told = str(caught.value)
-    assert "'pose of link_6'" in told and "90°" in told and "quaternion" in told
-    proposed = [w.strip("',:") for w in told.split() if w.startswith("'euler_")][-1]
+    message = str(caught.value)
+    assert "'pose of link_6'" in message and "90°" in message and "quaternion" in message
+    proposed = [w.strip("',:") for w in message.split() if w.startswith("'euler_")][-1]
     assert proposed != "euler_zyx"
-    found = lw.tasks.task_coordinates(mech, q, v, HAND, orientation=proposed)
-    assert np.abs(found.matrix).max() < 2.0
+    result = lw.tasks.task_coordinates(mech, q, v, HAND, orientation=proposed)
+    assert np.abs(result.matrix).max() < 2.0
     with pytest.raises(ModelError, match="0°"):
         lw.tasks.coordinate_dynamics(mech, turned(0.0), v, HAND, orientation="euler_zyz")
     for orientation in ("quaternion", "direction_cosines"):
@@ -290,12 +290,12 @@ def test_a_batch_with_a_singular_state():
     mech, v = puma(), np.ones((3, 6))
     q = np.stack([turned(0.3), turned(np.pi / 2), turned(-0.5)])
     with pytest.warns(TroubleWarning, match=r"1 of 3 states.*state 1.*gimbal lock"):
-        found = lw.tasks.coordinate_dynamics(mech, q, v, HAND, orientation="euler_zyx")
-    assert np.isnan(found.inertia[1]).all() and np.isnan(found.coordinates.x[1]).all()
+        dynamics = lw.tasks.coordinate_dynamics(mech, q, v, HAND, orientation="euler_zyx")
+    assert np.isnan(dynamics.inertia[1]).all() and np.isnan(dynamics.coordinates.x[1]).all()
     for i in (0, 2):
         one = lw.tasks.coordinate_dynamics(mech, q[i], v[i], HAND, orientation="euler_zyx")
-        close(found.inertia[i], one.inertia, 1e-11)
-        close(found.coriolis[i], one.coriolis, 1e-11)
+        close(dynamics.inertia[i], one.inertia, 1e-11)
+        close(dynamics.coriolis[i], one.coriolis, 1e-11)
 
 
 def test_the_error_of_angles_brings_them_there():
@@ -320,8 +320,8 @@ def test_a_motion_in_cylindrical_coordinates():
 
     def tau(t, q, v):
         at = lw.tasks.task_coordinates(mech, q, v, task, position="cylindrical")
-        wanted = 100.0 * at.error(start.x + rate * t) + 20.0 * (rate - at.velocity)
-        return lw.tasks.task_torque(mech, q, v, task, at.acceleration(wanted), tau0=-2.0 * v)
+        expected = 100.0 * at.error(start.x + rate * t) + 20.0 * (rate - at.velocity)
+        return lw.tasks.task_torque(mech, q, v, task, at.acceleration(expected), tau0=-2.0 * v)
 
     run = lw.simulate(mech, q, v, tau=tau, duration=0.2, step=0.005, passive=False)
     end = lw.tasks.task_coordinates(mech, run.q[-1], run.v[-1], task, position="cylindrical")
@@ -330,7 +330,7 @@ def test_a_motion_in_cylindrical_coordinates():
 
 
 @pytest.mark.parametrize(
-    ("task", "options", "told"),
+    ("task", "options", "message"),
     [
         (HAND, {}, "coordinates of the orientation of task .* are not given"),
         (lw.Task.pose("link_6", axes="node"), {}, "axes='reference'"),
@@ -347,11 +347,11 @@ def test_a_motion_in_cylindrical_coordinates():
         ("link_6", {}, "lw.Task"),
     ],
 )
-def test_what_cannot_be(task, options, told):
+def test_what_cannot_be(task, options, message):
     mech, (q, v) = puma(), state(puma())
-    with pytest.raises(ModelError, match=told):
+    with pytest.raises(ModelError, match=message):
         lw.tasks.task_coordinates(mech, q, v, task, **options)
-    with pytest.raises(ModelError, match=told):
+    with pytest.raises(ModelError, match=message):
         lw.tasks.coordinate_dynamics(mech, q, v, task, **options)
 
 
@@ -376,5 +376,5 @@ def test_wrong_sizes_and_names():
     with pytest.raises(UnknownNameError, match="euler_zyx"):
         lw.Task.pose("link_6", coordinates="euler_zxyx")
     assert "pose of link_6: w" in str(at) and "rate" in str(at)
-    found = lw.tasks.coordinate_dynamics(mech, q, v, HAND, orientation="quaternion")
-    assert "7 coordinates" in str(found) and "rank 6" in str(found)
+    dynamics = lw.tasks.coordinate_dynamics(mech, q, v, HAND, orientation="quaternion")
+    assert "7 coordinates" in str(dynamics) and "rank 6" in str(dynamics)

@@ -26,7 +26,7 @@ def state() -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (lambda: Task.pose(3), "name of a node"),
         (lambda: Task.pose("link_6", relative_to="link_6"), "relative to itself"),
@@ -51,13 +51,13 @@ def state() -> tuple[np.ndarray, np.ndarray]:
         (lambda: Task.joints(["a", 2]), "at least one hinge"),
     ],
 )
-def test_tasks_that_cannot_be(make, told):
-    with pytest.raises(LinkwiseError, match=told):
+def test_tasks_that_cannot_be(make, message):
+    with pytest.raises(LinkwiseError, match=message):
         make()
 
 
 @pytest.mark.parametrize(
-    ("tasks", "kind", "told"),
+    ("tasks", "kind", "message"),
     [
         (Task.pose("hand"), UnknownNameError, "'hand' in mechanism 'puma560'; known: .*'flange'"),
         (Task.pose("link_6", relative_to="hand"), UnknownNameError, "'hand' in mechanism"),
@@ -68,7 +68,7 @@ def test_tasks_that_cannot_be(make, told):
         ([HAND, "link_5"], ModelError, "'link_5' is not a task"),
     ],
 )
-def test_tasks_of_another_robot_and_no_tasks(tasks, kind, told):
+def test_tasks_of_another_robot_and_no_tasks(tasks, kind, message):
     """Whatever is asked of them."""
     mech, (q, v) = puma(), state()
     for ask in (
@@ -80,12 +80,12 @@ def test_tasks_of_another_robot_and_no_tasks(tasks, kind, told):
         lambda: lw.tasks.task_torque(mech, q, v, tasks, np.zeros(6)),
         lambda: lw.tasks.task_position(mech, q, tasks),
     ):
-        with pytest.raises(kind, match=told):
+        with pytest.raises(kind, match=message):
             ask()
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"tolerance": -1.0}, "tolerance is -1.0; it must be a positive"),
         ({"tolerance": float("nan")}, "positive"),
@@ -96,20 +96,20 @@ def test_tasks_of_another_robot_and_no_tasks(tasks, kind, told):
         ({"damping": "much"}, "0 or positive"),
     ],
 )
-def test_options(options, told):
+def test_options(options, message):
     mech, (q, v) = puma(), state()
     for ask in (
         lambda: lw.tasks.task_space(mech, q, HAND, **options),
         lambda: lw.tasks.task_dynamics(mech, q, v, HAND, **options),
         lambda: lw.tasks.task_torque(mech, q, v, HAND, np.zeros(6), **options),
     ):
-        with pytest.raises(ModelError, match=told):
+        with pytest.raises(ModelError, match=message):
             ask()
 
 
 @pytest.mark.few(12)
 @pytest.mark.parametrize(
-    ("ask", "told"),
+    ("ask", "message"),
     [
         (lambda m, q, v: lw.tasks.task_space("a.urdf", q, HAND), "lw.load"),
         (lambda m, q, v: lw.tasks.task_space(m, q[:5], HAND), r"q has shape \(5,\)"),
@@ -162,8 +162,8 @@ def test_options(options, told):
         (lambda m, q, v: lw.tasks.task_error(m, q, Task.joints("link_1"), np.zeros(3)), r"\(1,\)"),
     ],
 )
-def test_arrays_that_do_not_fit(ask, told):
-    with pytest.raises(LinkwiseError, match=told):
+def test_arrays_that_do_not_fit(ask, message):
+    with pytest.raises(LinkwiseError, match=message):
         ask(puma(), *state())
 
 

@@ -96,13 +96,13 @@ def test_space(name, kind):
 @pytest.mark.parametrize(("name", "kind"), EVERY)
 def test_dynamics(name, kind):
     mech, q, v, _, tasks, dense = setting(name, kind)
-    found, size = lw.tasks.task_dynamics(mech, q, v, tasks), force_size(dense)
-    close(found.bias, lw.tasks.task_bias(mech, q, v, tasks), 1e-15, scale=1.0)
-    close(found.coriolis, dense.coriolis, BOUND, scale=size)
-    close(found.gravity, dense.gravity, BOUND, scale=size)
-    wanted = np.random.default_rng(5).standard_normal(len(dense.J))
-    expected = dense.inertia @ wanted + dense.coriolis + dense.gravity
-    close(found.force(wanted), expected, BOUND, scale=size)
+    result, size = lw.tasks.task_dynamics(mech, q, v, tasks), force_size(dense)
+    close(result.bias, lw.tasks.task_bias(mech, q, v, tasks), 1e-15, scale=1.0)
+    close(result.coriolis, dense.coriolis, BOUND, scale=size)
+    close(result.gravity, dense.gravity, BOUND, scale=size)
+    desired = np.random.default_rng(5).standard_normal(len(dense.J))
+    expected = dense.inertia @ desired + dense.coriolis + dense.gravity
+    close(result.force(desired), expected, BOUND, scale=size)
 
 
 @pytest.mark.few(3, 14)
@@ -110,15 +110,15 @@ def test_dynamics(name, kind):
 def test_torque(name, kind):
     """Against 003 (27), and by what it does: the task accelerates as wanted, whatever Γ0 is."""
     mech, q, v, x, tasks, dense = setting(name, kind)
-    wanted = dense.span @ np.random.default_rng(5).standard_normal(dense.rank)
+    desired = dense.span @ np.random.default_rng(5).standard_normal(dense.rank)
     for tau0 in (None, x):
-        tau = lw.tasks.task_torque(mech, q, v, tasks, wanted, tau0=tau0)
-        expected = dense.torque(wanted, tau0)
+        tau = lw.tasks.task_torque(mech, q, v, tasks, desired, tau0=tau0)
+        expected = dense.torque(desired, tau0)
         close(tau, expected, BOUND, scale=np.abs(expected).max() + force_size(dense))
         vdot = lw.forward_dynamics(mech, q, v, tau)
         lost = dense.gamma - dense.span @ (dense.span.T @ dense.gamma)  # no torque changes that
-        found = lw.tasks.task_jacobian(mech, q, tasks) @ vdot + dense.gamma
-        close(found, wanted + lost, BOUND, scale=np.abs(dense.J).max() * np.abs(vdot).max())
+        result = lw.tasks.task_jacobian(mech, q, tasks) @ vdot + dense.gamma
+        close(result, desired + lost, BOUND, scale=np.abs(dense.J).max() * np.abs(vdot).max())
 
 
 def force_size(dense: DenseSpace) -> float:
@@ -155,21 +155,21 @@ def test_a_batch_is_its_states():
     mech, _, _, _, tasks, _ = setting("seven", "stack")
     q, v, x = states(mech, 4)
     q[1] = 0.0
-    found, whole = lw.tasks.task_dynamics(mech, q, v, tasks), lw.tasks.task_space(mech, q, tasks)
-    wanted = np.random.default_rng(0).standard_normal((4, 6))
-    tau = lw.tasks.task_torque(mech, q, v, tasks, wanted, tau0=x)
-    assert len(set(np.asarray(whole.rank).tolist())) == 2
+    result, full = lw.tasks.task_dynamics(mech, q, v, tasks), lw.tasks.task_space(mech, q, tasks)
+    expected = np.random.default_rng(0).standard_normal((4, 6))
+    tau = lw.tasks.task_torque(mech, q, v, tasks, expected, tau0=x)
+    assert len(set(np.asarray(full.rank).tolist())) == 2
     for i in range(4):
-        one, space = lw.tasks.task_dynamics(mech, q[i], v[i], tasks), whole[i]
+        one, space = lw.tasks.task_dynamics(mech, q[i], v[i], tasks), full[i]
         bound = 1e-15 * space.condition
         assert space.rank == one.space.rank
         for name in ("jacobian", "inverse", "inertia", "consistent_inverse", "null_space"):
             close(getattr(space, name), getattr(one.space, name), bound)
-        size = np.abs(one.force(wanted[i])).max()
-        close(found.coriolis[i], one.coriolis, bound, scale=size)
-        close(found.gravity[i], one.gravity, bound, scale=size)
-        close(tau[i], lw.tasks.task_torque(mech, q[i], v[i], tasks, wanted[i], tau0=x[i]), bound)
-        close(whole.null_torque(x)[i], one.space.null_torque(x[i]), bound)
+        size = np.abs(one.force(expected[i])).max()
+        close(result.coriolis[i], one.coriolis, bound, scale=size)
+        close(result.gravity[i], one.gravity, bound, scale=size)
+        close(tau[i], lw.tasks.task_torque(mech, q[i], v[i], tasks, expected[i], tau0=x[i]), bound)
+        close(full.null_torque(x)[i], one.space.null_torque(x[i]), bound)
 
 
 def test_bias_is_the_rate_of_velocities():
@@ -192,21 +192,21 @@ def test_compensation_in_all_joints():
     003 has the other, gravity and Coriolis forces as the task sees them.
     """
     mech, q, v, x, tasks, dense = setting("seven", "pose")
-    wanted = np.linspace(-1.0, 1.0, 6)
+    expected = np.linspace(-1.0, 1.0, 6)
     resisting = dense.world.coriolis + dense.world.gravity
-    tau = lw.tasks.task_torque(mech, q, v, tasks, wanted, tau0=x, compensate="joints")
-    close(tau, dense.torque(wanted, x + resisting), 1e-10)
-    tau = lw.tasks.task_torque(mech, q, v, tasks, wanted, compensate="joints")
+    tau = lw.tasks.task_torque(mech, q, v, tasks, expected, tau0=x, compensate="joints")
+    close(tau, dense.torque(expected, x + resisting), 1e-10)
+    tau = lw.tasks.task_torque(mech, q, v, tasks, expected, compensate="joints")
     vdot = lw.forward_dynamics(mech, q, v, tau)
-    close(vdot, dense.consistent_inverse @ (wanted - dense.gamma), 1e-10)
+    close(vdot, dense.consistent_inverse @ (expected - dense.gamma), 1e-10)
 
 
 def test_a_force_that_is_applied_is_added():
     """It pushes what stands in the way: without an obstacle, the task accelerates by Λ⁻¹ F more."""
     mech, q, v, _, tasks, dense = setting("seven", "pose")
-    wanted, push = np.zeros(6), np.array([0.1, 0.2, -0.3, 5.0, -4.0, 3.0])
-    tau = lw.tasks.task_torque(mech, q, v, tasks, wanted, applied=push)
-    close(tau, dense.torque(wanted) + dense.J.T @ push, 1e-10)
+    expected, push = np.zeros(6), np.array([0.1, 0.2, -0.3, 5.0, -4.0, 3.0])
+    tau = lw.tasks.task_torque(mech, q, v, tasks, expected, applied=push)
+    close(tau, dense.torque(expected) + dense.J.T @ push, 1e-10)
     vdot = lw.forward_dynamics(mech, q, v, tau)
     close(dense.J @ vdot + dense.gamma, dense.yielding @ push, 1e-10)
 
@@ -237,8 +237,8 @@ def test_an_extreme_ratio_of_masses(masses):
     worst = np.linalg.cond(dense.world.mass / ones) * np.linalg.cond(dense.yielding)
     bound = 20.0 * np.finfo(float).eps * worst
     assert bound < 1e-7
-    found = lw.tasks.task_dynamics(mech, q, v, tasks)
-    close(found.space.inertia, dense.inertia, bound)
-    close(found.coriolis, dense.coriolis, bound, scale=force_size(dense))
+    dynamics = lw.tasks.task_dynamics(mech, q, v, tasks)
+    close(dynamics.space.inertia, dense.inertia, bound)
+    close(dynamics.coriolis, dense.coriolis, bound, scale=force_size(dense))
     vdot = lw.forward_dynamics(mech, q, v, lw.tasks.task_torque(mech, q, v, tasks, np.ones(3)))
     close(dense.J @ vdot + dense.gamma, np.ones(3), bound, scale=np.abs(vdot).max())

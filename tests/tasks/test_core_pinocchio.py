@@ -89,8 +89,8 @@ def test_task_space(name, kind):
     close(lw.tasks.task_jacobian(mech, q, tasks), theirs.J, 1e-12)
     far = max(np.abs(part.gamma).max() for part in world.nodes.values())
     close(lw.tasks.task_bias(mech, q, v, tasks), theirs.gamma, 1e-10, scale=far)
-    found = lw.tasks.task_dynamics(mech, q, v, tasks)
-    space = found.space
+    dynamics = lw.tasks.task_dynamics(mech, q, v, tasks)
+    space = dynamics.space
     assert space.rank == theirs.rank
     close(space.inverse, theirs.yielding, 1e-10)
     close(space.inertia, theirs.inertia, BOUND)
@@ -98,12 +98,12 @@ def test_task_space(name, kind):
     close(space.null_space, theirs.null_space, BOUND, scale=1.0)
     forces = np.abs(theirs.consistent_inverse.T @ world.coriolis).max()
     forces += np.abs(theirs.inertia @ theirs.gamma).max() + np.abs(theirs.gravity).max()
-    close(found.coriolis, theirs.coriolis, BOUND, scale=forces)
-    close(found.gravity, theirs.gravity, BOUND, scale=forces)
-    wanted = theirs.span @ np.linspace(1.0, -2.0, theirs.rank)
-    tau = lw.tasks.task_torque(mech, q, v, tasks, wanted, tau0=it.x)
-    whole = theirs.torque(wanted, it.x)
-    close(tau, whole, BOUND, scale=np.abs(theirs.J.T).max() * forces + np.abs(whole).max())
+    close(dynamics.coriolis, theirs.coriolis, BOUND, scale=forces)
+    close(dynamics.gravity, theirs.gravity, BOUND, scale=forces)
+    expected = theirs.span @ np.linspace(1.0, -2.0, theirs.rank)
+    tau = lw.tasks.task_torque(mech, q, v, tasks, expected, tau0=it.x)
+    full = theirs.torque(expected, it.x)
+    close(tau, full, BOUND, scale=np.abs(theirs.J.T).max() * forces + np.abs(full).max())
 
 
 @pytest.mark.few(2)
@@ -115,17 +115,19 @@ def test_their_forward_dynamics_has_the_wanted_acceleration(name):
     it, world, node, _ = their_world(name)
     task = lw.Task.position(node)
     space = lw.tasks.task_space(it.mech, it.q, task)
-    wanted = space.directions @ np.linspace(1.0, -2.0, space.rank)
-    tau = lw.tasks.task_torque(it.mech, it.q, it.v, task, wanted, tau0=it.x)
+    expected = space.directions @ np.linspace(1.0, -2.0, space.rank)
+    tau = lw.tasks.task_torque(it.mech, it.q, it.v, task, expected, tau0=it.x)
     there = np.linalg.solve(it.T.T, tau)  # forces go by the inverse adjoint
     data = it.model.createData()
     vdot = pin.aba(it.model, data, it.q_pin, it.v_pin, there)
     pin.forwardKinematics(it.model, data, it.q_pin, it.v_pin, vdot)
     pin.updateFramePlacements(it.model, data)
     frame, aligned = their_frame(it, node), pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
-    found = pin.getFrameClassicalAcceleration(it.model, data, frame, aligned).linear
+    result = pin.getFrameClassicalAcceleration(it.model, data, frame, aligned).linear
     lost = space.lost @ space.lost.T @ world.nodes[node].gamma[3:]
-    close(found, wanted + lost, 1e-9, scale=np.abs(world.nodes[node].J).max() * np.abs(vdot).max())
+    close(
+        result, expected + lost, 1e-9, scale=np.abs(world.nodes[node].J).max() * np.abs(vdot).max()
+    )
 
 
 @pytest.mark.parametrize("name", SOME)
@@ -136,8 +138,8 @@ def test_local_jacobians_are_tasks_in_node_axes(name):
     local = pin.ReferenceFrame.LOCAL
     data = it.model.createData()
     J = pin.computeFrameJacobian(it.model, data, it.q_pin, their_frame(it, node), local)
-    found = lw.tasks.task_jacobian(it.mech, it.q, lw.Task.pose(node, axes="node"))
-    close(found, J[SWAPPED] @ it.T, 1e-12)
+    result = lw.tasks.task_jacobian(it.mech, it.q, lw.Task.pose(node, axes="node"))
+    close(result, J[SWAPPED] @ it.T, 1e-12)
 
 
 @pytest.mark.parametrize("name", ["panda.urdf"])
@@ -156,5 +158,5 @@ def test_rates_of_their_jacobians(name):
         ("node", pin.ReferenceFrame.LOCAL),
     ):
         rate = pin.getFrameJacobianTimeVariation(it.model, data, frame, view)
-        found = lw.tasks.task_bias(it.mech, it.q, it.v, lw.Task.pose(node, axes=axes))
-        close(found, (rate @ it.v_pin)[SWAPPED], 1e-12)
+        result = lw.tasks.task_bias(it.mech, it.q, it.v, lw.Task.pose(node, axes=axes))
+        close(result, (rate @ it.v_pin)[SWAPPED], 1e-12)

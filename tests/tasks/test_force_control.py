@@ -83,14 +83,14 @@ def test_equations_15_and_16(case):
         rng = np.random.default_rng(seed)
         q, v = mech.random(seed=seed), mech.random_velocity(seed=seed + 100)
         sensed = 20.0 * rng.normal(size=6)
-        wanted, accelerate, faster, integral = rng.normal(size=(4, m))
+        expected, accelerate, faster, integral = rng.normal(size=(4, m))
         moving = task_velocity(mech, q, v, task)
-        asked = {
+        request = {
             "goal": task_position(mech, q, task), "velocity": moving + faster,
-            "acceleration": accelerate, "force": wanted, "contact": sensed, "integral": integral,
+            "acceleration": accelerate, "force": expected, "contact": sensed, "integral": integral,
         }  # fmt: skip
-        command = controller.command(q, v, **asked)
-        quick = controller.torque(q, v, **asked)
+        command = controller.command(q, v, **request)
+        quick = controller.torque(q, v, **request)
         assert np.allclose(quick, command.tau, rtol=0, atol=1e-11 * np.abs(quick).max())
         world = in_axes(mech, q, task, sensed)
         # What really happens: the forward dynamics with this force at the node.
@@ -101,7 +101,7 @@ def test_equations_15_and_16(case):
         Omega, Omega_bar = selection.matrices(mech, q, task)
         F_motion = accelerate + 17.0 * faster
         exerted = -task.matrix @ sensed
-        F_active = SERVO.kf * (wanted - exerted) + SERVO.ki * integral - SERVO.kv * moving
+        F_active = SERVO.kf * (expected - exerted) + SERVO.ki * integral - SERVO.kv * moving
         if case == "sphere":  # what keeps the distance is added
             out = mech.pose(q, "flange").p - np.array([0.1, 0.2, 0.0])
             n, far = out / np.linalg.norm(out), np.linalg.norm(out)
@@ -119,9 +119,9 @@ def test_it_is_the_printed_formula():
         mech, task, selection, kp=90.0, kv=17.0, servo=SERVO, threshold=None
     )
     q, v = mech.random(seed=5), mech.random_velocity(seed=6)
-    sensed, wanted = np.random.default_rng(0).normal(size=(2, 6))
+    sensed, expected = np.random.default_rng(0).normal(size=(2, 6))
     command = controller.command(
-        q, v, goal=mech.pose(q, "flange"), velocity=np.zeros(6), force=wanted, contact=sensed
+        q, v, goal=mech.pose(q, "flange"), velocity=np.zeros(6), force=expected, contact=sensed
     )
     J = lw.jacobian(mech, q, "flange", frame="world")
     back = np.linalg.inv(J)
@@ -132,7 +132,7 @@ def test_it_is_the_printed_formula():
     Omega, Omega_bar = selection.matrices(mech, q, task)
     moving = J @ v
     F_motion = Lambda @ Omega @ (-17.0 * moving) + mu + back.T @ g
-    star = SERVO.kf * Omega_bar @ (wanted + sensed) - SERVO.kv * moving
+    star = SERVO.kf * Omega_bar @ (expected + sensed) - SERVO.kv * moving
     F_active = Lambda @ Omega_bar @ star - sensed
     scale = np.abs(F_motion).max() + np.abs(F_active).max()
     assert np.allclose(command.motion, F_motion, rtol=0, atol=1e-10 * scale)
@@ -154,8 +154,8 @@ def test_without_sensing_the_two_systems_are_coupled():
 
 def directions(mech, q, task):
     """U, σ of J with turning at the reach, and the scale of its rows."""
-    found = task_stack(mech, task)
-    scale = found.scale(found.length())
+    stack = task_stack(mech, task)
+    scale = stack.scale(stack.length())
     u, sigma, _ = np.linalg.svd(scale[:, None] * lw.tasks.task_jacobian(mech, q, task))
     return u, sigma, scale
 
@@ -173,9 +173,9 @@ def test_near_a_singularity_it_does_without_what_is_lost(case, bend):
     q, v = POSTURE * [1, 1, 1, 1, 0, 1] + [0, 0, 0, 0, bend, 0], 0.3 * np.ones(6)
     options = {"kp": 90.0, "kv": 17.0, "servo": SERVO, "posture": Posture.damping(2.0)}
     controller = MotionForceController(mech, task, selection, **options)
-    wanted, sensed = np.arange(6.0), np.append(0.3 * NORMAL, 7.0 * NORMAL)
-    asked = {"goal": task_position(mech, q, task), "acceleration": wanted, "contact": sensed}
-    command, tau = controller.command(q, v, **asked), controller.torque(q, v, **asked)
+    expected, sensed = np.arange(6.0), np.append(0.3 * NORMAL, 7.0 * NORMAL)
+    request = {"goal": task_position(mech, q, task), "acceleration": expected, "contact": sensed}
+    command, tau = controller.command(q, v, **request), controller.torque(q, v, **request)
     assert np.abs(tau).max() < 200.0
     np.testing.assert_allclose(command.tau, tau, rtol=0.0, atol=1e-9 * np.abs(tau).max())
     world = in_axes(mech, q, task, sensed)
@@ -188,7 +188,7 @@ def test_near_a_singularity_it_does_without_what_is_lost(case, bend):
     assert np.abs(missing[5]) > 0.1  # what is not given
     plain = MotionForceController(mech, task, selection, threshold=None, **options)
     if 1e-9 <= bend <= 1e-3:
-        assert np.abs(plain.torque(q, v, **asked)).max() > 0.05 / bend
+        assert np.abs(plain.torque(q, v, **request)).max() > 0.05 / bend
 
 
 @pytest.mark.parametrize("case", ["pose", "redundant pose"])
@@ -204,10 +204,10 @@ def test_nothing_jumps_near_a_singularity(case):
         q = np.tile(q_0, (count, 1))
         q[:, joint] = np.linspace(-0.5, 0.5, count)
         v, target = 0.3 * np.ones((count, mech.nv)), task_position(mech, q_0, task)
-        whole = controller.torque(q, v, goal=target, **rest)
+        full = controller.torque(q, v, goal=target, **rest)
         one = controller.torque(q[count // 2], v[0], goal=target, **rest)
-        np.testing.assert_allclose(one, whole[count // 2], atol=1e-9 * np.abs(one).max())
-        return np.abs(np.diff(whole, axis=0)).max()
+        np.testing.assert_allclose(one, full[count // 2], atol=1e-9 * np.abs(one).max())
+        return np.abs(np.diff(full, axis=0)).max()
 
     assert jump(8001) < 0.15 * jump(801)
 
@@ -225,9 +225,9 @@ def test_no_states_have_no_torques(case):
     mech, task, selection = CASES[case]
     controller = MotionForceController(mech, task, selection, kp=90.0, kv=17.0, servo=SERVO)
     q, v, m = np.zeros((0, mech.nq)), np.zeros((0, mech.nv)), len(task.rows)
-    asked = {"goal": task_position(mech, mech.neutral(), task), "contact": np.ones(6)}
-    assert controller.torque(q, v, **asked).shape == (0, mech.nv)
-    command = controller.command(q, v, **asked)
+    request = {"goal": task_position(mech, mech.neutral(), task), "contact": np.ones(6)}
+    assert controller.torque(q, v, **request).shape == (0, mech.nv)
+    command = controller.command(q, v, **request)
     assert command.tau.shape == (0, mech.nv) and command.motion.shape == (0, m)
     Omega, Omega_bar = selection.matrices(mech, q, task)
     assert Omega.shape in ((0, m, m), (m, m)) and Omega_bar.shape == Omega.shape
@@ -242,11 +242,11 @@ def test_a_batch_is_its_rows():
     q = np.array([mech.random(seed=s) for s in range(4)])
     v, sensed = rng.normal(size=(4, 6)), rng.normal(size=(4, 6))
     target = rng.normal(size=(4, 3))
-    whole = controller.command(q, v, goal=target, force=9.0, contact=sensed)
+    full = controller.command(q, v, goal=target, force=9.0, contact=sensed)
     for i in range(4):
         one = controller.command(q[i], v[i], goal=target[i], force=9.0, contact=sensed[i])
         for name in ("tau", "motion", "active", "force_error", "motion_error"):
-            assert np.allclose(getattr(whole, name)[i], getattr(one, name), atol=1e-9)
+            assert np.allclose(getattr(full, name)[i], getattr(one, name), atol=1e-9)
 
 
 def test_a_number_presses_against_the_normal():
@@ -308,14 +308,14 @@ def test_the_force_follows_the_loop_that_was_computed_while_the_arm_slides():
     wall = CompliantSurface(start + 1e-3 * NORMAL, NORMAL, 5000.0, 10.0, 0.3)
     servo = ForceServo(kf=0.12, kv=12.0)
     run, path = sliding(wall, Task.pose("flange"), duration=0.24, servo=servo)
-    found = wall.touch(puma, run.q, run.v, "flange")
+    touch = wall.touch(puma, run.q, run.v, "flange")
     w, zeta_w = np.sqrt(servo.kf * 5000.0), 0.5 * (servo.kv + servo.kf * 10.0)
     final = 12.0 / 5000.0
     expected = final + second_order(run.t, 1e-3 - final, w, zeta_w)
     # RK4 with ωh = 0.05: (ωh)⁴/120 of 1.4 mm, times the radians that passed.
-    assert np.abs(found.penetration - expected).max() < 1e-9
-    assert np.ptp(found.pressure) > 5.0  # there was something to see
-    off = found.point - path
+    assert np.abs(touch.penetration - expected).max() < 1e-9
+    assert np.ptp(touch.pressure) > 5.0  # there was something to see
+    off = touch.point - path
     across = off - (off @ NORMAL)[:, None] * NORMAL
     assert np.abs(across).max() < 1e-9
     loop = servo.loop(wall)
@@ -332,10 +332,10 @@ def test_on_a_sphere_the_same_while_the_normal_turns(axes):
     run, _ = sliding(ball, task, duration=0.12, servo=servo)
     turned = ball.normal_at(puma.pose(run.q[-1], "flange").p) @ NORMAL
     assert turned < np.cos(0.1)  # 24 mm on a radius of 200 mm
-    found = ball.touch(puma, run.q, run.v, "flange")
+    touch = ball.touch(puma, run.q, run.v, "flange")
     final = 12.0 / 5000.0
     expected = final + second_order(run.t, 1e-3 - final, np.sqrt(servo.kf * 5000.0), 6.0)
-    assert np.abs(found.penetration - expected).max() < 1e-8
+    assert np.abs(touch.penetration - expected).max() < 1e-8
 
 
 # ---------------------------------------------------------------------------------------- bad input
@@ -345,7 +345,7 @@ GOOD = {"kp": 90.0, "kv": 17.0, "servo": SERVO}
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"kp": 0.0}, "kp of task 'pose of flange' is 0; every gain must be above zero"),
         ({"kv": [-1.0] * 6}, "kv of task"),
@@ -359,9 +359,9 @@ GOOD = {"kp": 90.0, "kv": 17.0, "servo": SERVO}
         ({"mech": "puma"}, "mech is a str"),
     ],
 )
-def test_controllers_that_cannot_be(change, told):
+def test_controllers_that_cannot_be(change, message):
     given = {"mech": puma, "task": Task.pose("flange"), "selection": Selection.all_motion()}
-    with pytest.raises((ModelError, ShapeError), match=told):
+    with pytest.raises((ModelError, ShapeError), match=message):
         MotionForceController(**{**given, **GOOD, **change})
 
 
@@ -379,7 +379,7 @@ def test_questions_a_controller_cannot_answer():
     )
     q, v = POSTURE, np.zeros(6)
     at = puma.pose(q, "flange").p
-    for asked, told in (
+    for request, message in (
         ({"contact": np.zeros(4)}, "contact has shape"),
         ({"contact": np.full(6, np.nan)}, "contact is not finite"),
         ({"force": np.zeros(6)}, "force has shape .* 3 rows"),
@@ -388,8 +388,8 @@ def test_questions_a_controller_cannot_answer():
         ({"phase": "landing"}, "phase is 'landing'; it must be one of approach, impact, contact"),
         ({"phase": "impact"}, "has no transition"),
     ):
-        with pytest.raises((ModelError, ShapeError), match=told):
-            controller.command(q, v, goal=at, **asked)
+        with pytest.raises((ModelError, ShapeError), match=message):
+            controller.command(q, v, goal=at, **request)
     several = MotionForceController(
         puma, Task.pose("flange"), Selection.from_axes(force="z rx"), **GOOD
     )

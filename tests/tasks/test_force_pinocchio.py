@@ -42,8 +42,8 @@ def test_equations_15_and_16_in_their_forward_dynamics(kind):
     pushed = J.T @ sensed
     vdot = pin.aba(model, data, it.q_pin, it.v_pin, it.T @ tau + pushed)
     pin.forwardKinematics(model, data, it.q_pin, it.v_pin, vdot)
-    found = pin.getFrameClassicalAcceleration(model, data, number, aligned).vector[SWAPPED]
-    happens = found if kind == "pose" else found[3:]
+    result = pin.getFrameClassicalAcceleration(model, data, number, aligned).vector[SWAPPED]
+    happens = result if kind == "pose" else result[3:]
 
     along = np.zeros(m)
     along[-3:] = NORMAL

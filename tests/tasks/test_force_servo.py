@@ -85,13 +85,13 @@ def test_a_loop_in_steps_is_the_one_that_was_computed(step, ki):
     mech, servo = slider(), ForceServo(kf=0.05, kv=60.0, ki=ki)
     controller = controller_of(mech, servo)
     final = 30.0 / FLOOR.stiffness
-    q, v, integral, found = np.array([-1.1 * final]), np.zeros(1), np.zeros(1), []
+    q, v, integral, result = np.array([-1.1 * final]), np.zeros(1), np.zeros(1), []
     for _ in range(7):
-        asked = {"goal": np.zeros(3), "force": 30.0, "integral": integral}
-        asked["contact"] = controller.sense(q, v, FLOOR)
-        command = controller.command(q, v, **asked)
+        request = {"goal": np.zeros(3), "force": 30.0, "integral": integral}
+        request["contact"] = controller.sense(q, v, FLOOR)
+        command = controller.command(q, v, **request)
         integral = command.integral_after(step)
-        found.append(-q[0] - final)
+        result.append(-q[0] - final)
         run = lw.simulate(
             mech, q, v, tau=command.tau, forces=FLOOR.forces(mech, "foot"), duration=step,
             step=step / 8,
@@ -101,8 +101,8 @@ def test_a_loop_in_steps_is_the_one_that_was_computed(step, ki):
     loop = servo.loop(FLOOR, mass=2.0, step=step)
     # xⱼ₊ₙ + c₁ xⱼ₊ₙ₋₁ + … = 0 with the polynomial whose roots are z = e^{s h}.
     law = np.poly(np.exp(loop.poles * step)).real
-    for j in range(len(found) - len(law) + 1):
-        window = np.array(found[j : j + len(law)][::-1])
+    for j in range(len(result) - len(law) + 1):
+        window = np.array(result[j : j + len(law)][::-1])
         # RK4 with ωh/8 = 0.2 at most: 1e-5 of what moves in a step.
         assert abs(law @ window) < 2e-5 * np.abs(window).max()
     assert loop.stable == (step < 0.035)
@@ -236,7 +236,7 @@ def test_an_impact_that_does_not_become_calm_is_over_some_time():
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (lambda: ForceServo(0.0, 1.0), "kf of a force servo is 0.0"),
         (lambda: ForceServo(1.0, -1.0), "kv of a force servo is -1.0"),
@@ -253,6 +253,6 @@ def test_an_impact_that_does_not_become_calm_is_over_some_time():
         (lambda: ContactPhase("landing"), "phase is 'landing'"),
     ],
 )
-def test_numbers_that_cannot_be(make, told):
-    with pytest.raises(ModelError, match=told):
+def test_numbers_that_cannot_be(make, message):
+    with pytest.raises(ModelError, match=message):
         make()

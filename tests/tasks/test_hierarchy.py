@@ -123,19 +123,19 @@ def goals(case, seed=0):
     """Somewhere else, with velocities and accelerations."""
     mech, rng = case.mech, np.random.default_rng(seed)
     there = mech.integrate(case.q, 0.3 * rng.standard_normal(mech.nv))
-    found = {}
+    result = {}
     for task in (task for level in case.levels for task in level):
         m = len(lw.tasks.task_jacobian(mech, case.q, task))
         goal = lw.tasks.task_position(mech, there, task)
-        found[task.name] = lw.Goal(goal, rng.standard_normal(m), rng.standard_normal(m))
-    return found
+        result[task.name] = lw.Goal(goal, rng.standard_normal(m), rng.standard_normal(m))
+    return result
 
 
-def by_null_spaces(levels, mass, bias, wanted, tau0):
+def by_null_spaces(levels, mass, bias, expected, tau0):
     """Sentis and Khatib: J_k|prev = J_k N_prev, each with its own Λ; torques added up."""
     n = len(mass)
     N, tau, inverse = np.eye(n), np.zeros(n), np.linalg.inv(mass)
-    for (J, gamma), a in zip(levels, wanted, strict=True):
+    for (J, gamma), a in zip(levels, expected, strict=True):
         J_prev = J @ N
         inertia = np.linalg.pinv(J_prev @ inverse @ J_prev.T, rcond=1e-11, hermitian=True)
         tau = tau + J_prev.T @ inertia @ (a - gamma - J @ inverse @ (tau - bias))
@@ -143,15 +143,15 @@ def by_null_spaces(levels, mass, bias, wanted, tau0):
     return tau + N.T @ tau0
 
 
-def wanted_by_hand(case, found):
+def wanted_by_hand(case, result):
     """F* of each level from the goals."""
     mech, q, v = case.mech, case.q, case.v
     return [
         np.concatenate(
             [
-                found[task.name].acceleration
-                + 12.0 * (found[task.name].velocity - lw.tasks.task_velocity(mech, q, v, task))
-                + 60.0 * lw.tasks.task_error(mech, q, task, found[task.name].position)
+                result[task.name].acceleration
+                + 12.0 * (result[task.name].velocity - lw.tasks.task_velocity(mech, q, v, task))
+                + 60.0 * lw.tasks.task_error(mech, q, task, result[task.name].position)
                 for task in level
             ]
         )
@@ -178,7 +178,7 @@ def test_lower_levels_and_posture_do_not_disturb_upper_ones(case):
     """What a level gets by forward dynamics does not change with anything below it."""
     mech, q, v = case.mech, case.q, case.v
     given, (levels, _, _) = goals(case), dense(case, q, v)
-    wanted = wanted_by_hand(case, given)
+    expected = wanted_by_hand(case, given)
     before = list[np.ndarray]()  # of each level while it was the last
     for count in range(1, len(levels) + 1):
         part = Case(mech, case.levels[:count], q, v)
@@ -189,10 +189,10 @@ def test_lower_levels_and_posture_do_not_disturb_upper_ones(case):
         for (J, _), old, new in zip(levels, before, now, strict=False):
             assert np.abs(new - old).max() < CLOSE * np.abs(vdot).max() * np.linalg.norm(J)
         before = now
-    assert np.abs(before[0] - wanted[0]).max() < CLOSE * np.abs(wanted[0]).max() * len(vdot)
+    assert np.abs(before[0] - expected[0]).max() < CLOSE * np.abs(expected[0]).max() * len(vdot)
 
 
-def in_order(levels, scales, mass, start, wanted):
+def in_order(levels, scales, mass, start, expected):
     """Lexicographic least squares: each level over what is left by those before; then least energy.
 
     x = v̇; level k: min |D (J x - b)| with all J_j x of j < k kept; at last
@@ -200,7 +200,7 @@ def in_order(levels, scales, mass, start, wanted):
     """
     n = len(mass)
     x, left = np.zeros(n), np.eye(n)
-    for (J, gamma), scale, a in zip(levels, scales, wanted, strict=True):
+    for (J, gamma), scale, a in zip(levels, scales, expected, strict=True):
         A = scale[:, None] * J
         z = np.linalg.lstsq(A @ left, scale * (a - gamma) - A @ x, rcond=1e-9)[0]
         x = x + left @ z

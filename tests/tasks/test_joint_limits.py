@@ -37,11 +37,11 @@ def controller(mech, tasks, **options):
 
 def goals(mech, tasks, q):
     """To stay, with an acceleration."""
-    found = [
+    result = [
         lw.Goal(lw.tasks.task_position(mech, q, t), acceleration=np.ones(len(t.rows)))
         for t in tasks
     ]
-    return found if len(found) > 1 else found[0]
+    return result if len(result) > 1 else result[0]
 
 
 def states(mech, joint, count, seed=0):
@@ -95,10 +95,10 @@ def test_lower_levels_leave_the_first_alone_while_a_limit_comes_in(singular):
     q, v = states(mech, joint, 60, seed=2)
     report = controller(mech, tasks, singular=singular).explain(q, v, goals(mech, tasks, q))
     first = report.levels[0]
-    whole = (first.share == 1.0).all(axis=1) & ~first.slowed.any(axis=1)
+    full = (first.share == 1.0).all(axis=1) & ~first.slowed.any(axis=1)
     part = LIMITS.nearness(mech, q)[1][:, joint]
-    assert (whole & (part > 0.05) & (part < 0.45)).sum() > 10
-    missing = np.abs(first.achieved - first.requested)[whole]
+    assert (full & (part > 0.05) & (part < 0.45)).sum() > 10
+    missing = np.abs(first.achieved - first.requested)[full]
     assert missing.max() < 1e-8 * np.abs(report.acceleration).max()
 
 
@@ -106,10 +106,10 @@ def _joints_first(at, which):
     """v̇, τ - C, what is free and S of a hierarchy that has nothing but joints in it; A* A part."""
     n, k = at.mech.nv, len(which)
     mass, drive = at.read("mass", n * n).reshape(n, n), at.read("drive", n)
-    wanted, share = at.read("wanted", k), at.read("share", k)
+    expected, share = at.read("wanted", k), at.read("share", k)
     root = mass_root(at, mass)
     done = Hierarchy(root, drive, TOLERANCE)
-    done.add_joints(list(which), wanted, share)
+    done.add_joints(list(which), expected, share)
     _, left = done.left(root.triangle, root.triangle @ root.triangle.T)  # L S L*
     half = in_part(at.read("Omega", k * k).reshape(k, k), share)
     return done.acceleration, done.force, done.free, left, half.T @ half
@@ -120,7 +120,7 @@ def test_joints_in_full_do_what_limits_ask_for_and_joints_with_nothing_are_not_t
     rng = np.random.default_rng(3)
     mass, drive = lw.mass_matrix(SEVEN, SEVEN.random(rng)), rng.standard_normal(7)
     before = np.linalg.solve(mass, drive)
-    which, wanted = np.array([1, 3, 4]), np.array([5.0, -7.0, 9.0])
+    which, expected = np.array([1, 3, 4]), np.array([5.0, -7.0, 9.0])
     Omega = np.linalg.inv(mass)[np.ix_(which, which)]
     names = ("acceleration", "force", "free", "left", "part")
     kernel = lw.compile(Formula(_joints_first, ((1, 3, 4),), names), SEVEN)
@@ -128,7 +128,7 @@ def test_joints_in_full_do_what_limits_ask_for_and_joints_with_nothing_are_not_t
 
     def after(shares, kernel=kernel, order=slice(None)):
         arrays = {"q": SEVEN.neutral(), "mass": mass.ravel(), "drive": drive}
-        arrays["wanted"] = wanted[order]
+        arrays["wanted"] = expected[order]
         return kernel(**arrays, share=np.array(shares), Omega=Omega.ravel())
 
     done = after([1.0, 1.0, 0.0])
@@ -144,14 +144,14 @@ def test_joints_in_full_do_what_limits_ask_for_and_joints_with_nothing_are_not_t
     # In between: the inverse of A* A with 1/share on its diagonal; no matter in which order.
     shares = np.array([0.3, 0.6, 0.9])
     inverse = np.linalg.inv(Omega + np.diag(np.diag(Omega) * (1.0 / shares - 1.0)))
-    found = after(shares)
-    np.testing.assert_allclose(found["part"], inverse, rtol=1e-9)
-    force = found["force"] - drive
-    np.testing.assert_allclose(force[which], inverse @ (wanted - before[which]), rtol=1e-9)
+    result = after(shares)
+    np.testing.assert_allclose(result["part"], inverse, rtol=1e-9)
+    force = result["force"] - drive
+    np.testing.assert_allclose(force[which], inverse @ (expected - before[which]), rtol=1e-9)
     other = after(shares[::-1], turned, slice(None, None, -1))
     for name in ("acceleration", "left"):
-        scale = np.abs(found[name]).max()
-        np.testing.assert_allclose(found[name], other[name], rtol=0.0, atol=1e-12 * scale)
+        scale = np.abs(result[name]).max()
+        np.testing.assert_allclose(result[name], other[name], rtol=0.0, atol=1e-12 * scale)
 
 
 @pytest.mark.parametrize("options", [{}, {"singular": None}, {"damping": 0.01}], ids=str)
@@ -195,8 +195,8 @@ def test_a_task_of_one_row_fades_out_towards_the_end_of_its_range():
         return np.concatenate([run(q, v, goal) - weight, given - weight], axis=1) / mass
 
     away = np.array([0.5, 0.1, 0.01, 1e-3, 1e-6, 1e-9, 1e-12, 0.0, -1e-9, -1e-3])
-    found, asked = torques(away), KP * 0.1
-    assert np.abs(found).max() < 1.125 * asked / (0.02 * 0.25)
-    np.testing.assert_allclose(np.abs(found[0] * np.sin(0.5)), asked, rtol=1e-9)
+    result, request = torques(away), KP * 0.1
+    assert np.abs(result).max() < 1.125 * request / (0.02 * 0.25)
+    np.testing.assert_allclose(np.abs(result[0] * np.sin(0.5)), request, rtol=1e-9)
     steps = [np.abs(np.diff(torques(np.linspace(-0.3, 0.3, n)), axis=0)).max() for n in (801, 8001)]
     assert steps[1] < 0.15 * steps[0]

@@ -32,7 +32,7 @@ def _chord(task: lw.Task, error: Array) -> Array:
 
 
 def _dense_torque(
-    mech: lw.Mechanism, q: Array, v: Array, tasks: Sequence[lw.Task], wanted: Array, **more: Any
+    mech: lw.Mechanism, q: Array, v: Array, tasks: Sequence[lw.Task], expected: Array, **more: Any
 ) -> Array:
     """τ₀ + J* (Λ (ẍ - γ - J 𝓜⁻¹ (τ₀ - C)) + F)."""
     J = np.concatenate([lw.tasks.task_jacobian(mech, q, task) for task in tasks])
@@ -49,7 +49,7 @@ def _dense_torque(
     if more.get("compensate") == "joints":
         tau0 = tau0 + bias
     inertia = np.linalg.inv(J @ np.linalg.solve(mass, J.T))
-    force: Array = inertia @ (wanted - gamma - J @ np.linalg.solve(mass, tau0 - bias))
+    force: Array = inertia @ (expected - gamma - J @ np.linalg.solve(mass, tau0 - bias))
     applied: Array = more.get("applied", np.zeros(len(J)))
     return np.asarray(tau0 + J.T @ (force + applied), dtype=np.float64)
 
@@ -79,7 +79,7 @@ def test_the_law_is_what_dense_matrices_give(case: str) -> None:
     kp, kv = rng.uniform(50.0, 150.0, size), rng.uniform(5.0, 25.0, size)
     law = lw.control_law(mech, tasks, kp=kp, kv=kv, internal=True, compensate="task")
     goal = targets if len(tasks) > 1 else targets[0]
-    found = law(q, v, goal, velocity=rate, acceleration=push, tau0=tau0)
+    result = law(q, v, goal, velocity=rate, acceleration=push, tau0=tau0)
     e = np.concatenate(
         [
             _chord(task, lw.tasks.task_error(mech, q, task, target))
@@ -89,11 +89,11 @@ def test_the_law_is_what_dense_matrices_give(case: str) -> None:
     speed = np.concatenate([lw.tasks.task_jacobian(mech, q, task) @ v for task in tasks])
     expected = _dense_torque(mech, q, v, tasks, push + kv * (rate - speed) + kp * e, tau0=tau0)
     # γ by differences of step 1e-6 is good to about 1e-9 of what it is made from.
-    assert found == pytest.approx(expected, abs=1e-7 * np.abs(expected).max())
+    assert result == pytest.approx(expected, abs=1e-7 * np.abs(expected).max())
     options: Any = {"internal": True, "compensate": "task", "target": "numpy"}
     plain = lw.control_law(mech, tasks, kp=kp, kv=kv, **options)
     again = plain(q, v, goal, velocity=rate, acceleration=push, tau0=tau0)
-    assert again == pytest.approx(found, rel=1e-10, abs=1e-10 * np.abs(found).max())
+    assert again == pytest.approx(result, rel=1e-10, abs=1e-10 * np.abs(result).max())
 
 
 @pytest.mark.parametrize("compensate", ["task", "joints"])
@@ -101,15 +101,15 @@ def test_a_given_acceleration_is_had(compensate: Any) -> None:
     mech, rng = lw.models.seven_dof_arm(), np.random.default_rng(1)
     law = lw.control_law(mech, HAND, internal=True, applied=True, compensate=compensate)
     q, v, tau0 = mech.random(rng), rng.normal(size=7), rng.normal(size=7)
-    wanted, applied = rng.normal(size=6), rng.normal(size=6)
-    tau = law(q, v, acceleration=wanted, tau0=tau0, applied=applied)
+    desired, applied = rng.normal(size=6), rng.normal(size=6)
+    tau = law(q, v, acceleration=desired, tau0=tau0, applied=applied)
     more = {"tau0": tau0, "applied": applied, "compensate": compensate}
-    expected = _dense_torque(mech, q, v, [HAND], wanted, **more)
+    expected = _dense_torque(mech, q, v, [HAND], desired, **more)
     assert tau == pytest.approx(expected, abs=1e-7 * np.abs(expected).max())
-    tau = law(q, v, acceleration=wanted, tau0=tau0)
+    tau = law(q, v, acceleration=desired, tau0=tau0)
     J = lw.jacobian(mech, q, "hand", frame="world")
     vdot = lw.forward_dynamics(mech, q, v, tau)
-    assert J @ vdot + lw.tasks.task_bias(mech, q, v, HAND) == pytest.approx(wanted, abs=1e-9)
+    assert J @ vdot + lw.tasks.task_bias(mech, q, v, HAND) == pytest.approx(desired, abs=1e-9)
 
 
 def test_a_batch_is_its_states_one_by_one() -> None:
@@ -176,12 +176,12 @@ def test_goals_may_be_said_in_several_ways() -> None:
 def test_a_batch_of_torques_is_its_states_one_by_one() -> None:
     mech, rng = lw.models.seven_dof_arm(), np.random.default_rng(6)
     q = np.stack([mech.random(rng) for _ in range(3)] + [mech.neutral()])  # the last is singular
-    v, wanted, tau0 = rng.normal(size=(4, 7)), rng.normal(size=(4, 6)), rng.normal(size=7)
-    many = lw.tasks.task_torque(mech, q, v, HAND, wanted, tau0=tau0)
-    careful = lw.tasks.task_torque(mech, q, v, HAND, wanted, tau0=tau0, tolerance=1e-9)
+    v, expected, tau0 = rng.normal(size=(4, 7)), rng.normal(size=(4, 6)), rng.normal(size=7)
+    many = lw.tasks.task_torque(mech, q, v, HAND, expected, tau0=tau0)
+    careful = lw.tasks.task_torque(mech, q, v, HAND, expected, tau0=tau0, tolerance=1e-9)
     assert many == pytest.approx(careful, abs=1e-8 * np.abs(careful).max())
     for i in range(4):
-        one = lw.tasks.task_torque(mech, q[i], v[i], HAND, wanted[i], tau0=tau0)
+        one = lw.tasks.task_torque(mech, q[i], v[i], HAND, expected[i], tau0=tau0)
         assert many[i] == pytest.approx(one, abs=1e-10 * np.abs(one).max())
 
 
@@ -226,8 +226,8 @@ def test_the_acceleration_under_a_force_is_right_at_a_singularity() -> None:
     J = lw.tasks.task_jacobian(mech, q, tip)
     expected = J @ vdot + lw.tasks.task_bias(mech, q, v, tip)
     for damping in (None, 0.3):
-        found = lw.tasks.task_dynamics(mech, q, v, tip, damping=damping)
-        assert found.acceleration(np.zeros(3)) == pytest.approx(expected, abs=1e-10)
+        dynamics = lw.tasks.task_dynamics(mech, q, v, tip, damping=damping)
+        assert dynamics.acceleration(np.zeros(3)) == pytest.approx(expected, abs=1e-10)
 
 
 def test_a_direction_need_not_be_of_unit_length() -> None:
@@ -341,6 +341,6 @@ def test_more_rows_than_freedoms_have_what_they_can() -> None:
     mech, rng = lw.models.planar_rpp(), np.random.default_rng(3)
     task = lw.Task.pose(mech.bodies[-1].name)
     q, v, vdot = mech.random(rng), rng.normal(size=3), rng.normal(size=3)
-    wanted = lw.tasks.task_jacobian(mech, q, task) @ vdot + lw.tasks.task_bias(mech, q, v, task)
-    tau = lw.tasks.task_torque(mech, q, v, task, wanted)
+    expected = lw.tasks.task_jacobian(mech, q, task) @ vdot + lw.tasks.task_bias(mech, q, v, task)
+    tau = lw.tasks.task_torque(mech, q, v, task, expected)
     assert lw.forward_dynamics(mech, q, v, tau) == pytest.approx(vdot, abs=1e-9)

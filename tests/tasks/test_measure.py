@@ -36,14 +36,14 @@ def test_errors_of_poses_are_turns_and_ways(axes, relative_to):
         X = mech.pose(q, relative_to).inverse() @ X
     rng = np.random.default_rng(1)
     turn, way = rng.standard_normal((2, 3))
-    own = axes == "node"
+    ours = axes == "node"
     goal = Pose.rotation(
-        X.rot @ rotation.exp(turn) if own else rotation.exp(turn) @ X.rot,
-        X.p + (X.rot @ way if own else way),
+        X.rot @ rotation.exp(turn) if ours else rotation.exp(turn) @ X.rot,
+        X.p + (X.rot @ way if ours else way),
     )
     make = {"relative_to": relative_to, "axes": axes}
-    whole = np.concatenate([turn, way])
-    close(lw.tasks.task_error(mech, q, Task.pose("body_4", **make), goal), whole, 1e-13)
+    full = np.concatenate([turn, way])
+    close(lw.tasks.task_error(mech, q, Task.pose("body_4", **make), goal), full, 1e-13)
     close(lw.tasks.task_error(mech, q, Task.position("body_4", **make), goal.p), way, 1e-13)
     close(lw.tasks.task_error(mech, q, Task.orientation("body_4", **make), goal.rot), turn, 1e-13)
     some = Task.position("body_4", along=OBLIQUE, **make)
@@ -122,5 +122,5 @@ def test_poses_of_a_screw_agree_to_first_order():
     X = mech.pose(q, "body_4")
     small = 1e-6 * np.array([1.0, -2.0, 3.0, 0.5, 0.2, -0.7])
     goal = X @ poses.exp(small)
-    found = lw.tasks.task_error(mech, q, Task.pose("body_4", axes="node"), goal)
-    close(found, small, 1e-5)
+    result = lw.tasks.task_error(mech, q, Task.pose("body_4", axes="node"), goal)
+    close(result, small, 1e-5)

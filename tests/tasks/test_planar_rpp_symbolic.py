@@ -39,20 +39,20 @@ def exactly(expr, *, nodes=(), parameters=("inertia",), derive=True):
 
 def of_the_tip(expr, **options):
     """Its rows and columns for motions of the end effector in the plane, x and y."""
-    found = exactly(expr, nodes=["end_effector"], **options)
-    return found[3:5, 3:5] if found.shape == (6, 6) else found[3:5, :]
+    result = exactly(expr, nodes=["end_effector"], **options)
+    return result[3:5, 3:5] if result.shape == (6, 6) else result[3:5, :]
 
 
-def assert_same(found, expected):
-    assert (found - expected).applyfunc(sp.simplify) == sp.zeros(*expected.shape)
+def assert_same(result, expected):
+    assert (result - expected).applyfunc(sp.simplify) == sp.zeros(*expected.shape)
 
 
 ETA = (I_1 + m_2 * q_2**2) / (I_1 + m_2 * (q_2**2 + q_3**2))
 
 
 def test_the_printed_jacobian():
-    found = of_the_tip(J, parameters=())
-    assert_same(found, sp.Matrix([[-q_3, 1, 0], [q_2, 0, 1]]))
+    result = of_the_tip(J, parameters=())
+    assert_same(result, sp.Matrix([[-q_3, 1, 0], [q_2, 0, 1]]))
 
 
 def test_the_printed_kinetic_energy_matrix():
@@ -64,8 +64,8 @@ def test_the_printed_kinetic_energy_matrix():
 def test_the_printed_inertia_of_the_mini():
     """Λ_m = J_m⁻* A_22 J_m⁻¹, with A_22 of the whole: Lemma 1."""
     J_m = of_the_tip(J, parameters=())[:, 1:]
-    found = J_m.T.inv() * exactly(mass)[1:, 1:] * J_m.inv()
-    assert_same(found, sp.diag(m_2 + m_3, m_3))
+    result = J_m.T.inv() * exactly(mass)[1:, 1:] * J_m.inv()
+    assert_same(result, sp.diag(m_2 + m_3, m_3))
 
 
 @pytest.mark.parametrize("derive", [True, False], ids=["derived", "as written"])
@@ -89,8 +89,8 @@ def test_eta_is_never_above_one_and_the_whole_never_above_the_mini():
 
 def test_lemma_2_with_the_formula_of_42():
     """(41), (42): Λ⁻¹ = Λ_m⁻¹ + Λ̄_C, and Ā_11 of (44) is a block of the inverse of A."""
-    A, whole = exactly(mass), of_the_tip(J, parameters=())
-    V_J_M, J_m = whole[:, :1], whole[:, 1:]
+    A, full = exactly(mass), of_the_tip(J, parameters=())
+    V_J_M, J_m = full[:, :1], full[:, 1:]
     A_11, A_21, A_22 = A[:1, :1], A[1:, :1], A[1:, 1:]
     A_11_bar = (A_11 - A_21.T * A_22.inv() * A_21).inv()
     assert_same(A_11_bar, exactly(mass.inv)[:1, :1])

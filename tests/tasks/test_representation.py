@@ -43,8 +43,8 @@ def test_there_are_twelve_sequences():
 
 @pytest.mark.parametrize("name", BOTH)
 def test_coordinates_stand_for_the_place_they_were_taken_of(name):
-    found = BOTH[name].place(BOTH[name].of(places(name)))
-    close(found, places(name), 1e-14)
+    result = BOTH[name].place(BOTH[name].of(places(name)))
+    close(result, places(name), 1e-14)
 
 
 @pytest.mark.parametrize("name", EULER)
@@ -136,20 +136,20 @@ def test_gimbal_lock_is_found_and_angles_still_stand_for_the_orientation(name, s
     locked = (0.0 if side < 0 else np.pi) if returns else side * np.pi / 2
     for away in (0.0, 0.1 * LIMIT):
         x = np.array([0.4, locked - side * away, -0.7])
-        found = rep.of(rep.place(x))
-        assert rep.singular(found) and rep.singular(x)
-        close(rep.place(found), rep.place(x), 1e-14)
+        result = rep.of(rep.place(x))
+        assert rep.singular(result) and rep.singular(x)
+        close(rep.place(result), rep.place(x), 1e-14)
     assert not rep.singular(np.array([0.4, locked - side * 10 * LIMIT, -0.7]))
 
 
 @pytest.mark.parametrize("name", EULER)
 def test_the_sequence_that_is_proposed_at_gimbal_lock_is_not_locked(name):
     x = np.array([0.4, 0.0 if name[6] == name[8] else np.pi / 2, -0.7])
-    told = ORIENTATIONS[name].trouble(x)
-    proposed = next(word.strip("',") for word in told.split() if word.startswith("'euler_"))
+    message = ORIENTATIONS[name].trouble(x)
+    proposed = next(word.strip("',") for word in message.split() if word.startswith("'euler_"))
     other = ORIENTATIONS[proposed]
     assert other.lock(other.of(ORIENTATIONS[name].place(x))) > 0.5
-    assert "gimbal lock" in told and ("90°" in told or "0°" in told)
+    assert "gimbal lock" in message and ("90°" in message or "0°" in message)
 
 
 @pytest.mark.parametrize("name", ["cylindrical", "spherical"])

@@ -71,8 +71,8 @@ def test_axes_of_a_node_move_with_it(puma):
         rot = puma.pose(q[i], "flange").rot
         expected = block(np.outer(rot[:, 0], rot[:, 0]), np.outer(rot[:, 2], rot[:, 2]))
         assert np.allclose(Omega_bar[i], expected)
-    own = selection.matrices(puma, q[0], Task.pose("flange", axes="node"))[1]
-    assert np.allclose(own, np.diag([1, 0, 0, 0, 0, 1.0]), atol=1e-14)
+    ours = selection.matrices(puma, q[0], Task.pose("flange", axes="node"))[1]
+    assert np.allclose(ours, np.diag([1, 0, 0, 0, 0, 1.0]), atol=1e-14)
 
 
 def test_axes_seen_from_another_node(puma):
@@ -104,15 +104,15 @@ def test_matrices_come_back_as_they_were_given(puma):
         selection = Selection.from_matrices(given, np.eye(6) - given)
         assert np.allclose(selection.matrices(puma, q, POSE)[0], given, atol=1e-14)
     three = np.eye(3) - np.outer(NORMAL, NORMAL)
-    found = Selection.from_matrices(three, np.outer(NORMAL, NORMAL)).matrices(puma, q, POSE)[0]
-    assert np.allclose(found, block(np.eye(3), three))
+    result = Selection.from_matrices(three, np.outer(NORMAL, NORMAL)).matrices(puma, q, POSE)[0]
+    assert np.allclose(result, block(np.eye(3), three))
 
 
 def test_what_is_constant_is_so_in_every_state(puma):
     plane = CompliantSurface((0, 0, 0), NORMAL, 1e3)
     ball = CompliantSurface.sphere((0.1, 0.2, 0.0), 0.3, 1e3)
     turning = Task.pose("flange", axes="node")
-    told = {
+    message = {
         (Selection.along_normal(NORMAL), POSE): True,
         (Selection.along_normal(NORMAL), turning): True,  # fixed on the tool
         (Selection.along_normal(plane), POSE): True,
@@ -122,7 +122,7 @@ def test_what_is_constant_is_so_in_every_state(puma):
         (Selection.all_motion(), POSE): True,
     }
     states = [puma.random(seed=s) for s in range(2)]
-    for (selection, task), constant in told.items():
+    for (selection, task), constant in message.items():
         assert selection.constant(task) == constant
         one, two = (selection.matrices(puma, q, task)[0] for q in states)
         assert np.allclose(one, two) == constant
@@ -143,15 +143,15 @@ def test_tasks_of_fewer_rows(puma):
 
 
 def test_it_tells_what_it_is():
-    told = str(Selection.from_axes("wrist", force="z rx"))
-    assert told == "motion ry, rz, x, y; force rx, z; of the axes of 'wrist'"
+    message = str(Selection.from_axes("wrist", force="z rx"))
+    assert message == "motion ry, rz, x, y; force rx, z; of the axes of 'wrist'"
 
 
 # ---------------------------------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(
-    ("motion", "force", "told"),
+    ("motion", "force", "message"),
     [
         ("x y z", "z rx ry rz", "not complementary: z in both"),
         ("x y", "z rx ry", "not complementary: rz in neither"),
@@ -162,8 +162,8 @@ def test_it_tells_what_it_is():
         (None, 3, "force is 3; it names axes"),
     ],
 )
-def test_axes_that_are_not_complementary(motion, force, told):
-    with pytest.raises(ModelError, match=told):
+def test_axes_that_are_not_complementary(motion, force, message):
+    with pytest.raises(ModelError, match=message):
         Selection.from_axes(motion=motion, force=force)
 
 
@@ -195,7 +195,7 @@ def test_frames_and_tasks_that_do_not_fit(puma):
         Selection.from_axes("tool", force="z").matrices(puma, q, POSE)
     with pytest.raises(UnknownNameError, match="left_flange"):
         Selection.along_normal(NORMAL).matrices(puma, q, Task.pose("left_flange"))
-    for task, told in (
+    for task, message in (
         (Task.orientation("flange"), "of kind 'orientation'"),
         (Task.direction("flange"), "of kind 'direction'"),
         (Task.joints("joint_1"), "of kind 'joints'"),
@@ -204,19 +204,19 @@ def test_frames_and_tasks_that_do_not_fit(puma):
         ("flange", "a str"),
         (Task.position("flange", along=[[2.0, 0.0, 0.0]]), "not orthonormal"),
     ):
-        with pytest.raises(ModelError, match=told):
+        with pytest.raises(ModelError, match=message):
             Selection.along_normal(NORMAL).matrices(puma, q, task)
     with pytest.raises(ModelError, match=r"2 axes of force control \(ry, z\)"):
         Selection.from_axes(force="z ry").normal(puma, q, POSE)
 
 
 def test_matrices_along_axes_are_told_by_their_axes():
-    for Omega, told in (
+    for Omega, message in (
         (np.diag([1.0, 1.0, 0.0]), "motion rx, ry, rz, x, y; force z; of the task's axes"),
         (np.diag([0.0, 1.0, 1.0]), "motion rx, ry, rz, y, z; force x; of the task's axes"),
         (np.diag([0, 1, 1, 1, 0, 1.0]), "motion ry, rz, x, z; force rx, y; of the task's axes"),
     ):
-        assert str(Selection.from_matrices(Omega)) == told
+        assert str(Selection.from_matrices(Omega)) == message
 
 
 def test_the_one_axis_of_oblique_matrices_is_z(puma):
@@ -248,10 +248,10 @@ def test_axes_of_force_that_the_task_does_not_have_are_refused(puma):
         ("x z", Task.position("flange", "xy")),
     ):
         selection = Selection.from_axes(force=axes)
-        told = r"force along (rx, )?(x, )?z, but task 'position of flange' .* does not include"
-        with pytest.raises(ModelError, match=told):
+        message = r"force along (rx, )?(x, )?z, but task 'position of flange' .* does not include"
+        with pytest.raises(ModelError, match=message):
             selection.matrices(puma, q, task)
-        with pytest.raises(ModelError, match=told):
+        with pytest.raises(ModelError, match=message):
             lw.tasks.MotionForceController(
                 puma, task, selection, 1.0, 1.0, lw.tasks.ForceServo(0.1, 10.0)
             )

@@ -119,10 +119,10 @@ def test_joints_never_turn_faster_than_the_threshold_allows(place):
         edge = THRESHOLD * sigma[0]
         error = lw.tasks.task_error(mech, q, POSE, goal.position)
         speed = lw.tasks.task_velocity(mech, q, v, POSE)
-        wanted = goal.acceleration + KV * (goal.velocity - speed) + KP * error
-        asked = abs(u[:, 5] @ (scale * (wanted - lw.tasks.task_bias(mech, q, v, POSE))))
+        expected = goal.acceleration + KV * (goal.velocity - speed) + KP * error
+        request = abs(u[:, 5] @ (scale * (expected - lw.tasks.task_bias(mech, q, v, POSE))))
         pull = abs(u[:, 5] @ (scale * (KP * error + KV * goal.velocity)))
-        bound = 1.125 * asked / edge + pull * 2.0 / edge + KV * abs(along[5] @ v)
+        bound = 1.125 * request / edge + pull * 2.0 / edge + KV * abs(along[5] @ v)
         strategy = lw.tasks.SingularStrategy(THRESHOLD)
         tau = lw.TaskController(mech, SERVO, singular=strategy)(q, v, goal)
         vdot = lw.forward_dynamics(mech, q, v, tau)
@@ -454,9 +454,9 @@ def test_damping_is_only_there_when_asked_for_and_told():
     assert "by damping" in str(level)
     # The share of the report is what comes out along that direction.
     scale = directions(mech, q)[3]
-    asked, got = (level.directions.T @ (scale * (x - lw.tasks.task_bias(mech, q, v, POSE)))
+    request, got = (level.directions.T @ (scale * (x - lw.tasks.task_bias(mech, q, v, POSE)))
                   for x in (level.requested, level.achieved))  # fmt: skip
-    np.testing.assert_allclose(got, level.share * asked, atol=1e-9 * np.abs(asked).max())
+    np.testing.assert_allclose(got, level.share * request, atol=1e-9 * np.abs(request).max())
     plain = np.abs(lw.TaskController(mech, SERVO, singular=None)(q, v, goal)).max()
     assert np.abs(damped(q, v, goal)).max() < 0.1 * plain
 

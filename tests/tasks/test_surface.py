@@ -66,12 +66,12 @@ def test_following_is_the_acceleration_of_a_point_that_keeps_its_distance(shape)
 def test_a_point_that_is_pushed_by_spring_damper_and_friction():
     mech = slider()
     surface = CompliantSurface((0, 0, 0), (0, 0, 3.0), 1000.0, 20.0)
-    found = surface.touch(mech, [-0.01], [-0.1], "foot")
-    assert found.penetration == 0.01 and found.rate == pytest.approx(0.1)
-    assert np.allclose(found.force, (0, 0, 1000.0 * 0.01 + 20.0 * 0.1))
+    touch = surface.touch(mech, [-0.01], [-0.1], "foot")
+    assert touch.penetration == 0.01 and touch.rate == pytest.approx(0.1)
+    assert np.allclose(touch.force, (0, 0, 1000.0 * 0.01 + 20.0 * 0.1))
     assert not surface.touch(mech, [0.01], [-0.1], "foot").force.any()  # away
     assert not surface.touch(mech, [-0.01], [0.6], "foot").force.any()  # it never pulls
-    assert "10 mm deep, 12 N" in str(found)
+    assert "10 mm deep, 12 N" in str(touch)
 
 
 def test_friction_is_against_the_sliding_and_goes_to_that_of_coulomb(puma):
@@ -82,10 +82,10 @@ def test_friction_is_against_the_sliding_and_goes_to_that_of_coulomb(puma):
     ratios = []
     for slip_speed in (1e-2, 1e-4):
         surface = wall_at(puma, q, 0.002, stiffness=1e4, friction=0.4, slip_speed=slip_speed)
-        found = surface.touch(puma, q, v, "flange")
-        across = found.force - found.pressure * n
+        touch = surface.touch(puma, q, v, "flange")
+        across = touch.force - touch.pressure * n
         assert np.allclose(np.cross(across, slide), 0.0, atol=1e-12) and across @ slide < 0.0
-        ratios.append(np.linalg.norm(across) / found.pressure)
+        ratios.append(np.linalg.norm(across) / touch.pressure)
     assert ratios[0] < ratios[1] < 0.4
     assert ratios[1] == pytest.approx(0.4, rel=1e-4)
 
@@ -96,13 +96,13 @@ def test_force_in_node_axes_is_the_force_in_the_world_and_batches_are_rows(puma)
     v = rng.normal(size=(7, 6))
     surface = wall_at(puma, POSTURE, 0.004, stiffness=1e4, damping=20.0, friction=0.2)
     world = surface.force(puma, q, v, "flange", frame="world")
-    own = surface.force(puma, q, v, "flange")
+    ours = surface.force(puma, q, v, "flange")
     assert 0 < surface.touch(puma, q, v, "flange").touching.sum() < 7
     for i in range(7):
         rot = puma.pose(q[i], "flange").rot
-        assert np.allclose(rot @ own[i, 3:], world[i, 3:], atol=1e-10)
-        assert np.allclose(surface.force(puma, q[i], v[i], "flange"), own[i], atol=1e-12)
-        assert not own[i, :3].any()
+        assert np.allclose(rot @ ours[i, 3:], world[i, 3:], atol=1e-10)
+        assert np.allclose(surface.force(puma, q[i], v[i], "flange"), ours[i], atol=1e-12)
+        assert not ours[i, :3].any()
 
 
 def test_the_force_is_the_slope_of_the_stored_energy(puma):
@@ -213,7 +213,7 @@ def test_a_turned_sphere_is_the_same_sphere():
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"stiffness": 0.0}, r"stiffness of a surface is 0\.0; .*above zero \[N/m\]"),
         ({"stiffness": -1.0}, "stiffness"),
@@ -229,9 +229,9 @@ def test_a_turned_sphere_is_the_same_sphere():
         ({"point": (0, 0, np.inf)}, "finite"),
     ],
 )
-def test_surfaces_that_cannot_be(change, told):
+def test_surfaces_that_cannot_be(change, message):
     good = {"point": (0, 0, 0), "normal": (0, 0, 1), "stiffness": 1e3}
-    with pytest.raises((ModelError, ShapeError), match=told):
+    with pytest.raises((ModelError, ShapeError), match=message):
         CompliantSurface(**{**good, **change})
 
 

@@ -57,8 +57,8 @@ def toured(tmp_path_factory) -> Toured:
             pickle.loads(home.read_bytes()) if home.exists() else go(tmp_path_factory.mktemp("t"))
         )
     try:
-        found = go(shared)
-        home.write_bytes(pickle.dumps(found))
-        return found
+        result = go(shared)
+        home.write_bytes(pickle.dumps(result))
+        return result
     finally:
         ended.touch()

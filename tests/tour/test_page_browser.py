@@ -11,7 +11,7 @@ playwright = pytest.importorskip("playwright.sync_api")
 imageio = pytest.importorskip("imageio.v3")
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-CHROMIUM = next((found for name in NAMES if (found := shutil.which(name))), None)
+CHROMIUM = next((result for name in NAMES if (result := shutil.which(name))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium or Chrome on this machine")
 
 ARGUMENTS = (

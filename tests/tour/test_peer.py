@@ -21,9 +21,9 @@ def test_it_is_asked_at_the_state_that_is_given(mech):
     state = peer.State.random(mech, 4)
     routes = peer.pinocchio(mech, state)
     assert all(route.agrees for route in routes.values())
-    found = np.asarray(routes["gravity_force"].call())
+    result = np.asarray(routes["gravity_force"].call())
     expected = lw.gravity_force(mech, state.q)
-    assert np.allclose(np.sort(found), np.sort(expected), atol=1e-9 * np.abs(expected).max())
+    assert np.allclose(np.sort(result), np.sort(expected), atol=1e-9 * np.abs(expected).max())
 
 
 @pytest.mark.oracle

@@ -15,9 +15,9 @@ import linkwise as lw  # noqa: E402
 
 CHROMIUM = next(
     (
-        found
+        result
         for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-        if (found := shutil.which(name))
+        if (result := shutil.which(name))
     ),
     None,
 )

@@ -94,9 +94,9 @@ def test_turning_the_crank_moves_the_rocker():
     mech = lw.models.four_bar()
     q = mech.neutral()
     for angle in np.linspace(0.0, 2.0 * np.pi, 25)[1:]:
-        asked = q.copy()
-        asked[0] = angle
-        q, why = closed_near(mech, asked, "crank_pin")
+        request = q.copy()
+        request[0] = angle
+        q, why = closed_near(mech, request, "crank_pin")
         assert why == "" and q[0] == angle
         assert np.abs(lw.loops.constraint_error(mech, q)).max() < 1e-10
 
@@ -104,7 +104,7 @@ def test_turning_the_crank_moves_the_rocker():
 def test_what_cannot_be_closed_is_told():
     """The rocker of this four-bar swings; it cannot lie down on the ground link."""
     mech = lw.models.four_bar()
-    asked = mech.neutral()
-    asked[2] = -2.5
-    q, why = closed_near(mech, asked, "rocker_pin")
+    request = mech.neutral()
+    request[2] = -2.5
+    q, why = closed_near(mech, request, "rocker_pin")
     assert q is None and "coupler_rocker" in why

@@ -264,11 +264,11 @@ def test_motion_of_positions_alone():
     for i in (0, 7, 20):
         assert np.array_equal(motion.at(float(t[i]))[0], q[i])
     exact = mech.poses(mech.integrate(mech.neutral(), v, 3.0 * 0.475))
-    found = mech.poses(motion.at(2.475)[0])
+    result = mech.poses(motion.at(2.475)[0])
     # The base turns while it travels: joined turns are screws, so it is off by h²/8 of its
     # acceleration |ω × v| < 9 · 10 m/s²; all else is exact.
-    assert np.allclose(found.p, exact.p, atol=0.05**2 / 8.0 * 90.0)
-    assert np.allclose(found.rot, exact.rot, atol=1e-9)
+    assert np.allclose(result.p, exact.p, atol=0.05**2 / 8.0 * 90.0)
+    assert np.allclose(result.rot, exact.rot, atol=1e-9)
     assert motion.index(2.476) == 10 and motion.index(1.0) == 0 and motion.index(9.0) == 20
     assert np.array_equal(motion.at(-1.0)[0], q[0]) and np.array_equal(motion.at(99.0)[0], q[-1])
 

@@ -105,7 +105,7 @@ def test_the_page_itself_is_served(viewer):
 
 
 @pytest.mark.parametrize(
-    ("origin", "asked", "host", "allowed"),
+    ("origin", "request", "host", "allowed"),
     [
         (None, "127.0.0.1:80", "127.0.0.1", True),
         ("http://127.0.0.1:8080", "127.0.0.1:8080", "127.0.0.1", True),
@@ -133,9 +133,9 @@ def test_the_page_itself_is_served(viewer):
         ("http://evil.example", "robot.lan:8080", "0.0.0.0", False),
     ],
 )
-def test_pages_that_may_talk_to_it(monkeypatch, origin, asked, host, allowed):
+def test_pages_that_may_talk_to_it(monkeypatch, origin, request, host, allowed):
     monkeypatch.setattr(socket, "gethostname", lambda: "robot.lan")
-    assert own_page(origin, asked, host) is allowed
+    assert own_page(origin, request, host) is allowed
 
 
 def test_socket_is_closed_to_pages_of_other_sites(viewer, monkeypatch):
@@ -152,7 +152,7 @@ def test_socket_is_closed_to_pages_of_other_sites(viewer, monkeypatch):
         await handle(client, message)
 
     monkeypatch.setattr(sockets, "_handle_incoming_message", spy)
-    own = viewer.url
+    ours = viewer.url
 
     async def talk(origin, more=()):
         protocol = f"viser-v{importlib.metadata.version('viser')}"
@@ -171,10 +171,10 @@ def test_socket_is_closed_to_pages_of_other_sites(viewer, monkeypatch):
 
     for origin in ("http://evil.example", "null", "http://localhost:3000", "http://[::1"):
         assert asyncio.run(talk(origin)) == 403, origin
-    assert asyncio.run(talk(own, [("Host", "evil.example")])) == 403
-    assert asyncio.run(talk(own, [("Origin", "http://evil.example")])) == 403
+    assert asyncio.run(talk(ours, [("Host", "evil.example")])) == 403
+    assert asyncio.run(talk(ours, [("Origin", "http://evil.example")])) == 403
     assert heard == [] and viewer.clients == 0
-    assert asyncio.run(talk(None)) is True and asyncio.run(talk(own)) is True
+    assert asyncio.run(talk(None)) is True and asyncio.run(talk(ours)) is True
     assert heard == ["ShareUrlRequest"] * 2
 
 
@@ -184,8 +184,8 @@ def test_early_end_of_a_connection_is_no_news(viewer, caplog, capfd):
             s.sendall(sent)
     time.sleep(0.3)
     assert b" 200 " in get(viewer, "/")[:20]
-    told = capfd.readouterr()
-    assert told.err == "" and told.out == "" and caplog.text == ""
+    message = capfd.readouterr()
+    assert message.err == "" and message.out == "" and caplog.text == ""
 
 
 def test_title_of_the_page_is_the_robot(viewer):
@@ -228,9 +228,9 @@ def test_nobody_can_ask_for_a_tunnel(viewer):
 
 
 def test_busy_port_is_told_with_a_free_one(viewer):
-    with pytest.raises(ViewerError, match=f"port {viewer.port} of 127.0.0.1 is busy") as told:
+    with pytest.raises(ViewerError, match=f"port {viewer.port} of 127.0.0.1 is busy") as message:
         lw.view(lw.models.pendulum(1), port=viewer.port, open_browser=False)
-    free = int(str(told.value).split("; port ")[1].split()[0])
+    free = int(str(message.value).split("; port ")[1].split()[0])
     with lw.view(lw.models.pendulum(1), port=free, open_browser=False, quiet=True) as other:
         assert other.port == free
 
@@ -296,9 +296,9 @@ def test_no_browser_is_no_error(monkeypatch, capsys):
 
     monkeypatch.setattr(webbrowser, "open", nothing)
     with lw.view(lw.models.pendulum(1), open_browser=True) as viewer:
-        told = capsys.readouterr().out
-        assert told.splitlines()[0] == f"pendulum_1: {viewer.url}"
-        assert f"no browser could be started; open {viewer.url}" in told
+        message = capsys.readouterr().out
+        assert message.splitlines()[0] == f"pendulum_1: {viewer.url}"
+        assert f"no browser could be started; open {viewer.url}" in message
 
 
 def test_no_display_opens_nothing(monkeypatch, capsys):

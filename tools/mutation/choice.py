@@ -81,12 +81,12 @@ def chosen(source: Path, seed: int, times: float = 1.0) -> list[Mutant]:
     return list(out.values())
 
 
-def _spread(found: list[Mutant], seed: int, quota: int, source: Path) -> list[Mutant]:
+def _spread(result: list[Mutant], seed: int, quota: int, source: Path) -> list[Mutant]:
     def rank(mutant: Mutant) -> str:
         return digest(f"{seed}:{mutant.key}")
 
     kinds = defaultdict[str, list[Mutant]](list)
-    for mutant in sorted(found, key=rank):
+    for mutant in sorted(result, key=rank):
         kinds[mutant.kind].append(mutant)
     out, functions = list[Mutant](), set[tuple[str, str]]()
     while len(out) < quota and any(kinds.values()):

@@ -100,7 +100,7 @@ class Nearest:
     @cached_property
     def frequency(self) -> Counter[str]:
         """How many files of tests contain a word."""
-        return Counter(word for found in self.tests.values() for word in found)
+        return Counter(word for result in self.tests.values() for word in result)
 
     @cached_property
     def modules(self) -> dict[str, str]:
@@ -119,18 +119,18 @@ class Nearest:
     def names(self, mutant: Mutant) -> dict[str, float]:
         """What a test near to a mutant speaks of, with weights."""
         module = mutant.file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-        found = dict.fromkeys(self._defined(mutant.file), 2.0)
+        result = dict.fromkeys(self._defined(mutant.file), 2.0)
         for file, text in self.modules.items():
             users = (a or b for a, b in IMPORTED.findall(text))
             if module in users and not file.endswith("__init__.py"):
                 for name in self._defined(file):
-                    found.setdefault(name, 0.3)
-        found |= {part: 9.0 for part in mutant.scope.split(".") if not part.startswith("_")}
-        found[module.rsplit(".", 1)[-1]] = 4.0
+                    result.setdefault(name, 0.3)
+        result |= {part: 9.0 for part in mutant.scope.split(".") if not part.startswith("_")}
+        result[module.rsplit(".", 1)[-1]] = 4.0
         around = self.modules[mutant.file].splitlines()[max(0, mutant.line - 6) : mutant.line + 5]
         for name in words("\n".join(around)):
-            found[name] = max(found.get(name, 0.0), 2.0)
-        weights = {x: w / self.frequency[x] for x, w in found.items() if x in self.frequency}
+            result[name] = max(result.get(name, 0.0), 2.0)
+        weights = {x: w / self.frequency[x] for x, w in result.items() if x in self.frequency}
         near = "\n".join(around[2:7])  # a text, such as the name of a rule, may be a parameter
         return weights | dict.fromkeys(re.findall(r'"([^"\n]+)"', near), 6.0)
 
@@ -157,5 +157,5 @@ class Nearest:
 
 def words(text: str) -> frozenset[str]:
     """The names that a text contains, whole and without the marks of a test."""
-    found = set(re.findall(r"[A-Za-z_]\w+", text))
-    return frozenset(found | {part for x in found for part in x.split(".")})
+    result = set(re.findall(r"[A-Za-z_]\w+", text))
+    return frozenset(result | {part for x in result for part in x.split(".")})

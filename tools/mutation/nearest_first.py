@@ -46,8 +46,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The tests that speak of the mutant first; of one function, further parameters count less."""
 
     def score(item: pytest.Item) -> float:
-        found = spoken(item)
-        return sum(w for name, w in _mutant["names"].items() if name in found)
+        result = spoken(item)
+        return sum(w for name, w in _mutant["names"].items() if name in result)
 
     seen, scores = dict[str, int](), dict[str, float]()
     for item in items:

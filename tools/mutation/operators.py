@@ -86,12 +86,12 @@ class Mutant:
         mark = f'__import__("os").environ["{ENTERED}"] = "1"\n'
         place = min([first.lineno, *(x.lineno for x in getattr(first, "decorator_list", []))])
         changed = [*lines[: place - 1], " " * first.col_offset + mark, *lines[place - 1 :]]
-        found = "".join(changed)
+        result = "".join(changed)
         try:
-            ast.parse(found)
+            ast.parse(result)
         except SyntaxError:  # a body on the line of its `def`
             return self.applied(text)
-        return found
+        return result
 
 
 def _body(module: ast.Module, scope: list[str]) -> list[ast.stmt]:
@@ -121,7 +121,7 @@ class _Reader(ast.NodeVisitor):
 
     def __init__(self, file: str, text: str) -> None:
         self.file, self.text = file, text
-        self.found: list[Mutant] = []
+        self.mutants: list[Mutant] = []
         self.counts = Counter[tuple[str, ...]]()
         self.scope: list[str] = []
         self.bodies: list[str] = []
@@ -161,7 +161,7 @@ class _Reader(ast.NodeVisitor):
             bisect_right(self.starts, start),
             self.bodies[-1] if self.bodies else self.whole,
         )
-        self.found.append(Mutant(*name, self.counts[name], line, (start, end), body))
+        self.mutants.append(Mutant(*name, self.counts[name], line, (start, end), body))
 
     def token(self, left: ast.AST, right: ast.AST, sign: str) -> tuple[int, int] | None:
         """Where the sign between two operands is."""
@@ -350,4 +350,4 @@ def mutants(file: str, text: str) -> Iterator[Mutant]:
     """The mistakes of a file, in its order."""
     reader = _Reader(file, text)
     reader.visit(ast.parse(text))
-    yield from sorted(reader.found, key=lambda m: (m.span, m.kind))
+    yield from sorted(reader.mutants, key=lambda m: (m.span, m.kind))

@@ -38,8 +38,8 @@ those that were run.
 
 def verdict_of(mutant: Mutant, results: dict[str, dict[str, Any]]) -> str:
     """Of a mutant; survivors with a reviewed reason are equivalent."""
-    found = results.get(f"{mutant.key}:{mutant.scope_hash}", {}).get("verdict", "not tried")
-    return "equivalent" if found == "survived" and mutant.key in EQUIVALENT else found
+    result = results.get(f"{mutant.key}:{mutant.scope_hash}", {}).get("verdict", "not tried")
+    return "equivalent" if result == "survived" and mutant.key in EQUIVALENT else result
 
 
 def write_page(
@@ -61,17 +61,17 @@ def write_page(
     lines += _table("kind", tried, results, lambda m: m.kind, columns)
     left = [m for m in tried if verdict_of(m, results) == "survived"]
     lines += ["", "## Survivors", ""]
-    lines += [f"- {_told(m)}" for m in left] or ["None."]
+    lines += [f"- {_line(m)}" for m in left] or ["None."]
     lines += ["", "## Equivalent mutants", ""]
     lines += [
-        f"- {_told(m)}: {EQUIVALENT[m.key]}"
+        f"- {_line(m)}: {EQUIVALENT[m.key]}"
         for m in tried
         if verdict_of(m, results) == "equivalent"
     ] or ["None."]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _told(m: Mutant) -> str:
+def _line(m: Mutant) -> str:
     before, after = (" ".join(x.split()) for x in (m.before, m.after))
     return f"`{m.file}` line {m.line}, {m.kind}: `{before}` → `{after or '(nothing)'}`"
 
@@ -93,9 +93,9 @@ def _table(
     for name in [*names, None]:
         rows = [n for n in names if name is None or n == name]
         numbers = [sum(counts[n, c] for n in rows) for c in columns]
-        whole = sum(v for (n, _), v in counts.items() if n in rows)
+        full = sum(v for (n, _), v in counts.items() if n in rows)
         base = numbers[0] + numbers[1]
         rate = f"{100 * numbers[0] / base:.0f} %" if base else ""
         shown = "**all**" if name is None else name
-        lines.append(f"| {shown} | {whole} | {' | '.join(map(str, numbers))} | {rate} |")
+        lines.append(f"| {shown} | {full} | {' | '.join(map(str, numbers))} | {rate} |")
     return lines

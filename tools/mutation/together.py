@@ -41,13 +41,13 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool:
     """Instead of running the tests once: some of them, for each mutant."""
-    told = Path(os.environ["MUTANTS"])
-    found = {item.nodeid: spoken(item) for item in session.items}
-    with told.with_suffix(".out").open("w", encoding="utf-8") as out:
-        for mutant in json.loads(told.read_text(encoding="utf-8")):
-            result = _forked(session, mutant, found)
+    message = Path(os.environ["MUTANTS"])
+    actual = {item.nodeid: spoken(item) for item in session.items}
+    with message.with_suffix(".out").open("w", encoding="utf-8") as out:
+        for mutant in json.loads(message.read_text(encoding="utf-8")):
+            result = _forked(session, mutant, actual)
             while result["verdict"] == "killed" and _unfit(session, mutant, result["by"]):
-                result = _forked(session, mutant, found)
+                result = _forked(session, mutant, actual)
             out.write(json.dumps({"key": mutant["key"], **result}) + "\n")
             out.flush()
     return True
@@ -75,7 +75,7 @@ def _unfit(session: pytest.Session, mutant: dict[str, Any], test: str) -> bool:
 def _forked(
     session: pytest.Session,
     mutant: dict[str, Any],
-    found: dict[str, frozenset[str]],
+    result: dict[str, frozenset[str]],
     items: list[pytest.Item] | None = None,
 ) -> dict[str, Any]:
     read, write = os.pipe()
@@ -83,7 +83,7 @@ def _forked(
     if child == 0:
         os.close(read)
         try:
-            answer = _tried(items or session.items, mutant, found)
+            answer = _tried(items or session.items, mutant, result)
         except BaseException as error:
             answer = {"verdict": "alone", "by": repr(error)}
         os.write(write, json.dumps(answer).encode())
@@ -100,7 +100,7 @@ def _forked(
 
 
 def _tried(
-    items: list[pytest.Item], mutant: dict[str, Any], found: dict[str, frozenset[str]]
+    items: list[pytest.Item], mutant: dict[str, Any], result: dict[str, frozenset[str]]
 ) -> dict[str, Any]:
     most = mutant["most"]
     resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
@@ -110,7 +110,7 @@ def _tried(
     if mutant["text"] is not None and not _replaced(mutant):
         return {"verdict": "alone", "by": "its code cannot be replaced"}
     entered, ran = None, 0
-    ordered = _nearest_first(items, mutant, found)
+    ordered = _nearest_first(items, mutant, result)
     for item, after in zip(ordered, [*ordered[1:], None], strict=True):
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
         ran += 1
@@ -126,14 +126,14 @@ def _tried(
 
 
 def _nearest_first(
-    items: list[pytest.Item], mutant: dict[str, Any], found: dict[str, frozenset[str]]
+    items: list[pytest.Item], mutant: dict[str, Any], result: dict[str, frozenset[str]]
 ) -> list[pytest.Item]:
     """Of one function, further parameters count less."""
     seen, ranks = dict[str, int](), dict[str, float]()
     for item in items:
         name = item.nodeid.split("[")[0]
         seen[name] = seen.get(name, -1) + 1
-        score = sum(w for word, w in mutant["names"].items() if word in found[item.nodeid])
+        score = sum(w for word, w in mutant["names"].items() if word in result[item.nodeid])
         ranks[item.nodeid] = -score * 0.7 ** (seen[name] // 4)
     return sorted(items, key=lambda item: (item.nodeid != mutant["first"], ranks[item.nodeid]))
 
@@ -142,8 +142,8 @@ def _replaced(mutant: dict[str, Any]) -> bool:
     """Puts the code with the mistake into the functions of that name; False where there is none."""
     importlib.import_module(mutant["module"])
     outer = mutant["scope"].split(".<locals>")[0]
-    whole = compile(mutant["text"], mutant["path"], "exec", dont_inherit=True)
-    new = [code for code in _codes(whole) if code.co_qualname == outer]
+    kernel = compile(mutant["text"], mutant["path"], "exec", dont_inherit=True)
+    new = [code for code in _codes(kernel) if code.co_qualname == outer]
     old = [f for f in gc.get_objects() if isinstance(f, FunctionType)]
     places = [
         (f, code)
