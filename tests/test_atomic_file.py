@@ -42,16 +42,16 @@ ALLOWED = {
 
 
 def test_nothing_else_writes_or_deletes_files():
-    found = dict[str, list[str]]()
+    result = dict[str, list[str]]()
     for file in sorted(SOURCE.rglob("*.py")):
         lines = file.read_text(encoding="utf-8").splitlines()
         hits = [line.strip() for line in lines if WRITING.search(line)]
         if hits:
-            found[file.relative_to(SOURCE).as_posix()] = hits
-    assert set(found) <= set(ALLOWED), {k: v for k, v in found.items() if k not in ALLOWED}
-    assert "atomic_file.py" in found  # the pattern finds what it looks for
-    assert all("mkdir" in line for line in found["codegen/c/source.py"])
-    assert all("devnull" in line for line in found["cli/__init__.py"])
+            result[file.relative_to(SOURCE).as_posix()] = hits
+    assert set(result) <= set(ALLOWED), {k: v for k, v in result.items() if k not in ALLOWED}
+    assert "atomic_file.py" in result  # the pattern finds what it looks for
+    assert all("mkdir" in line for line in result["codegen/c/source.py"])
+    assert all("devnull" in line for line in result["cli/__init__.py"])
 
 
 def test_pictures_are_drawn_in_memory():
@@ -136,7 +136,7 @@ def test_a_full_disk_leaves_the_old_file_as_it_was(writer, rec, tmp_path, capsys
 
 
 def test_a_full_disk_leaves_both_files_of_c(tmp_path, capsys):
-    asked = [
+    request = [
         "export-c",
         "pendulum",
         "--quantity",
@@ -146,12 +146,12 @@ def test_a_full_disk_leaves_both_files_of_c(tmp_path, capsys):
         "-o",
         str(tmp_path),
     ]
-    assert main(asked) == 0
+    assert main(request) == 0
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     assert set(before) == {"m.h", "m.c"}
-    asked[1] = "puma560"
+    request[1] = "puma560"
     with full_disk(len(before["m.h"]) + 2000):  # there is room for one, and not for both
-        assert main(asked) == 2
+        assert main(request) == 2
     assert "cannot write" in capsys.readouterr().err
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 
@@ -198,9 +198,9 @@ def test_a_file_without_permission_to_write_is_not_replaced(tmp_path, monkeypatc
     path.write_text("old")
     path.chmod(0o400)
     monkeypatch.setattr(os, "access", lambda *_: False)  # the administrator may write anything
-    with pytest.raises(WriteError, match="Permission denied") as found:
+    with pytest.raises(WriteError, match="Permission denied") as result:
         write_file(path, "new")
-    assert found.value.errno == errno.EACCES and isinstance(found.value, OSError)
+    assert result.value.errno == errno.EACCES and isinstance(result.value, OSError)
     with pytest.raises(WriteError):
         check_writable(path)
     assert path.read_text() == "old" and len(list(tmp_path.iterdir())) == 1

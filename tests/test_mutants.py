@@ -29,7 +29,7 @@ def force(parent, k, x, y):
 
 
 @pytest.fixture(scope="module")
-def mutants():
+def drawn():
     return chosen(SOURCE, seed=1)
 
 
@@ -72,21 +72,21 @@ def test_text_for_people_is_left_alone():
 
 
 @pytest.mark.prove
-def test_every_package_has_its_share_and_the_choice_is_the_same_each_time(mutants):
-    assert len(mutants) >= 200 and len({m.key for m in mutants}) == len(mutants)
-    counts = {name: sum(package(m.file) == name for m in mutants) for name in QUOTAS}
+def test_every_package_has_its_share_and_the_choice_is_the_same_each_time(drawn):
+    assert len(drawn) >= 200 and len({m.key for m in drawn}) == len(drawn)
+    counts = {name: sum(package(m.file) == name for m in drawn) for name in QUOTAS}
     assert all(counts[name] >= quota for name, quota in QUOTAS.items()), counts
     folders = {p.relative_to(SOURCE).parts[0] for p in SOURCE.glob("*/*.py")}
     assert folders == {name.split("/")[0] for name in QUOTAS if name}
-    assert [m.key for m in chosen(SOURCE, seed=1)] == [m.key for m in mutants]
-    assert {m.key for m in chosen(SOURCE, seed=2)} != {m.key for m in mutants}
-    assert sum(m.kind == "named" for m in mutants) == len(NAMED)
+    assert [m.key for m in chosen(SOURCE, seed=1)] == [m.key for m in drawn]
+    assert {m.key for m in chosen(SOURCE, seed=2)} != {m.key for m in drawn}
+    assert sum(m.kind == "named" for m in drawn) == len(NAMED)
 
 
 @pytest.mark.prove
-def test_every_mutant_can_be_made_and_has_tests_near_to_it(mutants):
+def test_every_mutant_can_be_made_and_has_tests_near_to_it(drawn):
     nearest = Nearest(ROOT)
-    for mutant in mutants:
+    for mutant in drawn:
         text = (SOURCE / mutant.file).read_text(encoding="utf-8")
         ast.parse(mutant.applied(text))
         assert all((ROOT / file).exists() for file in nearest.files(mutant, 3)), mutant.file
@@ -110,7 +110,7 @@ def test_tests_to_begin_with_exist():
 
 
 @pytest.mark.prove
-def test_reasons_for_equivalence_are_of_mutants_that_exist(mutants):
-    keys = {m.key for m in mutants}
+def test_reasons_for_equivalence_are_of_mutants_that_exist(drawn):
+    keys = {m.key for m in drawn}
     assert set(EQUIVALENT) <= keys, "no such mutant any more: remove its reason"
     assert all(len(reason) > 20 for reason in EQUIVALENT.values())

@@ -25,26 +25,26 @@ AS_PRINTED = {
 
 def options(tree: ast.AST) -> list[str]:
     """What is given for `derive`: as an argument, in a dictionary, or to a name of its own."""
-    found = list[ast.expr]()
+    result = list[ast.expr]()
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            found += [k.value for k in node.keywords if k.arg == "derive"]
+            result += [k.value for k in node.keywords if k.arg == "derive"]
         elif isinstance(node, ast.Dict):
             pairs = zip(node.keys, node.values, strict=True)
-            found += [v for k, v in pairs if isinstance(k, ast.Constant) and k.value == "derive"]
+            result += [v for k, v in pairs if isinstance(k, ast.Constant) and k.value == "derive"]
         elif isinstance(node, ast.Assign):
             named = [t.id for t in node.targets if isinstance(t, ast.Name)]
-            found += [node.value] if "derive" in named else []
-    return [text for text in map(ast.unparse, found) if text not in ("True", "derive")]
+            result += [node.value] if "derive" in named else []
+    return [text for text in map(ast.unparse, result) if text not in ("True", "derive")]
 
 
 def test_only_the_algorithms_of_papers_run_as_they_are_written():
-    found = dict[str, list[str]]()
+    result = dict[str, list[str]]()
     for path in sorted(SOURCES.rglob("*.py")):
         name = path.relative_to(SOURCES).as_posix()
         texts = options(ast.parse(path.read_text(encoding="utf-8")))
-        found |= {name: texts} if texts else {}
-    assert found == {name: [text] for name, text in AS_PRINTED.items()}
+        result |= {name: texts} if texts else {}
+    assert result == {name: [text] for name, text in AS_PRINTED.items()}
     assert set(METHODS) == {"FD1", "FD2", "FD3", "FD4"}
     assert AS_WRITTEN == {*METHODS, *(f"{name}_with_forces" for name in METHODS)}
     assert set(RCCFD) == {
@@ -73,14 +73,14 @@ ASKED_FOR = {
 
 def test_what_is_derived_is_written_without_the_articulated_recursion():
     """No P, D, G, K or ψ in the textbook form, unless they are what is asked for."""
-    found = {name: make(J) for name, make in QUANTITIES.items() if name not in AS_WRITTEN}
-    found |= {name: make() for name, make in MULTI_ARM.items() if name not in RCCFD}
+    result = {name: make(J) for name, make in QUANTITIES.items() if name not in AS_WRITTEN}
+    result |= {name: make() for name, make in MULTI_ARM.items() if name not in RCCFD}
     setting = Setting(couplings=True)
-    found |= {name: make(setting) for name, make in {**CLOSED, **TASK}.items()}
-    found |= {"torque": torque(setting, Law()), "hybrid": hybrid_expression("a", "b")}
+    result |= {name: make(setting) for name, make in {**CLOSED, **TASK}.items()}
+    result |= {"torque": torque(setting, Law()), "hybrid": hybrid_expression("a", "b")}
     articulated = {
         name
-        for name, expr in found.items()
+        for name, expr in result.items()
         if any(isinstance(x, Symbol) and family_of(x) is not None for x in nodes(expr))
     }
     assert articulated == ASKED_FOR

@@ -42,7 +42,7 @@ PHRASES = {
 NAMES = frozenset("found told wanted asked own whole".split())
 """Names of variables and arguments that do not say what they hold."""
 
-TO_DO: frozenset[str] = frozenset()
+TO_DO: frozenset[str] = frozenset({"tests/io/test_obj_file.py"})
 """Folders (with all below them) and files that do not pass yet."""
 
 FOLDERS = sorted(
@@ -134,7 +134,12 @@ def test_words(folder):
 def test_names(folder):
     """The prose of tests is free; their names are not."""
     paths = [path for path in files(folder) if path.suffix == ".py"]
-    wrong = [text for path in paths if str(path.relative_to(ROOT)) not in TO_DO for text in bad_names(path)]
+    wrong = [
+        text
+        for path in paths
+        if str(path.relative_to(ROOT)) not in TO_DO
+        for text in bad_names(path)
+    ]
     assert not wrong, "\n".join(wrong)
 
 

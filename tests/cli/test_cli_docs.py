@@ -33,8 +33,8 @@ HELP = [
 
 
 def options(command: argparse.ArgumentParser) -> set[str]:
-    found = {name for action in command._actions for name in action.option_strings}
-    return found - {"-h", "--help"}
+    result = {name for action in command._actions for name in action.option_strings}
+    return result - {"-h", "--help"}
 
 
 def said_of(name: str) -> str:

@@ -35,8 +35,8 @@ def test_differences(name):
     close(forward.tau, lw.mass_matrix_inverse(mech, q), 1e-9)
     vdot = lw.forward_dynamics(mech, q, v, x)
     there = lw.inverse_dynamics_derivatives(mech, q, v, vdot)
-    for found, expected in ((forward.q, there.q), (forward.v, there.v)):
-        residual = inverse.vdot @ found + expected
+    for result, expected in ((forward.q, there.q), (forward.v, there.v)):
+        residual = inverse.vdot @ result + expected
         assert np.abs(residual).max() < 1e-9 * np.abs(expected).max()
 
 
@@ -45,9 +45,9 @@ def test_linearization(name):
     """A small motion from a state that is a little off goes where A says."""
     mech, h = tree(name), 1e-5
     q, v, tau = state(mech, 1)
-    found = lw.linearize(mech, q, v, tau)
+    result = lw.linearize(mech, q, v, tau)
     nv = mech.nv
-    assert found.A.shape == (2 * nv, 2 * nv) and found.B.shape == (2 * nv, nv)
+    assert result.A.shape == (2 * nv, 2 * nv) and result.B.shape == (2 * nv, nv)
 
     def rate(d, e):
         """Velocity of δq, for q displaced by d and v by e: from differences over a short time."""
@@ -61,11 +61,11 @@ def test_linearization(name):
     step = 1e-5
     for j, unit in enumerate(step * np.eye(nv)):
         column = (rate(unit, 0 * unit) - rate(-unit, 0 * unit)) / (2 * step)
-        close(found.A[:nv, j], column, 1e-4, scale=float(np.abs(v).max()) + 1.0)
-    close(found.A[:nv, nv:], np.eye(nv))
+        close(result.A[:nv, j], column, 1e-4, scale=float(np.abs(v).max()) + 1.0)
+    close(result.A[:nv, nv:], np.eye(nv))
     d = lw.forward_dynamics_derivatives(mech, q, v, tau)
-    assert np.array_equal(found.A[nv:], np.hstack([d.q, d.v]))
-    assert np.array_equal(found.B, np.vstack([np.zeros((nv, nv)), d.tau]))
+    assert np.array_equal(result.A[nv:], np.hstack([d.q, d.v]))
+    assert np.array_equal(result.B, np.vstack([np.zeros((nv, nv)), d.tau]))
 
 
 def test_batches_and_status():
@@ -78,9 +78,9 @@ def test_batches_and_status():
             close(getattr(every, name)[i], getattr(one, name), 1e-12)
     codes = np.zeros(5, dtype=np.int32)
     v[3] = np.nan
-    found = lw.inverse_dynamics_derivatives(mech, q, v, x, status=codes)
+    result = lw.inverse_dynamics_derivatives(mech, q, v, x, status=codes)
     assert codes[3] and not codes[[0, 1, 2, 4]].any()
-    assert np.isfinite(found.q[4]).all()
+    assert np.isfinite(result.q[4]).all()
 
 
 @pytest.mark.oracle

@@ -35,7 +35,7 @@ def recording() -> Recording:
 
 
 @cache
-def whole() -> bytes:
+def file_bytes() -> bytes:
     """The file of that recording."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.npz"
@@ -60,7 +60,7 @@ def facts(rec: Recording) -> tuple[tuple[object, ...], ...]:
 
 def made(number: int) -> bytes:
     """The bytes of one case."""
-    return damaged(random.Random(number), whole())
+    return damaged(random.Random(number), file_bytes())
 
 
 def use(number: int, folder: Path) -> str:
@@ -75,4 +75,4 @@ def use(number: int, folder: Path) -> str:
 
 def describe(number: int) -> str:
     """What a case is, for its report."""
-    return json.dumps({"bytes": len(made(number)), "whole": len(whole())})
+    return json.dumps({"bytes": len(made(number)), "whole": len(file_bytes())})

@@ -26,68 +26,68 @@ def test_a_controller_that_is_held_too_long_is_told_as_the_cause(way, monkeypatc
     """With feedback in ticks of 10 ms no shorter step and no other integrator helps."""
     monkeypatch.setattr(run, "WORTH_COMPILING", 1 if way == "compiled" else 10**9)
     options = {"integrator": "adaptive"} if way == "adaptive" else {"step": 1e-3}
-    with pytest.raises(SimulationError) as found:
+    with pytest.raises(SimulationError) as result:
         held_too_long(**options)
-    text = str(found.value)
+    text = str(result.value)
     assert "'pendulum_2' diverged after t = " in text and "its speeds grow without bounds" in text
     held = text.index("The controller is held for 0.01 s")
     assert text[held:].startswith(
         "The controller is held for 0.01 s; try a shorter control_step or smaller gains."
     )
     assert "integrator='adaptive'" not in text
-    rec = found.value.recording
+    rec = result.value.recording
     assert isinstance(rec, lw.Recording) and np.isfinite(rec.v).all() and rec.t[-1] < 1.0
 
 
 def test_without_ticks_the_step_is_the_cause():
-    with pytest.raises(SimulationError, match=r"A step of 0\.01 s is too long") as found:
+    with pytest.raises(SimulationError, match=r"A step of 0\.01 s is too long") as result:
         lw.simulate(
             lw.models.pendulum(2), [0.3, 0.1], duration=9.0, step=0.01,
             controller=lambda t, q, v: -1e6 * v,
         )  # fmt: skip
-    assert "held" not in str(found.value)
+    assert "held" not in str(result.value)
 
 
 def test_a_table_in_ticks_has_no_gains():
     table = np.full((100, 2), 1e13)
-    with pytest.raises(SimulationError, match="diverged") as found:
+    with pytest.raises(SimulationError, match="diverged") as result:
         lw.simulate(
             lw.models.pendulum(2), [0.3, 0.1], duration=1.0, controller=table, control_step=0.01
         )
-    assert "held" not in str(found.value)
+    assert "held" not in str(result.value)
 
 
 def test_adaptive_steps_do_not_follow_speeds_that_nothing_has():
     """Growth without feedback from ticks: e-fold in 10 ms, and steps as short as turns are."""
-    asked = []
-    with pytest.raises(SimulationError, match="diverged after t = 0") as found:
+    request = []
+    with pytest.raises(SimulationError, match="diverged after t = 0") as result:
         lw.simulate(
             lw.models.pendulum(2), [0.3, 0.1], [1.0, 0.0], duration=5.0, integrator="adaptive",
-            tau=lambda t, q, v: asked.append(t) or 100.0 * v, progress=False,
+            tau=lambda t, q, v: request.append(t) or 100.0 * v, progress=False,
         )  # fmt: skip
-    assert 100 < len(asked) < 1e6
-    assert "steps" in str(found.value) and "held" not in str(found.value)
-    assert isinstance(found.value.recording, lw.Recording)
+    assert 100 < len(request) < 1e6
+    assert "steps" in str(result.value) and "held" not in str(result.value)
+    assert isinstance(result.value.recording, lw.Recording)
 
 
 def test_the_bound_of_speeds_is_that_of_fixed_steps():
     """Along a straight line nothing shortens the steps of the adaptive method."""
     mech = mass_on_spring(1.0).with_gravity((0, 0, 0))
-    with pytest.raises(SimulationError, match="diverged after t = ") as found:
+    with pytest.raises(SimulationError, match="diverged after t = ") as result:
         lw.simulate(mech, v=[1.0], duration=5.0, integrator="adaptive", tau=lambda t, q, v: 10 * v)
     # v = exp(10 t) is a thousand million at t = 2.07
-    assert found.value.recording.t[-1] == pytest.approx(np.log(1e9) / 10.0, abs=0.2)
+    assert result.value.recording.t[-1] == pytest.approx(np.log(1e9) / 10.0, abs=0.2)
 
 
 def test_the_adaptive_method_gives_up_where_no_step_is_short_enough():
     """ẍ = −1/x² from rest at 1 is at 0 after π/√8; the time tells."""
     mech = mass_on_spring(1.0).with_gravity((0, 0, 0))
-    with pytest.raises(SimulationError, match="found no step short enough") as found:
+    with pytest.raises(SimulationError, match="found no step short enough") as result:
         lw.simulate(
             mech, [1.0], duration=3.0, integrator="adaptive", tau=lambda t, q, v: -1.0 / q**2
         )
-    assert f"cannot go on after t = {np.pi / 8**0.5:.6f}"[:-1] in str(found.value)
-    assert isinstance(found.value.recording, lw.Recording)
+    assert f"cannot go on after t = {np.pi / 8**0.5:.6f}"[:-1] in str(result.value)
+    assert isinstance(result.value.recording, lw.Recording)
 
 
 @pytest.mark.slow
@@ -119,12 +119,12 @@ def pushed_on(t, q, v):
 @pytest.mark.parametrize("ticks", [True, False])
 def test_shorter_steps_are_not_recommended_where_they_do_not_help(step, ticks):
     control_step = step if ticks else None
-    with pytest.raises(SimulationError, match="diverged") as found:
+    with pytest.raises(SimulationError, match="diverged") as result:
         lw.simulate(
             mass_on_spring(stiffness=0.0), [0.1], duration=60.0, step=step, controller=pushed_on,
             control_step=control_step, progress=False,
         )  # fmt: skip
-    text = str(found.value)
+    text = str(result.value)
     assert "Shorter steps do not help" in text and "signs and gains of the controller" in text
     assert "try" not in text
 
@@ -136,9 +136,9 @@ def test_energy_that_does_not_add_up_is_warned_of(integrator, step):
     arm = lw.models.pendulum(1)
     rough = {"rtol": 0.1, "atol": 0.1} if integrator == "adaptive" else {}
     named = r"in steps of 0\.\d s, .* Try step=0\.0" if not rough else "smaller rtol"
-    with pytest.warns(EnergyWarning, match=named) as told:
+    with pytest.warns(EnergyWarning, match=named) as message:
         rec = lw.simulate(arm, [2.0], duration=3.0, step=step, integrator=integrator, **rough)
-    assert told[0].filename == __file__
+    assert message[0].filename == __file__
     assert rec.report.relative_drift > 0.1
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -43,10 +43,10 @@ def test_comes_back_to_the_last_bit(rec, mech, tmp_path):
     assert back.t.tobytes() == rec.t.tobytes()
     assert list(back.channels) == list(rec.channels)
     for name, channel in rec.channels.items():
-        found = back.channels[name]
-        assert found.values.shape == channel.values.shape
-        assert found.values.tobytes() == channel.values.tobytes()
-        assert (found.units, found.labels, found.about) == (
+        result = back.channels[name]
+        assert result.values.shape == channel.values.shape
+        assert result.values.tobytes() == channel.values.tobytes()
+        assert (result.units, result.labels, result.about) == (
             channel.units, channel.labels, channel.about)  # fmt: skip
     kept = ("name", "integrator", "step", "steps", "stopped")
     assert all(getattr(back, x) == getattr(rec, x) for x in kept)
@@ -110,8 +110,8 @@ def test_files_that_are_no_recordings(tmp_path, content):
 def test_files_that_were_cut_short(rec, tmp_path, part):
     path = tmp_path / "run.npz"
     rec.save(path)
-    whole = path.read_bytes()
-    path.write_bytes(whole[: int(part * len(whole))])
+    full = path.read_bytes()
+    path.write_bytes(full[: int(part * len(full))])
     with pytest.raises(ParseError, match=r"run\.npz"):
         lw.load_recording(path)
 
@@ -122,9 +122,9 @@ def test_another_mechanism_is_refused_or_warned_of(rec, mech, tmp_path):
     with pytest.raises(ModelError, match=r"recording of 'quadruped', .* not fit 'puma560': q has"):
         lw.load_recording(path, lw.models.puma560())
     heavier = mech.with_payload(mech.bodies[-1].name, lw.SpatialInertia.from_com(3.0, (0, 0, 0)))
-    with pytest.warns(UserWarning, match="recorded with another 'quadruped'") as found:
+    with pytest.warns(UserWarning, match="recorded with another 'quadruped'") as result:
         back = lw.load_recording(path, heavier)
-    assert found[0].filename == __file__  # the line that asks
+    assert result[0].filename == __file__  # the line that asks
     assert np.array_equal(back["energy.total"], rec["energy.total"])
 
 
@@ -162,9 +162,9 @@ def test_names_of_any_letters_come_back(tmp_path):
     back = lw.load_recording(tmp_path / "run.npz")
     assert list(back.channels) == list(rec.channels)
     for name, channel in rec.channels.items():
-        found = back.channels[name]
-        assert np.array_equal(found.values, channel.values)
-        assert (found.units, found.labels, found.about) == (
+        result = back.channels[name]
+        assert np.array_equal(result.values, channel.values)
+        assert (result.units, result.labels, result.about) == (
             channel.units, channel.labels, channel.about)  # fmt: skip
     assert back.events == rec.events
 

@@ -25,8 +25,10 @@ def at_work():
 @pytest.mark.parametrize("form", ["svg", "png"])
 def test_a_picture_leaves_matplotlib_as_it_was(form, at_work):
     before, mech = at_work(), lw.models.pendulum()
-    found = picture(lambda theme: lw.plot.mass_matrix(mech, [0.3], theme=theme)[0].figure, "", form)
-    assert found.light.startswith("data:image/") and found.light != found.dark
+    result = picture(
+        lambda theme: lw.plot.mass_matrix(mech, [0.3], theme=theme)[0].figure, "", form
+    )
+    assert result.light.startswith("data:image/") and result.light != result.dark
     assert at_work() == before
 
 

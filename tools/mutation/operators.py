@@ -125,7 +125,7 @@ class _Reader(ast.NodeVisitor):
         self.counts = Counter[tuple[str, ...]]()
         self.scope: list[str] = []
         self.bodies: list[str] = []
-        self.whole = digest(text)
+        self.module = digest(text)
         self.starts = [0]
         for line in text.splitlines(keepends=True):
             self.starts.append(self.starts[-1] + len(line))
@@ -159,7 +159,7 @@ class _Reader(ast.NodeVisitor):
         self.counts[name] += 1
         line, body = (
             bisect_right(self.starts, start),
-            self.bodies[-1] if self.bodies else self.whole,
+            self.bodies[-1] if self.bodies else self.module,
         )
         self.mutants.append(Mutant(*name, self.counts[name], line, (start, end), body))
 
