@@ -627,7 +627,7 @@ def _spoilt(value: np.ndarray, rows: list[int], bad: object) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("request", "message"),
+    ("parts", "message"),
     [
         ({"position": _spoilt(np.ones(3), [7], np.nan)}, r"position of NodeGoal .*entry \[7, 0\]"),
         ({"position": _spoilt(np.ones(3), [3, 9], 1e12)}, r"in row 3 of 50 \(and in 1 more\) is"),
@@ -636,9 +636,9 @@ def _spoilt(value: np.ndarray, rows: list[int], bad: object) -> np.ndarray:
         ({"orientation": _spoilt(np.eye(4)[0], [6], 1.0)}, r"row 6 of 50 is a quat.* length 2;"),
     ],
 )
-def test_a_bad_row_of_a_batch_is_named(request, message):
+def test_a_bad_row_of_a_batch_is_named(parts, message):
     with pytest.raises(lw.LinkwiseError, match=message) as info:
-        inverse_kinematics(ARM, {"hand": NodeGoal(**request)})
+        inverse_kinematics(ARM, {"hand": NodeGoal(**parts)})
     assert len(str(info.value)) < 200
 
 

@@ -444,7 +444,7 @@ _of("Task.pose Task.orientation", lambda it: call("tip", coordinates=None, name=
 _of("Task.position", lambda it: call("tip", "xy", relative_to="world", name="a"))
 _of("Task.direction", lambda it: call("tip", (0, 0, 1), name="a"))
 _of("Task.joints", lambda it: call("pin_1", name="a"))
-_of("Target.of", lambda it: call(POINT, "tip"))
+_of("NodeGoal.of", lambda it: call(POINT, "tip"))
 _of("TaskController.__call__ TaskController.explain", lambda it: call(q(), v(), goals=[0.1]))
 _of("ControlLaw.__call__", lambda it: call(q(), v(), goal=[0.1], acceleration=[0.0]))
 _of("ControlLaw.goal", lambda it: call([0.1]))

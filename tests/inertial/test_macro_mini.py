@@ -370,7 +370,7 @@ Q = np.full(7, 0.4)
 
 
 @pytest.mark.parametrize(
-    ("request", "error", "message"),
+    ("call", "error", "message"),
     [
         (
             lambda: lw.papers.macro_mini(ARM, "nose", "hand"),
@@ -429,9 +429,9 @@ Q = np.full(7, 0.4)
         ),
     ],
 )
-def test_bad_input_is_told(request, error, message):
+def test_bad_input_is_told(call, error, message):
     with pytest.raises(error, match=message):
-        request()
+        call()
 
 
 def test_the_split_may_be_named_by_its_body():

@@ -66,10 +66,10 @@ def _model(folder: Path, text: str, inertia: str = "legacy") -> Path:
 def test_inertia_agrees_with_mujoco(name: str, inertia: str, tmp_path: Path):
     pytest.importorskip("mujoco")
     path = _model(tmp_path, FILES[name], inertia)
-    found = agreement(load(path), read_model(path))
-    assert found.bodies == 1
-    assert found.inertia < 1e-12, found
-    assert found.axes < AXES, found
+    rows = agreement(load(path), read_model(path))
+    assert rows.bodies == 1
+    assert rows.inertia < 1e-12, rows
+    assert rows.axes < AXES, rows
 
 
 def test_objects_that_are_left_out_are_named(tmp_path: Path):

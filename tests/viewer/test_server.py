@@ -105,7 +105,7 @@ def test_the_page_itself_is_served(viewer):
 
 
 @pytest.mark.parametrize(
-    ("origin", "request", "host", "allowed"),
+    ("origin", "address", "host", "allowed"),
     [
         (None, "127.0.0.1:80", "127.0.0.1", True),
         ("http://127.0.0.1:8080", "127.0.0.1:8080", "127.0.0.1", True),
@@ -133,9 +133,9 @@ def test_the_page_itself_is_served(viewer):
         ("http://evil.example", "robot.lan:8080", "0.0.0.0", False),
     ],
 )
-def test_pages_that_may_talk_to_it(monkeypatch, origin, request, host, allowed):
+def test_pages_that_may_talk_to_it(monkeypatch, origin, address, host, allowed):
     monkeypatch.setattr(socket, "gethostname", lambda: "robot.lan")
-    assert own_page(origin, request, host) is allowed
+    assert own_page(origin, address, host) is allowed
 
 
 def test_socket_is_closed_to_pages_of_other_sites(viewer, monkeypatch):

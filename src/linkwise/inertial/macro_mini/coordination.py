@@ -130,8 +130,8 @@ class DextrousCoordination:
     def potential(self, q: ArrayLike) -> float | Array:
         """V (53) [J] of joint positions (nq,) or (batch, nq)."""
         q = self.mech.check_q(q)
-        target = np.broadcast_to(self.mech.check_q(np.asarray(self._spring.target)), q.shape)
-        away = self.mech.difference(q, target)[..., self.columns]
+        position = np.broadcast_to(self.mech.check_q(np.asarray(self._spring.position)), q.shape)
+        away = self.mech.difference(q, position)[..., self.columns]
         energy = (np.asarray(self.kd) * away**2).sum(axis=-1)
         return float(energy) if energy.ndim == 0 else energy
 
