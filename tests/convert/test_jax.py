@@ -100,8 +100,8 @@ def test_float32_and_other_numbers():
     near(f(*single), expected, 1e-4)
     near(jax.jacfwd(f)(*single), jax.jacfwd(f)(q, v, tau), 1e-3)
     near(f(list(q), list(v), tau=list(tau)), expected)
-    whole = np.arange(TREE.nv)
-    near(f(q, whole, whole), lw.forward_dynamics(TREE, q, 1.0 * whole, 1.0 * whole))
+    full = np.arange(TREE.nv)
+    near(f(q, full, full), lw.forward_dynamics(TREE, q, 1.0 * full, 1.0 * full))
 
 
 def test_several_results_nodes_parameters_and_parts():

@@ -74,23 +74,23 @@ def test_an_operation_is_the_same_on_every_page(toured):
 
 def test_the_page_is_one_file(toured):
     """It refers to nothing but itself: no address of another file, no network."""
-    found = Links(toured.page)
-    inside = {f"#{name}" for name in found.ids}
-    for address in found.addresses:
+    result = Links(toured.page)
+    inside = {f"#{name}" for name in result.ids}
+    for address in result.addresses:
         assert address.startswith("data:") or address in inside, address[:80]
-    assert "link" in found.tags  # an icon of its own, so that no browser asks for one
+    assert "link" in result.tags  # an icon of its own, so that no browser asks for one
     style = re.search(r"<style>(.*?)</style>", toured.page, re.DOTALL)
     assert style is not None and "url(" not in style[1] and "@import" not in style[1]
 
 
 def test_the_page_has_everything(toured):
     blocks = [block for section in toured.visit.sections for block in section.blocks]
-    page, found = toured.page, Links(toured.page)
+    page, result = toured.page, Links(toured.page)
     pictures = [block for block in blocks if isinstance(block, Picture)]
     assert len(pictures) >= 5
     assert page.count("<picture>") == len(pictures)
     assert all(block.light != block.dark for block in pictures)
-    assert sum(isinstance(block, Playback) for block in blocks) == found.tags.count("iframe") == 3
+    assert sum(isinstance(block, Playback) for block in blocks) == result.tags.count("iframe") == 3
     assert page.count('<div class="formula">') > 5
     for check in toured.visit.checks:
         assert f"{check.error:.1e}" in page
@@ -216,8 +216,8 @@ def test_a_robot_that_nothing_resists_is_told_of_and_the_tour_goes_on(capsys):
 def test_every_built_in_mechanism(name, tmp_path, capsys):
     arguments = {"chain": "(5)", "random_tree": "(12,3)", "multi_arm": "(2)"}
     report = tmp_path / "tour.html"
-    asked = ["tour", name + arguments.get(name, ""), "--quick", "--report", str(report)]
-    assert main(asked) == 0, capsys.readouterr().out
+    request = ["tour", name + arguments.get(name, ""), "--quick", "--report", str(report)]
+    assert main(request) == 0, capsys.readouterr().out
     assert report.stat().st_size > 100_000
 
 
