@@ -87,18 +87,14 @@ def kernel_of(name: str, quantity: str, dtype: str):
 
 def compiled(case: Case) -> float:
     """Seconds to derive, write and compile a kernel; CuPy keeps it for the next process."""
-    import cupy as cp
-
     began = time.perf_counter()
-    kernel_of(*case)._on(cp, 0)
+    kernel_of(*case).device.loaded_on(0)
     return time.perf_counter() - began
 
 
 def compiled_rung(number: int, dtype: str) -> None:
     """The same for a rung of the ladder."""
-    import cupy as cp
-
-    gpu_checks.rung_kernel(gpu_reference.ladder()[number], dtype)._on(cp, 0)
+    gpu_checks.rung_kernel(gpu_reference.ladder()[number], dtype).device.loaded_on(0)
 
 
 # ---------------------------------------------------------------------------------- measure

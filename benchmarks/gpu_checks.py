@@ -113,7 +113,7 @@ def of_jax(cp) -> str:
 
 
 def _addresses(arrays: list[Any], address: Callable[[Any], int]) -> None:
-    from linkwise.codegen.cuda import device_arrays
+    from linkwise.codegen import arrays as device_arrays
 
     for array in arrays:
         seen = device_arrays.taken("q", array)

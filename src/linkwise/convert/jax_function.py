@@ -242,15 +242,21 @@ def _registered(request: Request, platform: str, many: bool) -> str:
 
 
 def _handler(request: Request, platform: str, many: bool) -> Any:
+    if platform == "CUDA":
+        from linkwise.codegen.cuda.device import Gpu
+        from linkwise.codegen.cuda.xla import gpu_handler
+
+        devices = importlib.import_module("jax").local_devices(backend="gpu")
+        return gpu_handler(Gpu(request), [device.local_hardware_id for device in devices])
+    from linkwise.codegen.cpu.xla import processor_handler
+
     device = kernel(request).device
     assert isinstance(device, Processor)
     if device.machine.evaluated is not None:
         raise ModelError(
-            f"{request} has no machine code: {request.mech.name!r} has {request.mech.n_bodies} "
-            f"bodies, and formulas and derivatives are compiled for {MOST_BODIES} at most."
+            f"{request} has no machine code: formulas are compiled for about {MOST_BODIES} bodies "
+            f"at most, and {request.mech.name!r} has {request.mech.n_bodies}."
         )
-    from linkwise.codegen.cpu.xla import processor_handler
-
     return processor_handler(device, many=many)
 
 

@@ -476,7 +476,7 @@ def processor_handler(device: Processor, *, many: bool) -> Handler:
         device: The kernel.
         many: Whether batches fill vector registers; else states are done one by one.
     """
-    engine = machine.linked(_code(ANSWER.replace("TRAITS", "0") + HANDLER))
+    engine = machine.linked(code(ANSWER.replace("TRAITS", "0") + HANDLER))
     signature, single = device.signature, device.machine
     lanes = signature.lanes if many else 1
     together = device.batch_machine if lanes > 1 else None
@@ -491,10 +491,11 @@ def processor_handler(device: Processor, *, many: bool) -> Handler:
     return Handler(engine.get_function_address("handler"), (engine, device, sizes))
 
 
-def _address(code: machine.Machine) -> int:
-    return ctypes.cast(code.run, ctypes.c_void_p).value or 0
+def _address(compiled: machine.Machine) -> int:
+    return ctypes.cast(compiled.run, ctypes.c_void_p).value or 0
 
 
 @cache
-def _code(text: str) -> bytes:
+def code(text: str) -> bytes:
+    """The object file of a handler."""
     return machine.object_code(Unit(text, 1, 8, 0))

@@ -223,7 +223,7 @@ class Gpu:
             arguments += (row, np.int64(row.strides[0] // row.itemsize if many else 0))
         arguments += (np.uint64(0) if x is None else x for x in (out, codes, report))
         card = cp.cuda.runtime.getDevice()
-        self._start(self._on(cp, card), tuple(arguments), count)
+        self._start(self.loaded_on(card), tuple(arguments), count)
 
     def _start(self, loaded: _Loaded, arguments: tuple[Any, ...], count: int) -> None:
         """Launch on the current stream; arrays are passed by their addresses."""
@@ -235,8 +235,9 @@ class Gpu:
             (blocks,), (source.threads,), (*arguments, np.int64(count)), shared_mem=source.shared
         )
 
-    def _on(self, cp: Any, device: int) -> _Loaded:
+    def loaded_on(self, device: int) -> _Loaded:
         """The machine code on a GPU; compiled once, and kept on disk by CuPy."""
+        cp = caller_arrays.cupy()
         with self._lock:
             loaded = self._loaded.get(device)
             if loaded is None:
