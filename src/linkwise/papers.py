@@ -5,7 +5,7 @@ innovations; RCCFD1 to RCCFD3, `multi_arm_dynamics(..., method=...)`; Theorem 2 
 inertia and its general form, macro and mini. FD1 to FD4 are in `lw.dynamics.QUANTITIES`.
 """
 
-from linkwise.documented import OF_TREES
+from linkwise.documented import OF_TREES as _OF_TREES
 from linkwise.dynamics.control import (
     tracking_energy as tracking_energy,
     wen_bayard as wen_bayard,
@@ -36,4 +36,4 @@ from linkwise.inertial import (
     smallest_mini as smallest_mini,
 )
 
-open_front_door(globals(), texts=OF_TREES)
+open_front_door(globals(), texts=_OF_TREES)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import os
 import sys
 from collections.abc import Sequence
 
-from linkwise.cli import bench, derive, export_c, info, ledger, spelling, tour, view
+from linkwise.algebra.show import spelt
+from linkwise.cli import bench, derive, export_c, info, ledger, tour, view
 from linkwise.cli.parser import Parser
 from linkwise.errors import LinkwiseError
 
@@ -48,11 +50,19 @@ def _version() -> str:
     return f"linkwise {linkwise.__version__}"
 
 
+def _spelt(error: UnicodeError) -> tuple[str, int]:
+    """Symbols that a terminal lacks, spelt out as they can be typed: φ as phi, D⁻¹ as D^-1."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return spelt(error.object[error.start : error.end]), error.end
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; exit status 0 when all is well, 1 when a check failed, 2 for an error."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)
-    if reconfigure is not None:  # a terminal that lacks φ gets phi
-        reconfigure(errors=spelling.register())
+    if reconfigure is not None:
+        codecs.register_error("linkwise.spell", _spelt)
+        reconfigure(errors="linkwise.spell")
     options = parser().parse_args(arguments)
     try:
         status = int(options.run(options))

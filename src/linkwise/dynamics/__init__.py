@@ -8,7 +8,7 @@ The kernel behind a function is compiled on first use and kept with the mechanis
 it, to explain itself, to be called directly, or to show its expression.
 """
 
-from linkwise.documented import OF_TREES
+from linkwise.documented import OF_TREES as _OF_TREES
 from linkwise.dynamics.acceleration import (
     body_accelerations as body_accelerations,
     node_acceleration as node_acceleration,
@@ -123,7 +123,7 @@ from linkwise.dynamics.renumbering import (
 )
 from linkwise.front_door import open_front_door
 
-EVERYDAY = (
+_EVERYDAY = (
     *("forward_dynamics", "inverse_dynamics", "bias_force", "gravity_force", "mass_matrix"),
     *("mass_matrix_inverse", "forward_kinematics", "jacobian", "jacobian_bias", "node_velocity"),
     *("integrate", "difference", "kinetic_energy", "potential_energy"),
@@ -133,4 +133,4 @@ EVERYDAY = (
 )
 """Functions that take a microsecond, and check the arguments that their kernel refuses."""
 
-open_front_door(globals(), careful=EVERYDAY, records=("NodeGoal",), texts=OF_TREES)
+open_front_door(globals(), careful=_EVERYDAY, records=("NodeGoal",), texts=_OF_TREES)
