@@ -1,4 +1,4 @@
-"""Draw the two figures of docs/explanation/estimation.md into docs/_static.
+"""Draw the figures of docs/explanation/estimation.md into docs/_static.
 
 Run from the repository root, with the extra `plot` installed:
 
@@ -36,47 +36,9 @@ STYLE = {
 
 
 def main() -> None:
-    """Both figures."""
+    """All figures."""
     with plt.rc_context(STYLE):
-        emergence()
         along_a_chain()
-
-
-def emergence() -> None:
-    """The mass matrix of an arm out of more and more draws, and the error of the average."""
-    arm = lw.models.seven_dof_arm()
-    field = lw.estimation.RandomField(arm, arm.random(seed=3))
-    stages = list(field.watch_mass_matrix(2**18, seed=1))
-    last = stages[-1]
-
-    figure = plt.figure(figsize=(9.0, 5.2))
-    grid = figure.add_gridspec(2, 4, height_ratios=(1.0, 1.25), hspace=0.3, wspace=0.25)
-    size = float(np.abs(last.exact).max())
-    shown = [next(x for x in stages if x.count == n) for n in (8, 128, 2048)]
-    pictures = [(f"{x.count} draws", x.estimate) for x in shown] + [("mass matrix", last.exact)]
-    for column, (title, matrix) in enumerate(pictures):
-        axes = figure.add_subplot(grid[0, column])
-        # A root shows small inertias beside large ones.
-        value = np.sign(matrix) * np.sqrt(np.abs(matrix) / size)
-        axes.imshow(value, cmap="RdBu_r", vmin=-1.0, vmax=1.0)
-        axes.set_title(title)
-        axes.set(xticks=[], yticks=[])
-        axes.spines[:].set_visible(False)
-
-    axes = figure.add_subplot(grid[1, :])
-    lower, upper = last.band(0.95)
-    many = last.counts >= 4 * arm.nv  # the band is that of many draws
-    edges = last.counts[many], lower[many], upper[many]
-    axes.fill_between(*edges, color=BLUE, alpha=0.18, lw=0, label="95 % band")
-    axes.loglog(last.counts, last.expected, color=BLUE, lw=1.2, label="√(p (p + 1) / n)")
-    for seed in range(2, 8):
-        other = field.sample_mass_matrix(2**15, seed=seed)
-        axes.loglog(other.counts, other.errors, color=FAINT, lw=0.6)
-    axes.loglog(last.counts, last.errors, "o-", color=ORANGE, ms=3.5, lw=1.0, label="error")
-    axes.set(xlabel="draws n", ylabel="‖L⁻¹ Ŝ L⁻* − 1‖")
-    axes.legend(loc="upper right")
-    figure.savefig(STATIC / "mass_matrix_as_covariance.png", bbox_inches="tight")
-    plt.close(figure)
 
 
 def along_a_chain() -> None:

@@ -14,7 +14,7 @@ import matplotlib
 matplotlib.use("Agg")
 
 import numpy as np
-from pages import COLORS, FAINT, INK, PAPER, names_of, save
+from pages import COLORS, FAINT, INK, names_of, save
 
 import linkwise as lw
 import linkwise.plot as lp
@@ -73,15 +73,6 @@ def postures(names: dict[str, Any]) -> None:
     save(figure, "inertial_postures.png")
 
 
-def maps(names: dict[str, Any]) -> None:
-    """Over the workspace, and over joints."""
-    figure, (left, right) = lp.panels(1, 2, size=(11.0, 4.6))
-    lp.inertial_map(names["found"], ax=left, limits=(0.29, 15.0))
-    lp.skeleton(names["two"], [-0.5, 1.2], plane="xz", ax=left, color=PAPER)
-    lp.inertial_map(names["over_joints"], ax=right, levels=5)
-    save(figure, "inertial_map.png")
-
-
 def macro_mini(names: dict[str, Any]) -> None:
     """Figures 9 and 10 of the document."""
     figure, axes = lp.panels(2, 2, size=(10.6, 9.2))
@@ -125,7 +116,6 @@ def main() -> None:
     names = names_of("how_to/inertia_of_a_hand.md", "A light arm on a heavy one")
     belted_ellipsoids()
     postures(names)
-    maps(names)
     macro_mini(names)
 
 

@@ -55,11 +55,8 @@ def main() -> None:
     save(names["histories"][0].figure, "history")
     save(names["chosen"][0].figure, "channels")
     save(names["budget"][0].figure, "energy")
-    save(names["portrait"].figure, "phase")
     operators(names)
     save(names["pair"][0].figure, "mass")
-    save(names["known"][0].figure, "filter")
-    save(names["figure"], "dark")
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ def test_noise_that_does_not_fit():
 
 @pytest.mark.parametrize("count", [0, -3, 2.5, "many", None])
 def test_counts_that_are_none(arm, count):
-    for call in (arm.draw, arm.draw_measurements, arm.sample_mass_matrix):
+    for call in (arm.draw, arm.draw_measurements):
         with pytest.raises(lw.ModelError, match="count"):
             call(count)
 
@@ -70,12 +70,6 @@ def test_unknown_names(arm):
     close(arm.apply("vdot", [1, 0, 0, 0, 0, 0]), arm.smooth([1, 0, 0, 0, 0, 0]).vdot, 0.0)
 
 
-@pytest.mark.parametrize("probability", [0.0, 1.0, 95, -0.1, np.nan])
-def test_bands_of_no_probability(arm, probability):
-    with pytest.raises(lw.ModelError, match="between 0 and 1"):
-        arm.sample_mass_matrix(4, seed=0).band(probability)
-
-
 def test_nothing_resists():
     """Draws and the covariance of T exist; what needs 𝓜⁻¹ says which hinge; noise resists."""
     bare = RandomField(bare_tip(), [0.3, 0.4])
@@ -88,7 +82,6 @@ def test_nothing_resists():
         lambda: bare.smooth(T).vdot,
         lambda: bare.batch(T).f,
         lambda: bare.covariance("X - f"),
-        lambda: bare.sample_mass_matrix(10),
     ):
         with pytest.raises(lw.LinkwiseError, match="'tip'"):
             call()

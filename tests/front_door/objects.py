@@ -57,7 +57,6 @@ for _name, _function in {
     "HybridMotion": "hybrid_dynamics",
     "Impact": "impact_estimate",
     "IndependentCoordinates": "independent_coordinates",
-    "InertialMap": "inertial_map",
     "InertialProperties": "inertial_properties",
     "InertialShape": "ellipsoid",
     "InnovationsFactors": "innovations_factors",
@@ -134,8 +133,6 @@ _made("estimation.Draws", lambda: OBJECTS["estimation.RandomField"]().draw(3, se
 _made("estimation.KalmanFilter", lambda: OBJECTS["estimation.RandomField"]().filter(v()))
 _made("estimation.Smoother", lambda: OBJECTS["estimation.RandomField"]().smooth(v()))
 _made("estimation.BatchEstimate", lambda: OBJECTS["estimation.RandomField"]().batch(v()))
-_made("estimation.MassMatrixSample",
-      lambda: OBJECTS["estimation.RandomField"]().sample_mass_matrix(5, seed=0))  # fmt: skip
 _made("estimation.Covariance", lambda: next(iter(lw.estimation.COVARIANCES.values())))
 _made("estimation.Operator", lambda: next(iter(lw.estimation.OPERATORS.values())))
 _made("convert.Layout", lambda: lw.convert.mujoco_layout(boxes(), mujoco_model()))
@@ -544,8 +541,7 @@ _of("convert.Symbolic.latex convert.Symbolic.__getitem__", lambda it: call("M"))
 
 # The random field.
 _of(
-    "estimation.RandomField.draw estimation.RandomField.draw_measurements "
-    "estimation.RandomField.sample_mass_matrix estimation.RandomField.watch_mass_matrix",
+    "estimation.RandomField.draw estimation.RandomField.draw_measurements",
     lambda it: call(3, seed=0),
 )
 _of(
@@ -563,7 +559,6 @@ _of(
     "estimation.RandomField.deviation",
     lambda it: call(next(iter(lw.estimation.COVARIANCES))),
 )
-_of("estimation.MassMatrixSample.band", lambda it: call(0.9))
 
 # Pictures and the ledger.
 _of("viewer.Scene.bounds", lambda it: call(q()))

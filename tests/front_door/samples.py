@@ -279,10 +279,6 @@ _of(
     "ellipsoid",
     lambda: call(np.eye(3), what="mass", resolution=12),
 )
-_of(
-    "inertial_map",
-    lambda: call(six(), q(six()), "tip", joints={"hand[0]": [0.1, 0.2]}, restarts=1, seed=0),
-)
 SURFACE = lw.tasks.CompliantSurface((0, 0, 0), (0, 0, 1), 1e4)
 _of("impact_estimate", lambda: call(six(), q(six()), v(six()), node="tip", surface=SURFACE))
 LOAD = lw.SpatialInertia.solid_box(1.0, (1, 2, 3))
@@ -399,14 +395,10 @@ _of(
 # Pictures.
 _of("plot.belted_ellipsoid", lambda: call(six(), q(six()), "tip", scale=1.0, resolution=12))
 _of("plot.energy_budget", lambda: call(recording(), theme="dark", events=True))
-_of("plot.filter_and_smoother", lambda: call(arm(), q(), tip="tip", seed=1))
 _of("plot.history", lambda: call(recording(), channels=["q"], lines=4))
-_of("plot.inertial_map", lambda: call(lw.inertial.inertial_map(
-    six(), q(six()), "tip", joints={"hand[0]": [0.1, 0.2], "hand[1]": [0.1, 0.2]})))  # fmt: skip
 _of("plot.mass_matrix", lambda: call(arm(), q(), decades=6.0))
 _of("plot.operator", lambda: call(arm(), q(), mass, v=v(), nodes=["tip"], decades=6.0))
 _of("plot.panels", lambda: call(1, 2, dimension=2, theme="light", size=(3.0, 2.0)))
-_of("plot.phase_portrait", lambda: call(recording(), hinge="pin_1", levels=True))
 _of("plot.shape", lambda: call(lw.inertial.ellipsoid(np.eye(3)), centre=(0, 0, 0), scale=1.0))
 _of("plot.skeleton", lambda: call(arm(), q(), plane="xz", nodes=["tip"], width=2.0))
 _of("plot.Theme", lambda: call("mine", "#ffffff", "#000000", "#888888", ("#ff0000",), "viridis",
@@ -435,7 +427,7 @@ RECORDS = frozenset(
     "ContactState ControlLaw ControlReport CoordinateDynamics "
     "Embedded Energy Event ForceClosure ForwardDynamicsDerivatives "
     "BaseParameters InverseDynamicsDerivatives Linearization ForceLoop ForceSpace GraspEffort "
-    "GraspMargins Hinge HybridMotion Impact IndependentCoordinates InertialMap InertialProperties "
+    "GraspMargins Hinge HybridMotion Impact IndependentCoordinates InertialProperties "
     "InertialShape InnovationsFactors InternalForces LevelReport LoadDistribution LoadEffect "
     "MacroMini MacroMiniState Mobility MotionForceCommand MultiArm MultiArmMotion ObjectTorque "
     "OperationalSpace Projection Recording ReducedInertia ReflectedLoad Renumbering Rollout "
@@ -443,7 +435,7 @@ RECORDS = frozenset(
     "VirtualLinkage WholeInertia algebra.Expr convert.Layout convert.Symbolic "
     "estimation.Covariance "
     "estimation.BatchEstimate estimation.KalmanFilter estimation.Smoother "
-    "estimation.Draws estimation.MassMatrixSample estimation.Operator Report "
+    "estimation.Draws estimation.Operator Report "
     "viewer.Part viewer.Scene ledger.Document ledger.Verdict".split()
 )
 """Classes that the library fills in, results for the most part: nobody else makes them."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -139,61 +138,6 @@ def test_skeletons_of_samples(name):
     ax = lp.skeleton(mech, mech.neutral())
     assert len(ax.lines) > 4
     lp.skeleton(mech, mech.neutral(), plane="xz")
-
-
-def test_a_map_of_positions(arm):
-    line = np.linspace(-3.3, 3.3, 9)
-    chart = lw.inertial.inertial_map(
-        arm, BENT, "tip", positions={"x": line, "y": 0.0, "z": line}, direction=(1, 0, 0)
-    )
-    ax = lp.inertial_map(chart, levels=2)
-    mesh = ax.collections[0]
-    shown = mesh.get_array()
-    assert (np.ma.getmaskarray(shown) == ~chart.reached.T).all()
-    close(np.asarray(shown[chart.reached.T]), chart.values.data.T[chart.reached.T], 1e-15)
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x [m]", "z [m]")
-    bounds = ax.get_xlim(), ax.get_ylim()
-    assert bounds[0] == bounds[1] and bounds[0][0] < -3.3 and bounds[0][1] > 3.3
-    lp.skeleton(arm, BENT, plane="xz", ax=ax)
-    assert (ax.get_xlim(), ax.get_ylim()) == bounds
-
-
-def test_a_map_of_joints_is_a_line_or_colours(arm):
-    one = lw.inertial.inertial_map(arm, BENT, "tip", joints={"pin_2": np.linspace(0.2, 2.0, 7)})
-    with pytest.raises(ModelError, match="free to move"):
-        lp.inertial_map(one)  # the heaviest direction of a planar arm is out of its plane
-    light = lw.inertial.inertial_map(
-        arm, BENT, "tip", joints={"pin_2": np.linspace(0.2, 2.0, 7)}, direction="lightest"
-    )
-    ax = lp.inertial_map(light)
-    close(ax.lines[0].get_ydata(), light.values.data, 1e-15)
-    grid = {name: [0.1, 0.2] for name in ("pin_1", "pin_2", "pin_3")}
-    with pytest.raises(ModelError, match="one or two can be drawn"):
-        lp.inertial_map(
-            lw.inertial.inertial_map(arm, None, "tip", joints=grid, direction="lightest")
-        )
-
-
-def test_a_map_over_joints_says_units_values_and_has_a_bar_of_its_height():
-    rpp = lw.models.planar_rpp()
-    grid = {"pin_1": np.linspace(-1.0, 1.0, 9), "slider_2": np.linspace(0.1, 1.0, 9)}
-    chart = lw.inertial.inertial_map(rpp, RPP, "end_effector", joints=grid, direction=(1, 0, 0))
-    assert chart.units == ("rad", "m")
-    ax = lp.inertial_map(chart, levels=3)
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("pin_1 [rad]", "slider_2 [m]")
-    low, high = chart.values.min(), chart.values.max()
-    message = [float(text.get_text()) for text in ax.texts]
-    assert message and all(low < x < high for x in message)
-    ax.figure.draw_without_rendering()
-    (bar,) = ax.child_axes
-    beside, full = bar.get_window_extent(), ax.get_window_extent()
-    assert (beside.y0, beside.y1) == pytest.approx((full.y0, full.y1), abs=0.5)
-    for axis in (ax.xaxis, ax.yaxis):  # no two numbers touch
-        boxes = [x.get_window_extent() for x in axis.get_ticklabels() if x.get_text()]
-        assert not any(a.overlaps(b) for a, b in pairwise(boxes))
-    line = {"slider_2": np.linspace(0.1, 1.0, 5)}
-    one = lw.inertial.inertial_map(rpp, RPP, "end_effector", joints=line, direction=(1, 0, 0))
-    assert lp.inertial_map(one).get_xlabel() == "slider_2 [m]"
 
 
 def test_bars_of_one_scale_are_of_one_length(arm):

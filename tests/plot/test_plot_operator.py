@@ -112,7 +112,6 @@ def test_sixty_bodies_stay_legible():
     check_apart([lp.operator(mech, q, "psi")])
     check_apart([lp.operator(mech, q, "K")])
     check_apart(lp.mass_matrix(mech, q))
-    check_apart(lp.filter_and_smoother(mech, q))
 
 
 def test_colours_go_down_by_decades(man):
@@ -173,44 +172,3 @@ def test_the_mass_matrix_beside_its_inverse(man, theme):
         lp.mass_matrix(mech, q, ax=given[0])
     with pytest.raises(ModelError, match="no degrees of freedom"):
         lp.mass_matrix(lw.Builder("nothing").build(), [])
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_filter_and_smoother_along_a_chain(theme):
-    mech = lw.models.pendulum(12)
-    q = 0.5 * np.sin(np.arange(12))
-    left, right = boards = lp.filter_and_smoother(mech, q, component="fx", seed=5, theme=theme)
-    field = lw.estimation.RandomField(mech, q)
-    drawn = field.draw(1, seed=5)
-    smoother = field.smooth(drawn.T[0])
-    lines = {x.get_label(): x.get_ydata() for x in left.lines}
-    assert np.array_equal(lines["filter z ± 2σ"], smoother.filter.z[:, 3])
-    assert np.array_equal(lines["smoother f ± 2σ"], smoother.f[:, 3])
-    assert np.array_equal(lines["drawn X"], drawn.X[0, :, 3])
-    before, between, after = (x.get_ydata() for x in right.lines)
-    assert np.allclose(between, np.sqrt(smoother.filter.P[:, 3, 3]))
-    assert np.allclose(after, np.sqrt(smoother.error[:, 3, 3]))
-    assert (before >= between - 1e-12).all() and (between >= after - 1e-12).all()
-    assert left.get_xlim()[0] > left.get_xlim()[1]  # the tip is on the left
-    assert left.get_ylabel() == "fx at the body [N]"
-    check_apart(boards)
-
-
-def test_filter_and_smoother_of_a_tree_a_tip_and_forces_of_your_own(man):
-    mech, q = man
-    boards = lp.filter_and_smoother(mech, q, tip="right_foot", component="my")
-    names = [x.get_text() for x in boards[0].get_xticklabels()]
-    assert names == ["pelvis", "right_thigh", "right_shank", "right_foot"]
-    assert boards[1].get_ylabel() == "standard deviation of my [N m]"
-    force = np.ones(mech.nv)
-    ours, _ = lp.filter_and_smoother(mech, q, tip="right_foot", T=force)
-    labels = [x.get_label() for x in ours.lines]
-    assert "drawn X" not in labels  # nothing was drawn, so nothing is known to compare with
-    one = lp.filter_and_smoother(lw.models.pendulum(1), [0.3])
-    check_apart(one)
-    with pytest.raises(UnknownNameError, match="no component called 'x'"):
-        lp.filter_and_smoother(mech, q, component="x")
-    with pytest.raises(UnknownNameError, match="right_foot"):
-        lp.filter_and_smoother(mech, q, tip="right_feet")
-    with pytest.raises(ModelError, match="on the ground"):
-        lp.filter_and_smoother(mech, q, tip="world")

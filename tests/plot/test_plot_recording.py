@@ -200,51 +200,6 @@ def test_energy_budget_without_work_and_with_work_that_is_not_known():
     assert "work of forces that is not counted" in boards[-1].get_title(loc="right")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_phase_portrait_is_velocity_over_position(arm, theme):
-    board = lp.phase_portrait(arm, "joint_2", theme=theme)
-    assert np.array_equal(board.lines[0].get_xydata(), np.stack([arm.q[:, 1], arm.v[:, 1]], -1))
-    assert (board.get_xlabel(), board.get_ylabel()) == ("q[joint_2] [rad]", "v[joint_2] [rad/s]")
-    start, end = board.lines[1].get_xydata()[0], board.lines[2].get_xydata()[0]
-    assert np.array_equal(start, [arm.q[0, 1], arm.v[0, 1]])
-    assert np.array_equal(end, [arm.q[-1, 1], arm.v[-1, 1]])
-    boards = lp.phase_portrait(arm, theme=theme)
-    assert [x.get_title() for x in boards] == list(arm.mech.coordinate_names)
-    check_apart(boards)
-
-
-def test_phase_portrait_of_many_leaves_out_quaternions(man):
-    boards = lp.phase_portrait(man)
-    assert len(boards) == 24 and not any("floating" in x.get_title() for x in boards)
-    check_apart(boards)
-
-
-def test_phase_portrait_has_lines_of_equal_energy_behind_one_freedom():
-    rec = made(lw.models.pendulum(1))
-    board = lp.phase_portrait(rec, "pin_1")
-    (levels,) = board.collections
-    line = max((x for x in levels.get_paths()), key=len).vertices
-    result = np.array([lw.energy(rec.mech, [q], [v]).total for q, v in line if np.isfinite(q)])
-    # Lines are straight between points of a grid of 90 × 90: equal to a few parts in a thousand.
-    spread = np.abs(result - np.median(result)).max()
-    assert spread < 5e-3 * np.ptp(lw.energy(rec.mech, rec.q, rec.v).total)
-    assert not lp.phase_portrait(rec, "pin_1", levels=False).collections
-
-
-def test_phase_portrait_refuses_what_has_no_rate(arm, man):
-    with pytest.raises(UnknownNameError, match=r"no coordinate called 'joint_7'.*joint"):
-        lp.phase_portrait(arm, "joint_7")
-    with pytest.raises(ModelError, match=r"no velocity that is the rate.*history"):
-        lp.phase_portrait(man, "floating_base")
-    with pytest.raises(ModelError, match="name one hinge"):
-        lp.phase_portrait(arm, ["joint_1", "joint_2"], ax=lp.panels()[1][0])
-    with pytest.raises(ModelError, match=r"60 coordinates .* name one to 36 hinges"):
-        lp.phase_portrait(long_chain(60))
-    with pytest.raises(ModelError, match=r"'waist' has 2 coordinates; draw one .*'waist.angle_1'"):
-        lp.phase_portrait(man, "waist")
-    assert lp.phase_portrait(man, "waist.angle_1").get_xlabel() == "q[waist.angle_1] [rad]"
-
-
 def test_a_machine_without_a_display_draws_all_the_same(tmp_path):
     """A backend that needs windows, and no screen: no error, and a picture that can be saved."""
     code = f"""
@@ -290,6 +245,6 @@ print(matplotlib.get_backend())
 def test_matplotlib_is_named_with_its_extra(monkeypatch, arm):
     for name in [x for x in sys.modules if x.startswith("matplotlib")]:
         monkeypatch.setitem(sys.modules, name, None)
-    for draw in (lp.history, lp.energy_budget, lp.phase_portrait):
+    for draw in (lp.history, lp.energy_budget):
         with pytest.raises(MissingExtraError, match=r"linkwise\[plot\]"):
             draw(arm)

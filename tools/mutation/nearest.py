@@ -60,7 +60,6 @@ KNOWN = {
     "codegen/stepping": ("tests/simulation/test_rollout.py",),
     "simulation/variational": ("tests/simulation/test_variational.py",),
     "simulation/interpolation.py": ("tests/simulation/test_recording.py",),
-    "estimation/mass_matrix_sample.py": ("tests/estimation/test_monte_carlo.py",),
     "tasks/control/": ("tests/tasks/test_control.py", "tests/tasks/test_control_posture.py"),
     "algebra/dense.py": ("tests/algebra/test_dense.py", "tests/sweeps/test_interpret.py"),
     "algebra/search.py": ("tests/algebra/test_derive.py",),

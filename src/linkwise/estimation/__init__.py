@@ -15,7 +15,6 @@ from linkwise.estimation.estimate import (
     KalmanFilter as KalmanFilter,
     Smoother as Smoother,
 )
-from linkwise.estimation.mass_matrix_sample import MassMatrixSample as MassMatrixSample
 from linkwise.estimation.operator import (
     OPERATORS as OPERATORS,
     Operator as Operator,

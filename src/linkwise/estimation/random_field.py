@@ -12,10 +12,9 @@ covariance J_c. Without mass there is no force: M may be singular.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -34,9 +33,6 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats, frozen
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import blocks
-
-if TYPE_CHECKING:
-    from linkwise.estimation.mass_matrix_sample import MassMatrixSample
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -248,42 +244,6 @@ class RandomField:
         # A vector that is known exactly has variance zero, up to rounding.
         deviations = np.sqrt(np.maximum(np.concatenate([np.zeros(0), *diagonals]), 0.0))
         return deviations.reshape(-1, 6) if covariance(name).space is BODY else deviations
-
-    # ------------------------------------------------------------------------- Monte Carlo
-
-    def sample_mass_matrix(
-        self,
-        count: int,
-        *,
-        seed: int | np.random.Generator | None = None,
-        progress: Callable[[MassMatrixSample], object] | None = None,
-    ) -> MassMatrixSample:
-        """The mass matrix as the covariance of draws, with its convergence.
-
-        Args:
-            count: Number of draws; the error decreases with its square root.
-            seed: For the random numbers.
-            progress: Called at 1, 2, 4, 8 ... draws with the sample so far.
-        """
-        if progress is not None:
-            arguments.function(progress, "progress")
-        last = None
-        for last in self.watch_mass_matrix(count, seed=seed):
-            if progress is not None:
-                progress(last)
-        assert last is not None
-        return last
-
-    def watch_mass_matrix(
-        self, count: int, *, seed: int | np.random.Generator | None = None
-    ) -> Iterator[MassMatrixSample]:
-        """The same as a generator, which yields at 1, 2, 4, 8 ... draws and at the end.
-
-        Memory is bounded: draws are made, used and discarded, some tens of megabytes at a time.
-        """
-        from linkwise.estimation.mass_matrix_sample import watch
-
-        return watch(self, arguments.count(count, "count", least=1), generator(seed))
 
 
 def _variances(mech: Mechanism, noise: str | ArrayLike | None) -> Array | None:

@@ -24,9 +24,5 @@ from linkwise.inertial.properties import (
     InertialProperties as InertialProperties,
     inertial_properties as inertial_properties,
 )
-from linkwise.inertial.workspace_map import (
-    InertialMap as InertialMap,
-    inertial_map as inertial_map,
-)
 
 open_front_door(globals())

@@ -7,11 +7,9 @@ makes a figure, and returns the Axes; where a picture has several panels, a list
 from linkwise.front_door import open_front_door
 from linkwise.plot.canvas import DARK, LIGHT, Theme, panels
 from linkwise.plot.energy_budget import energy_budget
-from linkwise.plot.filter_and_smoother import filter_and_smoother
 from linkwise.plot.history import history
-from linkwise.plot.inertial import belted_ellipsoid, inertial_map, shape
+from linkwise.plot.inertial import belted_ellipsoid, shape
 from linkwise.plot.operator import mass_matrix, operator
-from linkwise.plot.phase_portrait import phase_portrait
 from linkwise.plot.skeleton import skeleton
 
 __all__ = [
@@ -20,13 +18,10 @@ __all__ = [
     "Theme",
     "belted_ellipsoid",
     "energy_budget",
-    "filter_and_smoother",
     "history",
-    "inertial_map",
     "mass_matrix",
     "operator",
     "panels",
-    "phase_portrait",
     "shape",
     "skeleton",
 ]
