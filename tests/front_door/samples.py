@@ -153,6 +153,11 @@ _of("diagonal_dynamics", lambda: call(arm(), q(), nu=v(), tau=v(seed=3)))
 _of("forward_dynamics", lambda: call(arm(), q(), v(), tau=v(), forces=FORCE, forces_frame="node"))
 _of("inverse_dynamics", lambda: call(arm(), q(), v(), vdot=v(), forces=FORCE, forces_frame="node"))
 _of("inverse_dynamics_derivatives", lambda: call(arm(), q(), v(), vdot=v(), loops="open"))
+_of(
+    "inverse_dynamics_second_derivatives",
+    lambda: call(arm(), q(), v(), vdot=v(), loops="open"),
+)
+_of("forward_dynamics_second_derivatives", lambda: call(arm(), q(), v(), tau=v(), loops="open"))
 _of("forward_dynamics_derivatives linearize", lambda: call(arm(), q(), v(), tau=v(), loops="open"))
 _of("regressor", lambda: call(arm(), q(), v(), vdot=v(), of="torque"))
 _of("inertial_parameters", lambda: call(arm()))
@@ -426,6 +431,7 @@ RECORDS = frozenset(
     "Aggregate Assembly AugmentedArm AugmentedObject AugmentedPart DriveForces "
     "ContactState ControlLaw ControlReport CoordinateDynamics "
     "Embedded Energy Event ForceClosure ForwardDynamicsDerivatives "
+    "ForwardDynamicsSecondDerivatives InverseDynamicsSecondDerivatives "
     "BaseParameters InverseDynamicsDerivatives Linearization ForceLoop ForceSpace GraspEffort "
     "GraspMargins Hinge HybridMotion Impact IndependentCoordinates InertialProperties "
     "InertialShape InnovationsFactors InternalForces LevelReport LoadDistribution LoadEffect "

@@ -127,6 +127,25 @@ def _gradients(at: Writing, of: Differentiable, wrt: tuple[str, ...]) -> Any:
     return tuple(each[name] for name in wrt)
 
 
+def slopes(at: Writing, arrays: list[Any], wrt: str) -> list[Any]:
+    """How arrays of nodes change with each entry of an input, with each velocity for q.
+
+    Returns:
+        Each with one axis more, the last, for the entries.
+    """
+    x, outputs = _inputs(at, wrt), [at.scalar(y).node for array in arrays for y in array.flat]
+    columns = list[Any]()
+    for e in np.eye(at.mech.nv if wrt == "q" else len(x)):
+        rates = zip(x, _rates(at, e) if wrt == "q" else e, strict=True)
+        nodes = {here.node: at.scalar(rate).node for here, rate in rates}
+        none = at.graph.constant(0.0)
+        seeds = {node: rate for node, rate in nodes.items() if rate != none}
+        columns.append(at.scalars(pushed(at.graph, outputs, seeds)))
+    ends = np.cumsum([array.size for array in arrays])[:-1]
+    parts = np.split(np.stack(columns, axis=-1), ends)
+    return [y.reshape(*array.shape, -1) for y, array in zip(parts, arrays, strict=True)]
+
+
 def _rates(at: Writing, d: Any) -> Any:
     """q̇ = N(q) d for velocities d, hinge by hinge."""
     parts = [hinge.qdot(q[None], d[rows][None])[0] for hinge, q, rows in _hinges(at)]

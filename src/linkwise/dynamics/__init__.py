@@ -121,6 +121,12 @@ from linkwise.dynamics.renumbering import (
     Renumbering as Renumbering,
     renumbering as renumbering,
 )
+from linkwise.dynamics.second_derivatives import (
+    ForwardDynamicsSecondDerivatives as ForwardDynamicsSecondDerivatives,
+    InverseDynamicsSecondDerivatives as InverseDynamicsSecondDerivatives,
+    forward_dynamics_second_derivatives as forward_dynamics_second_derivatives,
+    inverse_dynamics_second_derivatives as inverse_dynamics_second_derivatives,
+)
 from linkwise.front_door import open_front_door
 
 _EVERYDAY = (

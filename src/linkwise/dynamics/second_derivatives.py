@@ -1,0 +1,182 @@
+"""Second derivatives of inverse and forward dynamics.
+
+The first derivatives are expressions, derived and swept as all others; their scalar graph is
+differentiated again along each velocity. Counted in operations that is cheaper than differentiating
+the expressions again, since the entries of one direction are ones and zeros: 28,437 against 170,163
+for inverse dynamics of the seven-axis arm. Beyond `STRAIGHT` degrees of freedom the code for all
+directions would be long; there the direction is an input, and a state a batch of all directions.
+
+Forward dynamics follows from inverse dynamics, τ(q, v, v̇(q, v, τ)) = τ differentiated by x and y:
+
+    𝓜 ∂²v̇/∂x∂y = −(∂²τ/∂x∂y + ∂𝓜/∂x ∂v̇/∂y + ∂𝓜/∂y ∂v̇/∂x)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+
+import numpy as np
+
+from linkwise.codegen.formula import Formula
+from linkwise.codegen.sensitivity import jvp, slopes
+from linkwise.dynamics.derivatives import INVERSE_DERIVATIVES, forward_dynamics_derivatives
+from linkwise.dynamics.forward_dynamics import forward_dynamics
+from linkwise.dynamics.kernels import (
+    BatchOptions,
+    Loops,
+    require_open,
+    tree_of,
+    written,
+)
+from linkwise.errors import ShapeError
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike, floats
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
+
+STRAIGHT = 10
+"""Most degrees of freedom whose directions are all in one kernel."""
+
+
+class InverseDynamicsSecondDerivatives(NamedTuple):
+    """How the derivatives of inverse dynamics change: [..., i, j, k] is of τ_i.
+
+    The last index is the variable that comes second. Derivatives by q are in the tangent space of
+    `mech.integrate` at the state itself, so that `qq` is symmetric in j and k for hinges with one
+    degree of freedom, and differs by a commutator for velocities in axes that turn.
+
+    Attributes:
+        qq: ∂(∂τ_i/∂q_j)/∂q_k (nv, nv, nv) or (batch, nv, nv, nv).
+        vq: ∂(∂τ_i/∂v_j)/∂q_k.
+        vv: ∂(∂τ_i/∂v_j)/∂v_k, symmetric in j and k.
+        vdotq: ∂𝓜_ij/∂q_k.
+    """
+
+    qq: Array
+    vq: Array
+    vv: Array
+    vdotq: Array
+
+
+class ForwardDynamicsSecondDerivatives(NamedTuple):
+    """How the derivatives of forward dynamics change: [..., i, j, k] is of v̇_i.
+
+    Attributes:
+        qq: ∂(∂v̇_i/∂q_j)/∂q_k (nv, nv, nv) or (batch, nv, nv, nv), as for inverse dynamics.
+        vq: ∂(∂v̇_i/∂v_j)/∂q_k.
+        vv: ∂(∂v̇_i/∂v_j)/∂v_k, symmetric in j and k.
+        tauq: ∂(𝓜⁻¹)_ij/∂q_k.
+    """
+
+    qq: Array
+    vq: Array
+    vv: Array
+    tauq: Array
+
+
+def inverse_dynamics_second_derivatives(
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    vdot: ArrayLike,
+    *,
+    loops: Loops = "closed",
+    **options: Unpack[BatchOptions],
+) -> InverseDynamicsSecondDerivatives:
+    """Second derivatives of joint forces by positions, velocities and accelerations.
+
+    Those that are missing are zero, or follow: τ is linear in v̇, and ∂²τ/∂q∂v has the entries of
+    `vq` with the last two indices exchanged.
+
+    Args:
+        loops: "open" differentiates the tree of a mechanism that has loops or couplings; with
+            "closed" such a mechanism is refused.
+    """
+    require_open(mech, loops, "lw.dynamics.inverse_dynamics_second_derivatives")
+    arrays = {"q": q, "v": v, "vdot": vdot}
+    parts = _of_inverse(tree_of(mech), arrays, options)
+    return InverseDynamicsSecondDerivatives(*parts)
+
+
+def forward_dynamics_second_derivatives(
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    *,
+    loops: Loops = "closed",
+    **options: Unpack[BatchOptions],
+) -> ForwardDynamicsSecondDerivatives:
+    """Second derivatives of joint accelerations by positions, velocities and joint forces.
+
+    Those that are missing are zero, or follow: v̇ is linear in τ, and ∂²v̇/∂q∂v has the entries of
+    `vq` with the last two indices exchanged.
+
+    Args:
+        loops: "open" differentiates the tree of a mechanism that has loops or couplings; with
+            "closed" such a mechanism is refused.
+    """
+    require_open(mech, loops, "lw.dynamics.forward_dynamics_second_derivatives")
+    tree = tree_of(mech)
+    first = forward_dynamics_derivatives(tree, q, v, tau, **options)
+    codes = np.zeros(first.q.shape[:-2], np.int32)  # what goes wrong has been reported
+    vdot = forward_dynamics(tree, q, v, tau, status=codes)
+    qq, vq, vv, mass_q = _of_inverse(tree, {"q": q, "v": v, "vdot": vdot}, {"status": codes})
+    along = np.swapaxes(mass_q, -1, -2)  # ∂𝓜_il/∂q_k as [i, k, l]
+    by_q, by_v, by_tau = (along @ x[..., None, :, :] for x in first)
+    parts = (qq + by_q + np.swapaxes(by_q, -1, -2), vq + np.swapaxes(by_v, -1, -2))
+    parts = (*parts, vv, np.swapaxes(by_tau, -1, -2))
+    return ForwardDynamicsSecondDerivatives(*(_product(-first.tau, x) for x in parts))
+
+
+def _product(A: Array, x: Array) -> Array:
+    """A x for tensors x (..., nv, nv, nv), over the first of their indices."""
+    flat = x.reshape(*x.shape[:-2], -1)
+    return (A @ flat).reshape(x.shape)
+
+
+def _of_inverse(
+    tree: Mechanism, arrays: dict[str, ArrayLike], options: BatchOptions
+) -> tuple[Array, Array, Array, Array]:
+    """The four tensors of inverse dynamics (..., nv, nv, nv)."""
+    if tree.nv <= STRAIGHT:
+        parts = written(tree, SECOND)(*arrays.values(), **options)
+        return parts["qq"], parts["vq"], parts["vv"], parts["vdotq"]
+    kernel, nv = written(tree, ALONG), tree.nv
+    given = [floats(x, name) for name, x in arrays.items()]
+    try:
+        lead = np.broadcast_shapes(*(x.shape[:-1] for x in given))
+    except ValueError as error:
+        raise ShapeError(f"the batches of {', '.join(arrays)} differ: {error}.") from None
+    rows = [np.repeat(x, 2 * nv, axis=0) if x.ndim == 2 else x for x in given]
+    count = int(np.prod(lead))
+    ways = np.tile(np.eye(2 * nv), (count, 1))  # all of q, then all of v, for each state
+    status = options.get("status")
+    codes = np.zeros(len(ways), np.int32)
+    flat = kernel(*rows, ways[:, :nv], ways[:, nv:], status=codes, threads=options.get("threads"))
+    each = codes.reshape(*lead, 2 * nv).max(axis=-1, initial=0)
+    if status is not None:
+        status[...] = each
+    elif not lead and each:
+        kernel(*given, *np.zeros((2, nv)))  # raises
+    elif each.any():
+        kernel.warn(np.atleast_1d(each))
+    # (..., of q or v, k, of q v or the third, i, j) to [i, j, k]
+    every = np.moveaxis(flat.reshape(*lead, 2, nv, 3, nv, nv), -4, -1)
+    by_q, by_v = (np.moveaxis(every[..., x, :, :, :, :], -4, 0) for x in (0, 1))
+    return by_q[0], by_q[1], by_v[1], by_q[2]
+
+
+# ------------------------------------------------------------------------------------- kernels
+
+
+def _second(at: Writing) -> Any:
+    by_q, by_v, mass = INVERSE_DERIVATIVES.write(at)
+    qq, vq, mass_q = slopes(at, [by_q, by_v, mass], "q")
+    (vv,) = slopes(at, [by_v], "v")
+    return qq, vq, vv, mass_q
+
+
+SECOND = Formula(_second, names=("qq", "vq", "vv", "vdotq"))
+ALONG = jvp(INVERSE_DERIVATIVES, "q", "v")

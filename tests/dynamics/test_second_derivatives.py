@@ -1,0 +1,124 @@
+"""Second derivatives of dynamics: against differences of the first ones, and of Pinocchio's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.dynamics import second_derivatives
+from tests.dynamics.mechanisms import close, state, states, tree
+from tests.dynamics.test_derivatives import differences
+from tests.dynamics.test_oracles import robot
+
+FUNCTIONS = {
+    "inverse": (lw.dynamics.inverse_dynamics_second_derivatives, lw.inverse_dynamics_derivatives),
+    "forward": (lw.dynamics.forward_dynamics_second_derivatives, lw.forward_dynamics_derivatives),
+}
+PARTS = ((0, "q"), (1, "q"), (1, "v"), (2, "q"))
+"""For each tensor, which of the first derivatives changes, and with what."""
+
+SMALL = lw.models.random_tree(3, 4, hinges=("spherical", "pin", "prismatic"), mass_ratio=3.0)
+
+
+def by_differences(first, mech, q, v, x):
+    def moved(wrt, d):
+        return first(mech, mech.integrate(q, d), v, x) if wrt == "q" else first(mech, q, v + d, x)
+
+    n = mech.nv
+    return [
+        differences(lambda d, i=i, wrt=wrt: moved(wrt, d)[i].ravel(), mech).reshape(n, n, n)
+        for i, wrt in PARTS
+    ]
+
+
+@pytest.mark.parametrize("which", FUNCTIONS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "small",
+        pytest.param("every hinge, others", marks=pytest.mark.prove),
+        pytest.param("floating", marks=pytest.mark.prove),
+    ],
+)
+def test_differences(which, name):
+    function, first = FUNCTIONS[which]
+    mech = SMALL if name == "small" else tree(name)
+    q, v, x = state(mech, 2)
+    ours = function(mech, q, v, x)
+    for found, expected in zip(ours, by_differences(first, mech, q, v, x), strict=True):
+        assert np.abs(expected).max() > 1e-3
+        close(found, expected, 1e-9)
+
+
+@pytest.mark.parametrize("which", FUNCTIONS)
+def test_symmetry(which):
+    """By two velocities always; by two positions where hinges have one degree of freedom."""
+    mech = lw.models.random_tree(4, 6, hinges=("pin", "prismatic"), branching=0.7, mass_ratio=3.0)
+    ours = FUNCTIONS[which][0](mech, *state(mech, 3))
+    for x in (ours.qq, ours.vv):
+        assert np.abs(x).max() > 1e-2
+        close(x, np.swapaxes(x, -1, -2), 1e-12)
+    close(ours[3], np.swapaxes(ours[3], 0, 1), 1e-12)  # of 𝓜, or of 𝓜⁻¹
+
+
+@pytest.mark.parametrize("which", FUNCTIONS)
+def test_one_direction_after_another(which, monkeypatch):
+    """As for robots with many joints: the same numbers, batches and codes."""
+    function = FUNCTIONS[which][0]
+    q, v, x = states(SMALL, 3)
+    every = function(SMALL, q, v, x)
+    monkeypatch.setattr(second_derivatives, "STRAIGHT", 0)
+    ours = function(SMALL, q, v, x)
+    for found, expected in zip(ours, every, strict=True):
+        close(found, expected, 1e-10)
+    for found, expected in zip(function(SMALL, q[1], v[1], x[1]), every, strict=True):
+        close(found, expected[1], 1e-10)
+    v[2, 0] = np.nan
+    codes = np.zeros(3, np.int32)
+    ours = function(SMALL, q, v, x, status=codes)
+    assert codes[2] and not codes[:2].any()
+    for found, expected in zip(ours, every, strict=True):
+        close(found[0], expected[0], 1e-10)
+        assert np.isnan(found[2]).all()
+    with pytest.raises(lw.ModelError, match="not finite"):
+        function(SMALL, q[2], v[2], x[2])
+    with pytest.warns(lw.errors.TroubleWarning, match="1 of 3 states"):
+        function(SMALL, q, v, x)
+
+
+def test_loops_are_refused():
+    mech = lw.models.four_bar()
+    with pytest.raises(lw.ModelError, match=r"second_derivatives.*cannot hold"):
+        lw.dynamics.forward_dynamics_second_derivatives(mech, *state(mech))
+
+
+@pytest.mark.oracle
+@pytest.mark.prove
+@pytest.mark.parametrize("short", ["panda.urdf", "solo12.urdf"])
+def test_pinocchio(short):
+    """Differences of order eight of its first derivatives: second ones it has in C++ only."""
+    import pinocchio as pin
+
+    it = robot(short)
+    T, back, data = it.T, np.linalg.inv(it.T), it.model.createData()
+
+    def inverse(mech, q, v, x):
+        there = (it.layout.q_to(q), it.layout.v_to(q, v), it.layout.v_to(q, x))
+        by_q, by_v, M = pin.computeRNEADerivatives(it.model, data, *there)
+        return [T.T @ part @ T for part in (by_q, by_v, np.triu(M) + np.triu(M, 1).T)]
+
+    def forward(mech, q, v, x):
+        there = (it.layout.q_to(q), it.layout.v_to(q, v), it.layout.force_to(q, x))
+        by_q, by_v, inv = pin.computeABADerivatives(it.model, data, *there)
+        return [
+            back @ by_q @ T,
+            back @ by_v @ T,
+            back @ (np.triu(inv) + np.triu(inv, 1).T) @ back.T,
+        ]
+
+    for which, theirs in (("inverse", inverse), ("forward", forward)):
+        ours = FUNCTIONS[which][0](it.mech, it.q, it.v, it.x)
+        every = by_differences(theirs, it.mech, it.q, it.v, it.x)
+        for found, expected in zip(ours, every, strict=True):
+            close(found, expected, 1e-9)
