@@ -224,7 +224,7 @@ def head(cp, date: str) -> tuple[list[str], dict[str, float]]:
     limits = {dtype: fused_rate(cp, dtype) for dtype in ("float32", "float64")}
     return [
         HEAD,
-        f"Card: {card['name'].decode()}, {card['multiProcessorCount']} multiprocessors; driver "
+        f"GPU: {card['name'].decode()}, {card['multiProcessorCount']} multiprocessors; driver "
         f"{name} (CUDA {driver // 1000}.{driver % 1000 // 10}), CUDA {runtime // 1000}."
         f"{runtime % 1000 // 10}; {date}. Linkwise {lw.__version__}, Python "
         f"{platform.python_version()}, NumPy {np.__version__}, CuPy {cp.__version__}. Processor: "

@@ -265,7 +265,7 @@ def main(date: str) -> None:
     limits = {dtype: fused_rate(cp, dtype) for dtype in ("float32", "float64")}
     lines = [
         HEAD.format(steps=STEPS, few=FEW, states=STATES),
-        f"Card: {card['name'].decode()}, {card['multiProcessorCount']} multiprocessors; {date}. "
+        f"GPU: {card['name'].decode()}, {card['multiProcessorCount']} multiprocessors; {date}. "
         f"Linkwise {lw.__version__}, Python {platform.python_version()}, NumPy {np.__version__}, "
         f"CuPy {cp.__version__}. Processor: {machine.processor()}.",
         "",

@@ -74,9 +74,11 @@ def open_front_door(
         elif inspect.isfunction(value) and value.__module__.startswith("linkwise"):
             documented(value, texts)
             namespace[name] = value if name in careful else checked(value)
-    public = [name for name, value in namespace.items() if _is_public(name, value)]
-    namespace["__all__"] = sorted(public if names is None else names)
-    namespace["__dir__"] = namespace["__all__"].copy
+    if names is None:
+        public = sorted(name for name, value in namespace.items() if _is_public(name, value))
+        namespace["__all__"] = public
+    if "__all__" in namespace:
+        namespace["__dir__"] = namespace["__all__"].copy
 
 
 def _is_public(name: str, value: object) -> bool:

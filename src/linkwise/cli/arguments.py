@@ -63,7 +63,7 @@ def add_roots(parser: Any) -> None:
         metavar="FOLDER",
         action="append",
         default=[],
-        help="folder in which meshes and included files may lie, too; may be repeated",
+        help="another folder to search for meshes and included files; may be repeated",
     )
 
 

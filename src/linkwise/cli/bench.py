@@ -42,8 +42,10 @@ def add_to(commands: Any) -> None:
     )  # fmt: skip
     p.add_argument("--base", default="auto", help="auto, fixed or free (files only)")
     add_roots(p)
-    p.add_argument("--batch", type=int, default=1024, metavar="N", help="states of a batch (1024)")
-    p.add_argument("--quick", action="store_true", help="be content with rough figures")
+    p.add_argument(
+        "--batch", type=int, default=1024, metavar="N", help="states per batch (default: 1024)"
+    )
+    p.add_argument("--quick", action="store_true", help="rough figures, sooner")
     p.set_defaults(run=run)
 
 

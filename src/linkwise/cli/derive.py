@@ -29,7 +29,7 @@ NOTATION = """writing expressions:
   phi, E_psi, phi_tilde, P_plus, Pi_bar, mass, bias, tau, ...   or φ, E_ψ, φ̃, P⁺, Π̄, 𝓜, C, τ
   M is the spatial inertia of the bodies, mass is the mass operator H phi M phi* H* + N with the
   armature N of the mechanism; D_0, K_0, psi_0 ... are D, K, psi without armature.
-  An expression that begins with - goes behind --, or in brackets.
+  Put an expression that begins with - after --, or in brackets.
 """
 
 EXAMPLES = f"""examples:

@@ -108,15 +108,23 @@ def add_to(commands: Any) -> None:
         help="a number of the robot that stays an input: gravity, inertia, payload:NODE, armature, "
         "locked; may be repeated",
     )
-    p.add_argument("--loops", choices=("closed", "open"), default="closed",
-                   help="hold loops and couplings, or leave them open (closed)")  # fmt: skip
-    p.add_argument("-o", "--output", metavar="DIR", default=".", help="folder, made if need be")
+    p.add_argument(
+        "--loops",
+        choices=("closed", "open"),
+        default="closed",
+        help="hold loops and couplings, or leave them open (default: closed)",
+    )
+    p.add_argument(
+        "-o", "--output", metavar="DIR", default=".", help="output folder, created if missing"
+    )
     p.add_argument("--name", help="of the function and the files (default: robot and quantity)")
     p.add_argument("--dtype", choices=("float64", "float32"), default="float64",
-                   help="numbers of the C function (float64)")  # fmt: skip
+                   help="number type of the C function (default: float64)")  # fmt: skip
     p.add_argument("--base", default="auto", help="auto, fixed or free (files only)")
     add_roots(p)
-    p.add_argument("--force", action="store_true", help="replace files of other origin")
+    p.add_argument(
+        "--force", action="store_true", help="overwrite files that linkwise did not write"
+    )
     p.set_defaults(run=run)
 
 

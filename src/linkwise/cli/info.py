@@ -29,6 +29,7 @@ def add_to(commands: Any) -> None:
     p = commands.add_parser(
         "info",
         help="show a mechanism: tree, degrees of freedom, masses, loops, findings",
+        description="Shows the tree, loops and masses of a mechanism, and what is wrong with it.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -39,7 +40,9 @@ def add_to(commands: Any) -> None:
     p.add_argument("--nodes", action="store_true", help="list frames, welded links and payloads")
     p.add_argument("--report", action="store_true", help="list every element that was not used")
     p.add_argument("--json", action="store_true", help="print JSON")
-    p.add_argument("--check", action="store_true", help="exit with 1 if there is an error finding")
+    p.add_argument(
+        "--check", action="store_true", help="exit with status 1 if a finding is an error"
+    )
     p.set_defaults(run=run)
 
 

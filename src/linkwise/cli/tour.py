@@ -43,7 +43,7 @@ def add_to(commands: Any) -> None:
         "--report", metavar="FILE", default=REPORT, help=f"file of the report (default: {REPORT})"
     )
     p.add_argument("--no-report", action="store_true", help="write no report")
-    p.add_argument("--quick", action="store_true", help="skip what takes long")
+    p.add_argument("--quick", action="store_true", help="shorter motions, fewer samples")
     p.add_argument("--base", default="auto", help="auto, fixed or free (files only)")
     add_roots(p)
     p.set_defaults(run=run)

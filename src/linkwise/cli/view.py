@@ -13,13 +13,13 @@ EXAMPLES = """examples:
   linkwise view puma560                        sliders for all joints, in your browser
   linkwise view my_robot.urdf --show shapes,frames,masses
   linkwise view run.npz --robot my_robot.urdf      plays a recording
-  linkwise view my_robot.urdf --html robot.html        one file instead, to be sent by mail
+  linkwise view my_robot.urdf --html robot.html        one file instead, to send by mail
   linkwise view puma560 --no-browser --port 8080       on a machine without a screen
 
 layers of --show:
   shapes, collision, frames, axes, masses, inertia, belted, forces, traces, names, grid
 
-The page is served on this machine alone, until Ctrl-C. --host 0.0.0.0 lets others in: there is no
+The page is served to this machine only, until Ctrl-C. --host 0.0.0.0 opens it to others, without a
 password.
 """
 
@@ -35,15 +35,19 @@ def add_to(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     p.add_argument("subject", metavar="ROBOT|RECORDING", help="a robot, or a recording (.npz)")
-    p.add_argument("--robot", metavar="ROBOT", help="of a recording, where its name does not tell")
+    p.add_argument(
+        "--robot", metavar="ROBOT", help="robot of the recording, if its name does not identify it"
+    )
     p.add_argument("--base", default="auto", help="auto, fixed or free (files only)")
     add_roots(p)
     p.add_argument("--show", metavar="LAYERS", default="shapes,grid", help="shapes,grid")
     p.add_argument("--node", metavar="NAME", action="append", default=[],
-                   help="of belted ellipsoids and traces; may come several times")  # fmt: skip
+                   help="node of belted ellipsoids and traces; may be repeated")  # fmt: skip
     p.add_argument("--theme", default="light", help="light or dark")
-    p.add_argument("--host", default="127.0.0.1", help="address to listen at (this machine alone)")
-    p.add_argument("--port", type=int, default=0, help="port to listen at (any that is free)")
+    p.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on (default: this machine only)"
+    )
+    p.add_argument("--port", type=int, default=0, help="port to listen on (default: any free port)")
     p.add_argument("--no-browser", action="store_true", help="print the address only")
     p.add_argument("--html", metavar="FILE", help="write a page instead of serving one")
     p.set_defaults(run=run)
