@@ -221,6 +221,8 @@ samples.SAMPLES["convert.pinocchio_layout"] = lambda: call(boxes(), pinocchio_mo
 samples.SAMPLES["convert.to_sympy"] = lambda: call(
     mass, arm(), given={"q": [0, 1]}, named=True, simplify=True
 )
+samples.SAMPLES["convert.to_casadi"] = lambda: call(mass, arm(), compiled=False, order=1)
+samples.SAMPLES["convert.casadi_c"] = lambda: call(mass, arm(), name="f", order=1)
 samples.SAMPLES["convert.drake_layout"] = lambda: call(boxes(), drake_plant())
 
 

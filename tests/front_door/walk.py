@@ -79,6 +79,7 @@ NEEDS = {
     "convert.Layout": "mujoco",
     "convert.to_sympy": "sympy",
     "convert.Symbolic": "sympy",
+    "convert.to_casadi": "casadi",
     "convert.pinocchio": "pinocchio",
     "convert.drake": "pydrake",
 }

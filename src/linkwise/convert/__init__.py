@@ -3,9 +3,11 @@
 Layouts convert q, v, forces and spatial vectors to and from Pinocchio, MuJoCo and Drake: each
 function takes a mechanism and the other library's model of the same robot, matches hinges by name,
 and gives a `Layout`. The other library is not imported; only its model is read. `to_sympy` makes
-formulas of what a kernel computes, `to_jax` functions that JAX compiles and differentiates.
+formulas of what a kernel computes, `to_jax` functions that JAX compiles and differentiates,
+`to_casadi` functions for optimization.
 """
 
+from linkwise.convert.casadi import casadi_c as casadi_c, to_casadi as to_casadi
 from linkwise.convert.jax_function import to_jax as to_jax
 from linkwise.convert.layout import Layout as Layout
 from linkwise.convert.libraries import (

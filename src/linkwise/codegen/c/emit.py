@@ -31,6 +31,10 @@ DType = Literal["float64", "float32"]
 LARGEST_ANGLE = 2e4
 """Angles beyond this go to the C library [rad]; up to it k fits in 16 bits."""
 
+LONG, PART = 5000, 1000
+"""Operations of a function that is written in parts, and of a part: the time of compilers grows
+with the square of the length of straight code."""
+
 SINCOS = """
 /* Sines and cosines: x = k pi/2 + r with |r| <= pi/4; then k quarters of a turn, exactly. */
 static void {name}_sincos(int count, const double *angle, double *sine, double *cosine)
@@ -150,30 +154,38 @@ def emit_c(
     formulas = tuple(f"{name} = {expr}" for name, expr in results)
     labels = (names, formulas)
     face = of_kernel(traced, check_identifier(name), mech, program, nodes, unit, dtype, *labels)
-    body = _Body(traced, face)
-    lines = list(body.lines())
     parts = [
         comment([face.mark, "", f"{face.name}: see {face.name}.h."]),
         f'#include "{face.name}.h"\n\n#include <math.h>\n',
-        FUSED.format(
-            macro="FP_FAST_FMA" if dtype == "float64" else "FP_FAST_FMAF", fma=face.function("fma")
-        ),
+        fused(dtype),
+        *function(traced, face),
     ]
-    nan = "(double)NAN" if dtype == "float64" else "NAN"
-    parts.append(
-        TROUBLE.lstrip().format(
-            name=face.name, type=face.type, size=face.macro("OUT_SIZE"), nan=nan
-        )
-    )
     ops = Counter(traced.graph.count(traced.roots))
-    if ops["sin"] + ops["cos"]:
-        parts.append(_sincos_function(face.name, dtype))
-    parts += body.rounds
-    parts.append("\n".join([_signature(face), "{", *lines, "}", ""]))
     parts.append(selftest(traced, face, mech, program, nodes, states, seed))
     shown = "" if isinstance(made, Formula) else str(made[0])
     text = header(face, mech, _what(made), shown, nodes, title, ops, _signature(face))
     return text, "\n".join(parts)
+
+
+def fused(dtype: str) -> str:
+    """The macros FMA, FMS and FNMA, which `function` uses."""
+    macro = "FP_FAST_FMA" if dtype == "float64" else "FP_FAST_FMAF"
+    return FUSED.format(macro=macro, fma="fma" if dtype == "float64" else "fmaf")
+
+
+def function(traced: Traced, face: Interface, *, static: bool = False) -> Iterator[str]:
+    """One function with its helpers; the macros of the interface must be defined before."""
+    nan = "(double)NAN" if face.dtype == "float64" else "NAN"
+    yield TROUBLE.lstrip().format(
+        name=face.name, type=face.type, size=face.macro("OUT_SIZE"), nan=nan
+    )
+    ops = traced.graph.count(traced.roots)
+    if ops["sin"] + ops["cos"]:
+        yield _sincos_function(face.name, face.dtype)
+    body = _Body(traced, face)
+    lines = list(body.lines())
+    yield from body.rounds
+    yield "\n".join([("static " if static else "") + _signature(face), "{", *lines, "}", ""])
 
 
 def _what(made: tuple[Derivation, Program] | Formula) -> str:
@@ -234,11 +246,55 @@ class _Body:
         for i, node in enumerate(traced.outputs):
             places.setdefault(node, []).append(i)
         yield from self._angles(needed, named, fused)
+        if len(needed) > LONG and not traced.graph.loops:
+            yield from self._in_parts(needed, named, fused, places, out)
+            return
         for node in needed:
             if node not in named and node not in fused:
                 yield from self._node(node, named, fused)
             for i in places.get(node, ()):
                 yield f"    {out}[{i}] = {named[node]};"
+
+    def _in_parts(
+        self,
+        needed: list[int],
+        named: dict[int, str],
+        fused: dict[int, int],
+        places: dict[int, list[int]],
+        out: str,
+    ) -> Iterator[str]:
+        """The same in several functions, which share an array of the values that cross them."""
+        graph, kind, name = self.traced.graph, self.face.type, self.face.name
+        rest = [node for node in needed if node not in named and node not in fused]
+        part = {node: i // PART for i, node in enumerate(rest)}
+        crossing = dict.fromkeys(check.node for check in self.traced.checks if check.node in part)
+        for node in rest:
+            for x in graph.arguments(node):
+                for y in graph.arguments(x) if x in fused else (x,):
+                    if part.get(y) != part[node] and graph.op[y] != "const":
+                        crossing[y] = None
+        shared = {node: f"s[{i}]" for i, node in enumerate(crossing)}
+        yield f"    {kind} s[{max(len(shared), 1)}];"
+        yield from (f"    {shared[x]} = {named[x]};" for x in shared if x in named)
+        for node in (node for node in places if node in named):
+            yield from (f"    {out}[{i}] = {named[node]};" for i in places[node])
+        inner = {node: shared.get(node, text) for node, text in named.items()}
+        count = (len(rest) + PART - 1) // PART
+        for k in range(count):
+            lines = [f"static void {name}_part{k}({kind} *s, {kind} *out)", "{", "    (void)out;"]
+            for node in rest[k * PART : (k + 1) * PART]:
+                lines += self._node(node, inner, fused)
+                lines += [f"    out[{i}] = {inner[node]};" for i in places.get(node, ())]
+                lines += [f"    {shared[node]} = {inner[node]};"] if node in shared else []
+            inner |= shared
+            self.rounds.append("\n".join([*lines, "}", ""]))
+        listed = ", ".join(f"{name}_part{k}" for k in range(count))
+        table = f"static void (*const {name}_parts[{count}])({kind} *, {kind} *)"
+        self.rounds.append(f"{table} = {{\n    {listed}}};\n")
+        yield f"    for (i = 0; i < {count}; ++i) {{"
+        yield f"        {name}_parts[i](s, {out});"
+        yield "    }"
+        named |= shared
 
     def _loop(self, number_: int, named: dict[int, str]) -> Iterator[str]:
         """All rounds of a loop; x and again are in an array from then on."""

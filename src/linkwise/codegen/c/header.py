@@ -152,7 +152,7 @@ def of_kernel(
     else:
         rows, columns, shape = _result_labels(traced.shape, mech, program, nodes, unit)
     codes = tuple(sorted({check.code for check in traced.checks}))
-    mark = f"{MARK} {_version()}; do not edit."
+    mark = f"{MARK} {version()}; do not edit."
     rest = ("", False, formulas)
     if program is not None:
         rest = (str(program.chosen), program.constrained, formulas)
@@ -202,7 +202,8 @@ def code_name(code: int) -> str:
     return f"{'QUATERNION_NOT_UNIT' if what else 'HINGE_SINGULAR'}({k})"
 
 
-def _version() -> str:
+def version() -> str:
+    """The version of Linkwise."""
     return sys.modules["linkwise"].__version__  # the package itself is above this layer
 
 
@@ -260,18 +261,10 @@ def header(
 ) -> str:
     """The text of the header."""
     guard = face.macro("H")
-    sizes = [(face.macro(x.identifier, "SIZE"), x.size) for x in face.inputs]
-    shape = face.shape if len(face.shape) == 2 else (*face.shape, 1)
-    sizes += [(face.macro("OUT_ROWS"), shape[0]), (face.macro("OUT_COLUMNS"), shape[1])]
-    sizes += [(face.macro("OUT_SIZE"), shape[0] * shape[1])]
     lines = [
         comment(_about(face, mech, what, derivation, nodes, title, ops)),
         f"#ifndef {guard}\n#define {guard}\n",
-        *(f"#define {name} {size}" for name, size in sizes),
-        "",
-        *(f"#define {face.macro(code)} {i}" for i, code in CODES.items()),
-        f"#define {face.macro('HINGE_SINGULAR')}(body) ({status.hinge(0)} + 2 * (body))",
-        f"#define {face.macro('QUATERNION_NOT_UNIT')}(body) ({status.quaternion(0)} + 2 * (body))",
+        *macros(face),
         "",
         '#ifdef __cplusplus\nextern "C" {\n#endif\n',
         f"{signature};\n",
@@ -279,6 +272,19 @@ def header(
         f"#endif /* {guard} */\n",
     ]
     return "\n".join(lines)
+
+
+def macros(face: Interface) -> Iterator[str]:
+    """The sizes of inputs and result, and the codes."""
+    sizes = [(face.macro(x.identifier, "SIZE"), x.size) for x in face.inputs]
+    shape = face.shape if len(face.shape) == 2 else (*face.shape, 1)
+    sizes += [(face.macro("OUT_ROWS"), shape[0]), (face.macro("OUT_COLUMNS"), shape[1])]
+    sizes += [(face.macro("OUT_SIZE"), shape[0] * shape[1])]
+    yield from (f"#define {name} {size}" for name, size in sizes)
+    yield ""
+    yield from (f"#define {face.macro(code)} {i}" for i, code in CODES.items())
+    yield f"#define {face.macro('HINGE_SINGULAR')}(body) ({status.hinge(0)} + 2 * (body))"
+    yield f"#define {face.macro('QUATERNION_NOT_UNIT')}(body) ({status.quaternion(0)} + 2 * (body))"
 
 
 def _about(

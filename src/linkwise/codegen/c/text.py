@@ -39,7 +39,7 @@ RESERVED = frozenset(
     copysign nan nextafter nexttoward fdim fmax fmin fma j0 j1 jn y0 y1 yn signgam gamma
     fpclassify isfinite isinf isnan isnormal signbit isgreater isgreaterequal isless islessequal
     islessgreater isunordered FMA FMS FNMA NAN INFINITY HUGE_VAL FP_FAST_FMA FP_FAST_FMAF
-    out i sine cosine angle status worst failed apart spare difference
+    out i s sine cosine angle status worst failed apart spare difference
     """.split()
 )
 
