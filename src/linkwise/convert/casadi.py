@@ -24,9 +24,10 @@ from linkwise.codegen.c.source import default_name
 from linkwise.codegen.c.text import check_identifier
 from linkwise.codegen.cpu import cache as files
 from linkwise.convert.external import casadi_source
+from linkwise.convert.named import Named, requested_by
 from linkwise.convert.smooth import Blocks, Smooth
 from linkwise.errors import ExpressionError, LoweringError, MissingExtraError
-from linkwise.pipeline import Quantity, Tree, requested
+from linkwise.pipeline import Tree
 
 if TYPE_CHECKING:
     from linkwise.codegen.request import Request
@@ -38,7 +39,7 @@ FLAGS = ("-std=c99", "-O1", "-shared", "-fPIC", "-march=native")
 
 
 def to_casadi(
-    expr: Quantity,
+    expr: Named,
     mech: Tree,
     *,
     name: str | None = None,
@@ -52,7 +53,7 @@ def to_casadi(
 ) -> Any:
     """An expression of a mechanism as a function of CasADi, with sparsity and derivatives.
 
-        f = lw.convert.to_casadi(mass.inv @ (tau - bias), arm)        # f(q, v, tau)
+        f = lw.convert.to_casadi("forward_dynamics", arm)        # f(q, v, tau)
 
     Its inputs are columns with the names of the kernel's inputs, its results matrices: of arrays
     with more than two axes, all but the last are rows. Quaternions in q are divided by their
@@ -61,7 +62,9 @@ def to_casadi(
     optimizer shortens its step.
 
     Args:
-        expr: As in `lw.compile`: an expression, several by name, or a formula.
+        expr: As in `lw.compile`: an expression, several by name, or a formula; or the name of a
+            quantity (`lw.dynamics.QUANTITIES`, and those of closed chains), such as
+            "forward_dynamics" or "mass_matrix".
         name: Of the function, a C identifier; default: the name of the robot and "casadi".
         nodes: As in `lw.compile`.
         rows: As in `lw.compile`.
@@ -82,7 +85,7 @@ def to_casadi(
         MissingExtraError: CasADi is not installed: the extra `casadi`.
     """
     casadi = _casadi()
-    request = requested(
+    request = requested_by(
         expr, mech, nodes=nodes, rows=rows, columns=columns, parameters=parameters, derive=derive
     )
     name = _checked_name(name, mech, order)
@@ -92,7 +95,7 @@ def to_casadi(
 
 
 def casadi_c(
-    expr: Quantity,
+    expr: Named,
     mech: Tree,
     *,
     name: str | None = None,
@@ -117,7 +120,7 @@ def casadi_c(
         derive: As in `lw.compile`.
         order: As in `to_casadi`.
     """
-    request = requested(
+    request = requested_by(
         expr, mech, nodes=nodes, rows=rows, columns=columns, parameters=parameters, derive=derive
     )
     return casadi_source(request, _checked_name(name, mech, order), order=order)

@@ -24,6 +24,7 @@ import numpy as np
 
 from linkwise.algebra.differential import differentiate
 from linkwise.codegen.c.text import distinct
+from linkwise.codegen.entry_derivative import quaternions
 from linkwise.codegen.formula import Formula, TooLongError
 from linkwise.codegen.request import Request
 from linkwise.codegen.scalar import status
@@ -259,9 +260,9 @@ class _At(Sketch):
     def _unit(self, q: Any) -> Any:
         """q with quaternions of unit length."""
         out, self._lengths = q.copy(), dict[int, Any]()
-        for k, place in _quaternions(self.tree):
-            self._lengths[k] = (q[place] @ q[place]).sqrt()
-            out[place] = q[place] / self._lengths[k]
+        for place in quaternions(self.tree):
+            self._lengths[place.start] = length = (q[place] @ q[place]).sqrt()
+            out[place] = q[place] / length
         return out
 
     def by_entries(self, A: Any) -> Any:
@@ -269,12 +270,13 @@ class _At(Sketch):
         tree, columns = self.tree, list[Any]()
         for k, body in enumerate(tree.bodies):
             part = A[:, tree.v_start[k] : tree.v_start[k + 1]]
-            if k in self._lengths:
+            place = body.hinge.quaternion
+            if place is not None:
                 q = self.given["q"][tree.q_start[k] : tree.q_start[k + 1]]
                 rates = [body.hinge.qdot(q[None], e[None])[0] for e in np.eye(body.hinge.nv)]
                 N = np.stack(rates, axis=-1)
                 inverse = factored(N.T @ N) @ N.T  # N⁺ takes away what lengthens the quaternion
-                inverse[:, body.hinge.quaternion] /= self._lengths[k]
+                inverse[:, place] /= self._lengths[tree.q_start[k] + place.start]
                 part = part @ inverse
             columns.append(part)
         return np.concatenate(columns, axis=1)
@@ -282,15 +284,6 @@ class _At(Sketch):
 
 def _tree(request: Request) -> Mechanism:
     return getattr(request.mech, "mech", request.mech)  # or an embedded one's
-
-
-def _quaternions(tree: Mechanism) -> Iterator[tuple[int, slice]]:
-    """The bodies whose hinges have a quaternion, and where it is in q."""
-    for k, body in enumerate(tree.bodies):
-        place = body.hinge.quaternion
-        if place is not None:
-            start = int(tree.q_start[k])
-            yield k, slice(start + place.start, start + place.stop)
 
 
 def _follows(tree: Mechanism) -> bool:
