@@ -134,7 +134,8 @@ _EVERYDAY = (
     *("mass_matrix_inverse", "forward_kinematics", "jacobian", "jacobian_bias", "node_velocity"),
     *("integrate", "difference", "kinetic_energy", "potential_energy"),
     *("operational_inertia", "operational_inertia_inverse"),
-    *("center_of_mass", "momentum"),
+    *("center_of_mass", "momentum", "passive_force", "pd_gravity", "computed_torque"),
+    *("hinge_forces", "node_acceleration"),
     *("inverse_dynamics_derivatives", "forward_dynamics_derivatives", "linearize"),
 )
 """Functions that take a microsecond, and check the arguments that their kernel refuses."""

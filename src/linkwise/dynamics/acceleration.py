@@ -10,6 +10,7 @@ from linkwise.codegen.formula import Formula
 from linkwise.dynamics.body_vector import flat_options, six_each
 from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.dynamics.kernels import (
+    HELD,
     BatchOptions,
     Forces,
     Loops,
@@ -23,6 +24,7 @@ from linkwise.dynamics.kernels import (
     kernel,
     named,
     node_names,
+    one_call_of,
     pushed,
     pushed_nodes,
     tree_of,
@@ -158,6 +160,13 @@ def node_acceleration(
             unknown kind.
         UnknownNameError: A node that the mechanism does not have.
     """
+    plain = kind == "rate" and frame == forces_frame == "node" and loops is HELD
+    if plain and forces is None and not options:  # most calls
+        if type(node) is str and (vdot is None) != (tau is None):
+            name = "node_acceleration" if tau is None else "node_acceleration_of_forces"
+            result = one_call_of(mech, name, node, "node")(q, v, vdot if tau is None else tau)
+            if result is not None:
+                return result
     if kind not in ("rate", "classical", "spatial"):
         raise ModelError(f"kind is {kind!r}; it must be 'rate', 'classical' or 'spatial'.")
     check_frame(frame)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -28,7 +29,7 @@ from linkwise.dynamics.quantity import expression
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
-from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.spatial.array import Array, ArrayLike, floats, frozen
 
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
@@ -178,7 +179,14 @@ def tracking_energy(
 
 def _gain(value: ArrayLike) -> Array:
     """A number as (1,), a diagonal or a matrix as it is."""
+    if type(value) is float:
+        return _number(value)
     return np.atleast_1d(floats(value, "a gain"))
+
+
+@lru_cache(maxsize=256)
+def _number(value: float) -> Array:
+    return frozen(np.array([value]))
 
 
 @once_per_mechanism

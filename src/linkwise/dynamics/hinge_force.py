@@ -18,6 +18,7 @@ from linkwise.dynamics.closure import loop_forces, relative_poses
 from linkwise.dynamics.constrained import constraint_forces, obeyed
 from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.dynamics.kernels import (
+    HELD,
     Forces,
     Loops,
     Options,
@@ -26,7 +27,7 @@ from linkwise.dynamics.kernels import (
     check_mechanism,
     is_closed,
     kernel,
-    named,
+    one_call_of,
     pushed,
     pushed_nodes,
     tree_of,
@@ -91,10 +92,12 @@ def hinge_forces(
         SingularHingeError: Nothing resists the hinge of some body, which is named.
         UnknownNameError: A node that the mechanism does not have.
     """
+    plain = frame == "body" and forces_frame == "node" and loops is HELD
+    if plain and tau is not None and vdot is forces is None and not options:  # most calls
+        result = one_call_of(mech, "hinge_forces", (), "node")(q, v, tau)
+        if result is not None:
+            return result.reshape(-1, 6)
     check_mechanism(mech)
-    plain = frame == "body" and forces_frame == "node" and not is_closed(mech, loops)
-    if plain and tau is not None and vdot is forces is None and not options:
-        return six_each(named(tree_of(mech), "hinge_forces")(q, v, tau))  # most calls
     check_frame(forces_frame, "forces_frame")
     check_body_frame(frame)
     if (vdot is None) == (tau is None):

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-import numpy as np
-
+from linkwise.codegen.formula import Formula
 from linkwise.codegen.stepping.passive import passive
+from linkwise.dynamics.configuration import coordinates
 from linkwise.dynamics.kernels import (
     Forces,
     Options,
     acting,
-    check_mechanism,
     named,
     pushed,
     pushed_nodes,
+    written,
 )
 from linkwise.dynamics.quantity import FRAMES, Frame, expression
 from linkwise.dynamics.viewpoint import viewed, viewpoint
-from linkwise.errors import ModelError, ShapeError
+from linkwise.errors import ModelError
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
@@ -121,7 +121,7 @@ def coriolis_product(
     return named(mech, "coriolis_product")(q, v, w, **options)
 
 
-def passive_force(mech: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:
+def passive_force(mech: Mechanism, q: ArrayLike, v: ArrayLike, **options: Unpack[Options]) -> Array:
     """Joint forces of the dampers and springs of the drives [N or N m].
 
     Expression:
@@ -141,20 +141,20 @@ def passive_force(mech: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:
         ModelError: Not a mechanism, or one with its loops built in.
         ShapeError: Arrays that do not fit.
     """
-    check_mechanism(mech)
-    if isinstance(mech, Embedded):
+    return written(mech, PASSIVE)(q, v, **options)
+
+
+def _passive(at: Writing) -> Any:
+    if isinstance(at.mech, Embedded):
         raise ModelError(
             "lw.passive_force is about all drives of a mechanism, not of one with its loops built "
             "in: give it embedded.mech, with q and v of all hinges."
         )
-    q, v = mech.check_q(q), mech.check_v(v)
-    try:
-        np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
-    except ValueError:
-        raise ShapeError(
-            f"q has shape {q.shape} and v has shape {v.shape}; their batches differ."
-        ) from None
-    return passive(mech).force(q, v)
+    q, v = coordinates(at), at.v
+    return passive(at.mech).added(0.0 * v, q, v)
+
+
+PASSIVE = Formula(_passive)
 
 
 def equivalent_force(

@@ -151,6 +151,15 @@ def one_call(mech: Mechanism, formula: Formula) -> Callable[..., Any]:
     return written(mech, formula).device.fast or no_call
 
 
+@once_per_mechanism
+def one_call_of(
+    mech: Mechanism, name: str, nodes: str | tuple[str, ...], frame: Frame
+) -> Callable[..., Any]:
+    """The same of a named quantity; no call where loops or couplings are held."""
+    check_mechanism(mech)
+    return no_call if is_closed(mech) else kernel(mech, name, nodes, frame=frame).quick or no_call
+
+
 def no_call(*arrays: Any) -> None:
     """The bare call of a kernel that has none."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, cast
 
 import numpy as np
@@ -14,6 +15,7 @@ from linkwise.dynamics.kernels import (
     check_mechanism,
     kernel,
     named,
+    no_call,
     node_names,
     written,
 )
@@ -58,9 +60,9 @@ def forward_kinematics(
         front: `rot` (batch, k, 3, 3), `p` (batch, k, 3) [m].
     """
     if type(node) is str and not options:  # most calls
-        rows = kernel(mech, "node_poses", node)(q)
-        rows = rows.reshape(3, 4) if rows.ndim == 1 else rows.reshape(-1, 3, 4)
-        return trusted_pose(rows[..., :3], rows[..., 3])
+        parts = _pose_call(mech, node)(q)
+        if parts is not None:
+            return trusted_pose(*parts)
     if node is None:
         poses = named(mech, "body_poses")
         each: tuple[int, ...] = (mech.n_bodies, 3, 4)
@@ -72,6 +74,20 @@ def forward_kinematics(
     result: Array = poses(q, **options)
     rows = result.reshape(each if result.ndim == 1 else (len(result), *each))
     return trusted_pose(rows[..., :3], rows[..., 3])
+
+
+@once_per_mechanism
+def _pose_call(mech: Mechanism | Embedded, node: str) -> Callable[..., Any]:
+    """The bare call for the pose of a node in one state: rot and p, or None."""
+    return written(mech, POSE, node).device.fast or no_call
+
+
+def _pose(at: Writing) -> Any:
+    rows = at.value(expression("node_poses")).reshape(3, 4)
+    return rows[:, :3], rows[:, 3]
+
+
+POSE = Formula(_pose, names=("rot", "p"))
 
 
 def _flat(out: Array, each: tuple[int, ...]) -> Array:

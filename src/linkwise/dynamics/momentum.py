@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 
 from linkwise.codegen.formula import Formula
-from linkwise.dynamics.kernels import BatchOptions, Options, check_mechanism, roots, written
+from linkwise.dynamics.kernels import (
+    BatchOptions,
+    Options,
+    check_mechanism,
+    one_call,
+    roots,
+    written,
+)
 from linkwise.dynamics.quantity import expression
-from linkwise.errors import ModelError, unknown_name
+from linkwise.errors import ExpressionError, ModelError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.spatial.rotation import skew
@@ -84,8 +92,8 @@ def center_of_mass(
 ) -> Array:
     """Centre of mass of the whole mechanism in the world, or its velocity, Jacobian or bias.
 
-    The position is read from the composite inertia of the bodies on the ground: see
-    `whole_inertia`. The others are the linear part of `momentum` divided by the mass.
+    The position is the potential energy in a unit field of gravity along each axis, divided by the
+    mass: `weight.T @ X`. The others are the linear part of `momentum` divided by the mass.
 
     Args:
         mech: The mechanism, free or on the ground; all of its trees count.
@@ -101,7 +109,7 @@ def center_of_mass(
     """
     if what not in CENTERS:
         raise unknown_name("quantity", what, CENTERS, owner="lw.center_of_mass")
-    return written(mech, CENTERS[what])(*_state("center_of_mass", what, q, v), **options)
+    return _called(mech, CENTERS[what], _state("center_of_mass", what, q, v), options)
 
 
 def momentum(
@@ -148,7 +156,15 @@ def momentum(
         return written(mech, FORMULAS[what, "point"])(*arrays, about, **options)
     if about not in ("com", "world"):
         raise ModelError(f"about is {about!r}; it must be 'com', 'world' or a point (3,).")
-    return written(mech, FORMULAS[what, about])(*arrays, **options)
+    return _called(mech, FORMULAS[what, about], arrays, options)
+
+
+def _called(
+    mech: Mechanism, formula: Formula, arrays: tuple[ArrayLike, ...], options: Mapping[str, Any]
+) -> Array:
+    if not options and (result := one_call(mech, formula)(*arrays)) is not None:
+        return result
+    return written(mech, formula)(*arrays, **options)
 
 
 def _state(name: str, what: str, q: ArrayLike, v: ArrayLike | None) -> tuple[ArrayLike, ...]:
@@ -178,17 +194,28 @@ def about_world(at: Writing) -> Any:
 
 
 def center(at: Writing) -> Any:
-    """The centre of mass (3,): the inertia about the world contains m c~."""
-    inertia = about_world(at)
-    return np.array([inertia[2, 4], inertia[0, 5], inertia[1, 3]]) / check_mass(at.mech)
+    """The centre of mass (3,): the potential energy in a field of unit gravity along each axis."""
+    mass, energy = check_mass(at.mech), expression("potential_energy")
+    try:
+        each = [at.value(energy, parameters=["gravity"], gravity=-axis) for axis in np.eye(3)]
+    except ExpressionError:  # it rests at the origin: gravity makes no difference
+        return _within(about_world(at), mass)
+    return np.concatenate(each) / mass
+
+
+def _within(inertia: Any, mass: float) -> Any:
+    """The centre of mass (3,) in the inertia about the world, which contains m c~."""
+    return np.array([inertia[2, 4], inertia[0, 5], inertia[1, 3]]) / mass
 
 
 def _as_one_body(at: Writing) -> Any:
-    return center(at), about_world(at)
+    mass, inertia = check_mass(at.mech), about_world(at)
+    return _within(inertia, mass), inertia
 
 
 def _centroidal(at: Writing) -> Any:
-    mass, inertia, c = check_mass(at.mech), about_world(at), skew(center(at))
+    mass, inertia = check_mass(at.mech), about_world(at)
+    c = skew(_within(inertia, mass))
     J = inertia[:3, :3] + mass * (c @ c)
     return blocks(J, np.zeros((3, 3)), np.zeros((3, 3)), mass * np.eye(3))
 

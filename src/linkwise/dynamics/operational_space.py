@@ -24,8 +24,9 @@ subtracted. Redundant rows of J_c are left out first. Source: 000 (5.11) and sec
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -38,6 +39,7 @@ from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar.status import FINE, MATRIX
 from linkwise.dynamics.innovations import innovations
 from linkwise.dynamics.kernels import (
+    HELD,
     BatchOptions,
     Loops,
     Nodes,
@@ -45,6 +47,7 @@ from linkwise.dynamics.kernels import (
     check_mechanism,
     is_closed,
     kernel,
+    no_call,
     node_names,
     put,
     tree_of,
@@ -53,13 +56,14 @@ from linkwise.dynamics.kernels import (
 from linkwise.dynamics.kinematics import jacobian
 from linkwise.dynamics.mass_root import root_of
 from linkwise.dynamics.motion_space import lost_in_words, motion_space, motions
-from linkwise.dynamics.quantity import Frame, check_frame
+from linkwise.dynamics.quantity import Frame, check_frame, expression
 from linkwise.dynamics.velocity_space import VelocitySpace, reach, states, velocity_spaces
 from linkwise.errors import ExpressionError, ModelError, RankWarning, ShapeError
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.spatial.choice import maximum
 
 if TYPE_CHECKING:
     from linkwise.codegen.kernel import Kernel
@@ -364,6 +368,11 @@ def operational_inertia(
         SingularHingeError: Nothing resists the hinge of some body, which is named. In a batch its
             row is NaN instead, reported by a warning or by `status`.
     """
+    if loops is HELD and not options:  # most calls: one state that is far from a singular one
+        call, heavy = _one_state(mech, node if type(node) is str else node_names(node), frame)
+        result = call(q)
+        if result is not None and result[1][0] < heavy:
+            return result[0]
     check_mechanism(mech)
     status = options.get("status")
     if is_closed(mech, loops):
@@ -379,10 +388,6 @@ def operational_inertia(
     if not names:
         raise ModelError("operational_inertia needs a node, and none was given; name at least one.")
     regular = _regular(mech, node if isinstance(node, str) else names, frame)
-    if regular is not None and regular.quick is not None and not options:
-        result = regular.quick(q)  # most calls: one state that is far from a singular one
-        if result is not None and result.max() < _heavy(mech, names):
-            return result
     inverse = kernel(mech, "operational_inertia_inverse", node, frame=frame)
     lead = floats(q, "q").shape[:-1]
     codes = np.zeros(lead, dtype=np.int32) if status is None else status
@@ -401,6 +406,30 @@ def operational_inertia(
     if status is None and ((codes != FINE) & (codes != MATRIX)).any():
         inverse(q)  # raises, or warns, for reasons other than the rank
     return result
+
+
+@once_per_mechanism
+def _one_state(
+    mech: Mechanism | Embedded, node: str | tuple[str, ...], frame: Frame
+) -> tuple[Callable[..., Any], float]:
+    """The bare call for Λ and its largest entry in one state, and what is too heavy for it."""
+    check_mechanism(mech)
+    check_frame(frame)
+    if is_closed(mech) or not node or mech.nv < 6 * len(node_names(node)):
+        return no_call, 0.0
+    try:
+        made = written(mech, Formula(_with_largest, (frame,), ("inertia", "largest")), node)
+    except ExpressionError:
+        return no_call, 0.0
+    return made.device.fast or no_call, _heavy(mech, node_names(node))
+
+
+def _with_largest(at: Writing, frame: Frame) -> Any:
+    inertia: Any = at.value(expression("operational_inertia", frame=frame))
+    largest = reduce(
+        maximum, list[Any](inertia.diagonal())
+    )  # of a positive matrix it is on the diagonal
+    return inertia, np.array([largest])
 
 
 @once_per_mechanism
