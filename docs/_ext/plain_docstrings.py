@@ -21,18 +21,19 @@ SECTIONS = (
 )
 BULLET = re.compile(r"([*-]|\d+\.) ")
 MARKUP = re.compile(r"(\*|\||_(?=\W|$))")
+NAMED = re.compile(r"(Source|Departs): \S")
 CODE = re.compile(r"(`+[^`]*`+)")
 
 
 def process(app, what, name, obj, options, lines: list[str]) -> None:
-    """Rewrite the lines of one docstring in place."""
-    lines[:] = rewritten(lines)
+    """Rewrite the lines of one docstring in place; pages have separate tables."""
+    lines[:] = rewritten([x for x in lines if what != "module" or not x.startswith("|")])
 
 
 def joined(app, what, name, obj, options, lines: list[str]) -> None:
     """Undo what napoleon does to a property: it takes words before a colon for its type."""
     types = [line for line in lines if line.startswith(":type: ")]
-    if what in ("attribute", "property") and types:
+    if what in ("attribute", "data", "property") and types:
         text = [line for line in lines if line not in types]
         first = next(i for i, line in enumerate(text) if line.strip())
         text[first] = f"{types[0].removeprefix(':type: ')}: {text[first]}"
@@ -42,7 +43,7 @@ def joined(app, what, name, obj, options, lines: list[str]) -> None:
 def rewritten(lines: list[str]) -> list[str]:
     """The same docstring as reStructuredText with Google sections."""
     result: list[str] = []
-    place = "text"  # or "section", "bullet", "block"
+    place = "text"  # or "section", "bullet", "block", "named"
     for line in lines:
         at_margin = bool(line) and not line[0].isspace()
         if line.strip() in SECTIONS and at_margin:
@@ -56,7 +57,9 @@ def rewritten(lines: list[str]) -> list[str]:
         elif at_margin:
             if place == "block":
                 result.append("")
-            place = "text"
+            place = "named" if NAMED.match(line) else "text"
+        if place == "named":  # a sentence that goes on, indented, on the next line
+            line = line.strip()
         if line.strip() and not at_margin and place == "text":
             result += ["", "::", ""]
             place = "block"
@@ -78,6 +81,8 @@ def skipped(app, what, name, obj, skip: bool, options) -> bool | None:
     import linkwise
     from linkwise import papers
 
+    if (getattr(obj, "__doc__", None) or "").startswith("Alias for field number"):
+        return True  # the class documents its fields
     if what != "module":
         return None
     module = app.env.temp_data.get("autodoc:module") or app.env.current_document.autodoc_module

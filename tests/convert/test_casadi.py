@@ -220,9 +220,9 @@ def test_ipopt_finds_the_resting_place(hessian):
     options = {"print_time": False, "ipopt.print_level": 0, "ipopt.tol": 1e-12}
     options |= {"ipopt.hessian_approximation": hessian}
     solver = ca.nlpsol("s", "ipopt", {"x": q, "f": ca.sumsqr(q), "g": off}, options)
-    found = solver(x0=[0.3, -0.2, 0.1], lbg=0, ubg=0)
+    result = solver(x0=[0.3, -0.2, 0.1], lbg=0, ubg=0)
     assert solver.stats()["success"]
-    rest = numbers(found["x"])[:, 0]
+    rest = numbers(result["x"])[:, 0]
     np.testing.assert_allclose(lw.bias_force(mech, rest, np.zeros(3)), held, atol=1e-9)
 
 

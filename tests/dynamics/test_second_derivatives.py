@@ -46,9 +46,9 @@ def test_differences(which, name):
     mech = SMALL if name == "small" else tree(name)
     q, v, x = state(mech, 2)
     ours = function(mech, q, v, x)
-    for found, expected in zip(ours, by_differences(first, mech, q, v, x), strict=True):
+    for result, expected in zip(ours, by_differences(first, mech, q, v, x), strict=True):
         assert np.abs(expected).max() > 1e-3
-        close(found, expected, 1e-9)
+        close(result, expected, 1e-9)
 
 
 @pytest.mark.parametrize("which", FUNCTIONS)
@@ -70,17 +70,17 @@ def test_one_direction_after_another(which, monkeypatch):
     every = function(SMALL, q, v, x)
     monkeypatch.setattr(second_derivatives, "STRAIGHT", 0)
     ours = function(SMALL, q, v, x)
-    for found, expected in zip(ours, every, strict=True):
-        close(found, expected, 1e-10)
-    for found, expected in zip(function(SMALL, q[1], v[1], x[1]), every, strict=True):
-        close(found, expected[1], 1e-10)
+    for result, expected in zip(ours, every, strict=True):
+        close(result, expected, 1e-10)
+    for result, expected in zip(function(SMALL, q[1], v[1], x[1]), every, strict=True):
+        close(result, expected[1], 1e-10)
     v[2, 0] = np.nan
     codes = np.zeros(3, np.int32)
     ours = function(SMALL, q, v, x, status=codes)
     assert codes[2] and not codes[:2].any()
-    for found, expected in zip(ours, every, strict=True):
-        close(found[0], expected[0], 1e-10)
-        assert np.isnan(found[2]).all()
+    for result, expected in zip(ours, every, strict=True):
+        close(result[0], expected[0], 1e-10)
+        assert np.isnan(result[2]).all()
     with pytest.raises(lw.ModelError, match="not finite"):
         function(SMALL, q[2], v[2], x[2])
     with pytest.warns(lw.errors.TroubleWarning, match="1 of 3 states"):
@@ -120,5 +120,5 @@ def test_pinocchio(short):
     for which, theirs in (("inverse", inverse), ("forward", forward)):
         ours = FUNCTIONS[which][0](it.mech, it.q, it.v, it.x)
         every = by_differences(theirs, it.mech, it.q, it.v, it.x)
-        for found, expected in zip(ours, every, strict=True):
-            close(found, expected, 1e-9)
+        for result, expected in zip(ours, every, strict=True):
+            close(result, expected, 1e-9)

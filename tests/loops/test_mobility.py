@@ -171,7 +171,7 @@ def swing(
 def test_axes_that_are_nearly_parallel_are_doubtful(eps):
     """Mobility counts the plane's freedom, the dynamics takes the rows as they are: it is told."""
     mech, plane = swing(eps), swing(0.0)
-    q = lw.loops.assemble(mech, guess=[0.3, 0.3, 1.2], tolerance=max(eps, 1e-12)).q
+    q = lw.loops.assemble(mech, q0=[0.3, 0.3, 1.2], tolerance=max(eps, 1e-12)).q
     result, tau = lw.loops.mobility(mech, q), np.array([1.0, 0.0, 0.0])
     assert (result.rank, result.degrees_of_freedom, result.doubtful) == (2, 1, 1)
     assert 0.1 * eps < result.doubt < eps
@@ -189,7 +189,7 @@ def test_a_rounded_angle_of_a_frame_is_doubtful():
     """rpy = -1.5708 for -pi/2: off by 3.7e-6 rad, and so is the axis of the loop's pin."""
     mech = swing(0.0, turned=3.7e-6)
     mobility = lw.loops.mobility(
-        mech, lw.loops.assemble(mech, guess=[0.3, 0.3, 1.2], tolerance=1e-5).q
+        mech, lw.loops.assemble(mech, q0=[0.3, 0.3, 1.2], tolerance=1e-5).q
     )
     assert mobility.error > 1e-6 and mobility.degrees_of_freedom == 1
     assert (
@@ -202,10 +202,10 @@ def test_a_rounded_angle_of_a_frame_is_doubtful():
 def test_hinges_that_block_less_take_the_doubt_away():
     """What the report advises: a ball for one pin and a cylindrical hinge for another."""
     plane, tau = swing(0.0), np.array([1.0, 0.0, 0.0, 0.0])
-    q = lw.loops.assemble(plane, guess=[0.3, 0.3, 1.2]).required()
+    q = lw.loops.assemble(plane, q0=[0.3, 0.3, 1.2]).required()
     expected = lw.forward_dynamics(plane, q, np.zeros(3), tau[:3])
     mech = swing(1e-5, lw.hinges.Cylindrical((0, 1, 0)), lw.hinges.Spherical())
-    q = lw.loops.assemble(mech, guess=[*q, 0.0]).required()
+    q = lw.loops.assemble(mech, q0=[*q, 0.0]).required()
     mobility = lw.loops.mobility(mech, q)
     assert (mobility.degrees_of_freedom, mobility.doubtful, mobility.redundant) == (
         1,

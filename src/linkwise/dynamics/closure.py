@@ -312,7 +312,7 @@ def _placed(world: Pose, k: int) -> Pose:
 
 
 def loop_coordinates(
-    mech: Mechanism, q: ArrayLike, guess: dict[str, Array] | None = None
+    mech: Mechanism, q: ArrayLike, near: dict[str, Array] | None = None
 ) -> dict[str, Array]:
     """θ of the hinge inside each loop, by the loop's name, with quaternions where it has them.
 
@@ -320,7 +320,7 @@ def loop_coordinates(
     loop is not closed, θ is that of the nearest pose its hinge allows.
 
     Args:
-        guess: Where to begin, by the loop's name; default: each hinge at neutral.
+        near: Approximate coordinates, by the loop's name; default: each hinge at neutral.
 
     Returns:
         For each loop (nq of its hinge,) or (batch, nq of its hinge).
@@ -329,7 +329,7 @@ def loop_coordinates(
     q = mech.check_q(q)
     lead, theta = q.shape[:-1], dict[str, Array]()
     for loop, X_ab in zip(mech.loops, relative_poses(mech, q), strict=True):
-        start = None if guess is None else guess.get(loop.name)
+        start = None if near is None else near.get(loop.name)
         each = [
             closure.coordinates(loop.hinge, closure.one_of(X_ab, i), start)
             for i in np.ndindex(*lead)

@@ -123,7 +123,7 @@ def inertial_properties(
     Expression:
         Λ_v⁻¹ = J_v 𝓜⁻¹ J_v*,   Λ_ω⁻¹ = J_ω 𝓜⁻¹ J_ω*,   Λ̄_vω = J_v 𝓜⁻¹ J_ω*
         Λ⁻¹ = [[Λ_ω⁻¹, Λ̄_vω*], [Λ̄_vω, Λ_v⁻¹]]
-    with the armature of the mechanism in 𝓜. Λ_v is the inverse of a block of Λ⁻¹, **not** that
+    with the armature of the mechanism in 𝓜. Λ_v is the inverse of a block of Λ⁻¹, not that
     block of Λ: the node is free to turn while it is pushed. Source: 003 (28), (29), (32) and (33),
     where the linear rows come first.
 

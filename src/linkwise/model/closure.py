@@ -233,13 +233,13 @@ def least_squares(A: Array, b: Array) -> Array:
     return np.asarray(np.linalg.lstsq(A, b, rcond=None)[0], dtype=np.float64)
 
 
-def coordinates(hinge: Hinge, X_ab: Pose, guess: Array | None = None) -> Array:
+def coordinates(hinge: Hinge, X_ab: Pose, start: Array | None = None) -> Array:
     """θ (nq,) for which the hinge's pose is nearest to a given one, by Gauss-Newton steps.
 
     A nonholonomic hinge can reach all of its hull, if not directly: the hull is searched.
     """
     hinge = hinge.hull
-    q = hinge.neutral() if guess is None else np.asarray(guess, dtype=np.float64)
+    q = hinge.neutral() if start is None else np.asarray(start, dtype=np.float64)
     if hinge.nv == 0:
         return q
     q = _searched(hinge, X_ab, q)
