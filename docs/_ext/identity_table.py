@@ -1,7 +1,8 @@
 """A Sphinx extension: the directive `{identities}`, a table of rules written from the rules.
 
-Its argument is the name of a list in `linkwise.algebra.rules`. The proof of every theorem is
-looked for while the page is built; one that is not found is a warning, which fails the build.
+Its argument is the name of a list in `linkwise.algebra.rules`, or DERIVATIVES. The proof of every
+theorem is looked for while the page is built; one that is not found is a warning, which fails the
+build.
 """
 
 from docutils.statemachine import StringList
@@ -18,8 +19,13 @@ class Identities(SphinxDirective):
 
     def run(self):
         """The nodes of the table."""
-        from linkwise.algebra import rules
+        from linkwise.algebra import differential_rules, rules
 
+        if self.arguments[0] == "DERIVATIVES":
+            lines = ["| variation of a leaf | by | because |", "| --- | --- | --- |"]
+            for rule in differential_rules.RULES.values():
+                lines.append(f"| `{rule}` | {_text(rule.wrt)} | {_text(rule.source)} |")
+            return self.parse_text_to_nodes(StringList(lines, source=__file__))
         chosen = getattr(rules, self.arguments[0])
         lines = ["| identity | holds on | source | proof |", "| --- | --- | --- | --- |"]
         for rule in chosen:

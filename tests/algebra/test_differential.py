@@ -11,7 +11,7 @@ from linkwise.algebra.dense import Dense
 from linkwise.algebra.differential import differentiate
 from linkwise.algebra.differential_form import decomposed, tidied
 from linkwise.algebra.differential_leaf import cross, swap
-from linkwise.algebra.symbols import A_V, B_V, E_phi, P, X, a_g, f, phi_tilde
+from linkwise.algebra.symbols import A_V, B_V, E_phi, P, X, a_g, f, phi_tilde, servo, weight
 from tests.algebra.trees import MOVING
 
 STENCIL = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0, 4 / 5, -1 / 5, 4 / 105, -1 / 280])
@@ -83,13 +83,13 @@ class State:
     def along(self, exprs, wrt: str, e, h: float = 2e-3):
         """The derivatives of vectors along e (nv,)."""
         totals = [0.0] * len(exprs)
-        for weight, s in zip(STENCIL, range(-4, 5), strict=True):
-            if not weight:
+        for c, s in zip(STENCIL, range(-4, 5), strict=True):
+            if not c:
                 continue
             q = self.mech.integrate(self.q, s * h * e) if wrt == "q" else self.q
             dense = self.dense(q, self.v + s * h * e if wrt == "v" else self.v)
             each = zip(totals, exprs, strict=True)
-            totals = [t + weight / h * dense.matrix(x)[:, 0] for t, x in each]
+            totals = [t + c / h * dense.matrix(x)[:, 0] for t, x in each]
         return totals
 
 
@@ -217,7 +217,8 @@ def test_derivatives_cost_a_few_evaluations():
     [
         (mass, "q", "takes a stacked vector or a number"),
         (P @ V, "q", r"P cannot be differentiated by q.*textbook form"),
-        (X, "q", r"X cannot be differentiated by q"),
+        (servo, "q", r"ẍ cannot be differentiated by q"),
+        (weight.T @ X, "payload", r"weight cannot be differentiated by payload"),
         (V, "nothing", r'by nothing; it must be "q"'),
         (V, mass, r'by 𝓜; it must be "q"'),
     ],

@@ -295,6 +295,7 @@ _of("compile", lambda: call(mass, arm(), nodes=(), target="cpu", parameters=(), 
 _of("derive", lambda: call(mass.inv))
 _of("plan", lambda: call(phi @ M))
 _of("prove", lambda: call(mass.inv, mass.inv))
+_of("algebra.diagonal", lambda: call(vdot))
 _of("algebra.memoryless", lambda: call("A", BODY, BODY, symmetric=True))
 _of("algebra.named", lambda: call("A", definition=H @ M))
 _of("algebra.shift", lambda: call("E"))

@@ -1,5 +1,6 @@
 """The spatial operator algebra as a language: what can be written, and what equals what."""
 
+from linkwise.algebra.differential_leaf import diagonal as diagonal
 from linkwise.algebra.expr import Expr as Expr
 from linkwise.algebra.space import (
     BODY as BODY,

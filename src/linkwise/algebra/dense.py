@@ -26,10 +26,12 @@ from linkwise.algebra.family import Family
 from linkwise.algebra.space import (
     BODY,
     CONSTRAINT,
+    GRAVITY,
     INBOARD,
     INERTIA,
     JOINT,
     NODE,
+    NODE_INERTIA,
     NODE_PLACE,
     ONE,
     PLACE,
@@ -43,8 +45,8 @@ from linkwise.model.closure import constraint_sizes
 from linkwise.model.hinges.form import form_block
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
-from linkwise.spatial.inertia import momentum_regressor
-from linkwise.spatial.pose import Pose, trusted_pose
+from linkwise.spatial.inertia import momentum_regressor, weight_rate
+from linkwise.spatial.pose import Pose, place_block, trusted_pose
 from linkwise.spatial.vector import (
     blocks,
     cross_force,
@@ -159,10 +161,11 @@ class Dense:
         if space is PLACE or space is NODE_PLACE:
             count = mech.n_bodies if space is PLACE else len(self.nodes)
             return [slice(12 * k, 12 * k + 12) for k in range(count)]
-        if space is INERTIA:
-            return [slice(10 * k, 10 * k + 10) for k in range(mech.n_bodies)]
-        if space is ONE:
-            return [slice(0, 1)]
+        if space is INERTIA or space is NODE_INERTIA:
+            count = mech.n_bodies if space is INERTIA else len(self.nodes)
+            return [slice(10 * k, 10 * k + 10) for k in range(count)]
+        if space is ONE or space is GRAVITY:
+            return [slice(0, 1 if space is ONE else 3)]
         if space is CONSTRAINT:
             ends = np.cumsum([0, *constraint_sizes(mech)]).tolist()
             return [slice(start, stop) for start, stop in pairwise(ends)]
@@ -195,12 +198,21 @@ class Dense:
         if isinstance(key, role.Memoryless):
             return self.diagonal(self._blocks(leaf, key.source), leaf.range, leaf.domain)
         if isinstance(key, role.Cross):
-            return self.diagonal(self._crosses(key), BODY, BODY)
+            return self.diagonal(self._crosses(key), leaf.range, leaf.domain)
+        if isinstance(key, role.PlaceRate):
+            return self.diagonal(self._place_forms(key), leaf.range, leaf.domain)
+        if isinstance(key, role.GravityRate):
+            return self._gravity_rate(key.of)
+        if isinstance(key, role.WeightRate):
+            block = weight_rate(np.asarray(self.mech.gravity))
+            return self.diagonal([block] * self.mech.n_bodies, leaf.range, leaf.domain)
+        if isinstance(key, role.Angular):
+            return np.diag(([1.0] * 3 + [0.0] * 3) * len(self.nodes))
         if isinstance(key, role.HingeRate):
             return self.diagonal(self._hinge_forms(key), leaf.range, leaf.domain)
         if isinstance(key, role.Regressor):
             rows = self.matrix(key.of)[:, 0].reshape(-1, 6)
-            return self.diagonal([momentum_regressor(x) for x in rows], BODY, INERTIA)
+            return self.diagonal([momentum_regressor(x) for x in rows], leaf.range, leaf.domain)
         if isinstance(key, role.Diagonal):
             return np.diag(self.matrix(key.of)[:, 0])
         if isinstance(key, role.HingeBiasRate):
@@ -251,6 +263,16 @@ class Dense:
             ]
             blocks.append(form_block(body.hinge, q_k[None], body.outboard.shift, slots))
         return blocks
+
+    def _place_forms(self, key: role.PlaceRate) -> list[Array]:
+        """Blocks of f* (X x̂_n ... x̂_1) with two open slots."""
+        poses = [self._node_pose(node) for node in self.nodes] if key.nodes else self._poses()
+        vectors = [x if isinstance(x, str) else self.matrix(x)[:, 0] for x in key.slots]
+        each = [x if isinstance(x, str) else x.reshape(len(poses), -1) for x in vectors]
+        return [
+            place_block(X.matrix[:3], [x if isinstance(x, str) else x[i] for x in each])
+            for i, X in enumerate(poses)
+        ]
 
     def _hinge_bias_rates(self, wrt: str) -> list[Array]:
         mech, blocks = self.mech, list[Array]()
@@ -514,6 +536,18 @@ class Dense:
         for k in (k for k in range(mech.n_bodies) if mech.parent[k] < 0):
             a_g[k, 3:] = -self.step[k].rot.T @ mech.gravity
         return a_g.ravel()
+
+    def _gravity_rate(self, of: str) -> Array:
+        """By gravity: a_g at the bodies on the ground, and the weights."""
+        mech, parts = self.mech, list[Array]()
+        for k in range(mech.n_bodies):
+            if of == "a_g":
+                turn = -self.step[k].rot.T if mech.parent[k] < 0 else np.zeros((3, 3))
+                parts.append(np.concatenate([np.zeros((3, 3)), turn]))
+            else:
+                moment = np.append(mech.inertias.h[k], mech.inertias.mass[k])
+                parts.append(np.kron(-np.eye(3), moment[:, None]))
+        return np.concatenate(parts)
 
     def _coriolis(self) -> dict[str, Array]:
         """a = V × ΔV + Ḣ* v (with the acceleration of the base against gravity), b = V ×* M V."""

@@ -10,7 +10,8 @@ A product is differentiated factor by factor, with everything to the right of th
 
     δ(A B x) = (δA)(B x) + A (δB) x + A B δx
 
-so the rules only say what the variation of a leaf does to a vector. With Δ = H* δq, the
+so the rules only say what the variation of a leaf does to a vector; `differential_rules.py` has
+the table. With Δ = H* δq, the
 displacement at each hinge, E_φ becomes E_φ + E_φ Δ×*, and so
 
     (δE_φ) y = E_φ [y ×̄] H* δq            (δE_φ*) x = [E_φ* x ×] H* δq
@@ -33,20 +34,19 @@ term (`decomposed`): O(n · depth) operations for the matrix.
 
 from __future__ import annotations
 
+from functools import partial
+
 from linkwise.algebra import role
 from linkwise.algebra.differential_form import tidied
 from linkwise.algebra.differential_leaf import (
-    closure_bias_rate,
-    closure_rate,
     cross,
     diagonal,
-    follower_rate,
-    hinge_bias_rate,
     hinge_form,
-    hinge_rate,
+    place_form,
     regressor,
     swap,
 )
+from linkwise.algebra.differential_rules import RULES, SPACES, UNKNOWN
 from linkwise.algebra.expr import (
     Adjoint,
     Expr,
@@ -61,31 +61,13 @@ from linkwise.algebra.expr import (
     total,
     zero,
 )
-from linkwise.algebra.space import BODY, INERTIA, JOINT, Space
-from linkwise.algebra.symbols import (
-    A_V,
-    B_V,
-    VOCABULARY,
-    B,
-    E_phi,
-    H,
-    J,
-    M,
-    Q,
-    V,
-    a_g,
-    phi,
-    phi_tilde,
-    v,
-)
+from linkwise.algebra.space import JOINT, Space
+from linkwise.algebra.symbols import A_V, B_V, VOCABULARY, H, J, M, V, phi, v
 from linkwise.errors import ExpressionError
 from linkwise.front_door import open_front_door
 
-SPACES = {"q": JOINT, "inertia": INERTIA, "armature": JOINT}
-"""Variables that are not vectors of the algebra, and the spaces that they vary in."""
-
-OF_STATE = ("q", "v")
-"""Variables that the vectors a and b depend on."""
+OF_THE_TREE = ("q", "inertia", "payload", "armature")
+"""Variables that recursions over the tree, such as that of P, depend on."""
 
 DEFINITIONS: dict[Expr, Expr] = {
     A_V: cross(V) @ H.T + hinge_form("row", "column", v),
@@ -110,9 +92,13 @@ def differentiate(expr: Expr, wrt: Symbol | str = "q") -> Expr:
         expr: y, a stacked vector such as `mass @ vdot + bias`, or a number such as
             `v.T @ mass @ v`, whose derivative is a row.
         wrt: "q" for the configuration, in the tangent space of `mech.integrate`; or a vector, by
-            its symbol or its typed name: "v", "tau", "vdot", "f" or one of your own; or
-            "inertia", the ten numbers of each body (m, m c, Jxx Jyy Jzz Jxy Jxz Jyz), or
-            "armature", the diagonal of N.
+            its symbol or its typed name: "v", "tau", "vdot", "f" or one of your own; or a
+            parameter: "inertia", the ten numbers of each body (m, m c, Jxx Jyy Jzz Jxy Jxz Jyz);
+            "payload", the ten numbers of something welded to each of the nodes; "armature", the
+            diagonal of N; "gravity", the acceleration of free fall (3).
+
+    Vectors and operators of your own do not depend on other variables. A coefficient of your law is
+    a vector: with `lw.algebra.diagonal(v) @ d` as damping, d is one.
 
     Raises:
         ExpressionError: The expression is not a vector, or has a symbol without a rule.
@@ -135,7 +121,8 @@ class _Differential:
         if self.name not in SPACES and not vector:
             raise ExpressionError(
                 f'differentiate was requested the derivative by {wrt}; it must be "q", "inertia", '
-                '"armature", or a vector such as "v", "tau" or one made with lw.algebra.vector.'
+                '"payload", "armature", "gravity", or a vector such as "v", "tau" or one made with '
+                "lw.algebra.vector, as coefficients of springs, dampers and laws are."
             )
         self.space: Space = SPACES[self.name] if leaf is None else leaf.range
         self._known = dict[Expr, Expr]()
@@ -164,26 +151,15 @@ class _Differential:
     def _vector(self, x: Symbol, source: str) -> Expr:
         if source == self.name:
             return identity(x.range)
-        moves = self.name in OF_STATE
-        if source == "a" and moves:
-            turned = cross(V) @ self.of(H.T @ v) - cross(H.T @ v) @ self.of(V)
-            return turned + hinge_bias_rate(self.name) + self.of(a_g)
-        if source == "b" and moves:
-            return (2.0 * B_V + M @ cross(V)) @ self.of(V)
-        if source == "b" and self.name == "inertia":  # b = -[V ×]* M V
-            return -(cross(V).T @ regressor(V))
-        if source == "weight" and self.name == "inertia":
-            raise self._no_rule(x)
-        if source == "a_g" and self.name == "q":
-            return cross(a_g) @ H.T
-        if source == "kappa" and moves:
-            by_node = closure_bias_rate("V") @ self.of(J @ v) + closure_bias_rate(self.name)
-            return closure_bias_rate("X") @ J + by_node if self.name == "q" else by_node
-        if source == "kappa_g" and moves:
-            return self.of(-(Q @ B.T @ phi.T @ a_g))
-        if source in ("X", "X_B", "servo") and moves:
-            raise self._no_rule(x)
-        return zero(x.range, self.space)
+        by_rule = self._by_rule(x, x)
+        return zero(x.range, self.space) if by_rule is None else by_rule
+
+    def _by_rule(self, leaf: Expr, x: Expr) -> Expr | None:
+        """What the table says, for a leaf or its adjoint; None where it does not depend on it."""
+        if (leaf, self.name) in UNKNOWN:
+            raise self._no_rule(leaf)
+        rule = RULES.get((leaf, self.name))
+        return None if rule is None else rule.right(self.of, x)
 
     def applied(self, A: Expr, x: Expr) -> Expr:
         """The operator of (δA) x, with the vector x held."""
@@ -214,35 +190,18 @@ class _Differential:
     def _leaf(self, leaf: Symbol, star: bool, x: Expr) -> Expr:
         """An operator of the mechanism, applied to a vector."""
         none, key = zero(leaf.domain if star else leaf.range, self.space), leaf.role
-        if isinstance(key, role.Memoryless) and key.source == "M" and self.name == "inertia":
-            return regressor(x)
-        if isinstance(key, role.Memoryless) and key.source == "N" and self.name == "armature":
-            return diagonal(x)
-        constant = isinstance(key, role.PickOff | role.Gather | role.Selection)
-        if constant or (isinstance(key, role.Memoryless) and key.source in ("M", "N")):
-            return none
+        by_rule = self._by_rule(leaf.T if star else leaf, x)
+        if by_rule is not None:
+            return by_rule
         if leaf in DEFINITIONS:
             return self.applied(DEFINITIONS[leaf].T if star else DEFINITIONS[leaf], x)
         if isinstance(key, role.Differential):
             return self._differential(leaf, key, star, x)
         recursive = isinstance(key, role.Riccati | role.Lyapunov | role.Siblings)
-        if recursive or (isinstance(key, role.Resolvent) and key.of is not E_phi):
+        recursive |= isinstance(key, role.Resolvent) and not isinstance(key.of.role, role.Shift)
+        if recursive and self.name in OF_THE_TREE:
             raise self._no_rule(leaf)
-        if self.name != "q":
-            return none
-        if isinstance(key, role.Resolvent) and key.of is E_phi:
-            if star:
-                return phi.T @ cross(phi_tilde.T @ x) @ H.T
-            return phi_tilde @ swap(phi @ x) @ H.T
-        if isinstance(key, role.Memoryless) and key.source == "H":
-            return hinge_rate(x)
-        if isinstance(key, role.Closure):
-            return closure_rate(x) @ J
-        if isinstance(key, role.Followers):
-            return follower_rate(x)
-        if isinstance(key, role.Shift | role.Memoryless) and key.source in ("phi", "Delta_phi"):
-            return cross(leaf.T @ x) @ H.T if star else leaf @ swap(x) @ H.T
-        raise self._no_rule(leaf)
+        return none  # does not depend on it, or is one's own
 
     def _differential(self, leaf: Symbol, key: role.Differential, star: bool, x: Expr) -> Expr:
         """A leaf of a derivative: linear in the vectors that give it."""
@@ -253,34 +212,44 @@ class _Differential:
         if isinstance(key, role.HingeBiasRate):
             opened = {"q": hinge_form("row", v, v, "column"), "v": BIAS_BY_V}[key.wrt]
             return self.applied(opened.T if star else opened, x)
-        if isinstance(key, role.HingeRate):
-            return self._hinge_form(key, star, x)
+        none = zero(leaf.domain if star else leaf.range, self.space)
+        if isinstance(key, role.HingeRate | role.PlaceRate):
+            return self._form(key, star, x, none)
         if isinstance(key, role.Diagonal):
             return diagonal(x) @ self.of(key.of)
         if isinstance(key, role.Regressor) and star:  # y* M x is symmetric
             return regressor(x).T @ self.of(key.of)
+        if isinstance(key, role.GravityRate) and key.of == "a_g":
+            turned = leaf.T @ swap(x) if star else cross(leaf @ x)
+            return turned @ H.T if self.name == "q" else none
+        if isinstance(key, role.GravityRate | role.WeightRate | role.Angular):
+            others = "inertia payload gravity".split()
+            if isinstance(key, role.Angular) or self.name not in others:
+                return none
         of = getattr(key, "of", None)
         fixed = self.name != "q" and isinstance(of, Expr) and isinstance(self.of(of), Zero)
         if fixed and not isinstance(key, role.ClosureBiasRate):
-            return zero(leaf.domain if star else leaf.range, self.space)
+            return none
         raise self._no_rule(leaf)
 
-    def _hinge_form(self, key: role.HingeRate, star: bool, x: Expr) -> Expr:
+    def _form(self, key: role.HingeRate | role.PlaceRate, star: bool, x: Expr, none: Expr) -> Expr:
         """x takes the open slot; q moves the form, and so does each of its vectors."""
+        make, velocity = hinge_form, identity(JOINT)
+        if isinstance(key, role.PlaceRate):
+            make = partial(place_form, nodes=key.nodes)
+            velocity = J if key.nodes else phi.T @ H.T
         taken, kept = ("row", "column") if star else ("column", "row")
         slots = tuple(x if s == taken else "row" if s == kept else s for s in key.slots)
-        start = key.slots.index(kept)
-        moved = hinge_form(*slots, "column") if self.name == "q" else None
-        range_ = BODY if start == 0 else JOINT
-        terms = [(1.0, zero(range_, self.space))]
-        terms += [(1.0, moved)] if moved is not None else []
+        terms = [(1.0, none)]
+        if self.name == "q":
+            terms.append((1.0, make(*slots, "column") @ velocity))
         for i, y in enumerate(key.slots):
-            if isinstance(y, str) or isinstance(self.of(y), Zero):
-                continue
-            terms.append((1.0, hinge_form(*slots[:i], "column", *slots[i + 1 :]) @ self.of(y)))
+            if not isinstance(y, str) and not isinstance(self.of(y), Zero):
+                moved = make(*slots[:i], "column", *slots[i + 1 :])
+                terms.append((1.0, moved @ self.of(y)))
         return total(terms)
 
-    def _no_rule(self, leaf: Symbol) -> ExpressionError:
+    def _no_rule(self, leaf: Expr) -> ExpressionError:
         return ExpressionError(
             f"{leaf} cannot be differentiated by {self.name}: there is no rule for it. Write the "
             "expression in its textbook form, with φ, H, M, 𝓜 and 𝓜⁻¹."

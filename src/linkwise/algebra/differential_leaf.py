@@ -4,6 +4,10 @@
 [x ×̄]       x ×̄ u = u ×* x, for a force x
 ∂[H* x]     how H* x changes at each body with its own coordinates
 Y[x]        Y[x] π = M x, for the ten inertial parameters π of each body
+∂_g[a_g]    how a_g changes with gravity; ∂_g[weight] the same of the weights
+∂[weight]   how the weights change with inertial parameters
+∂X          how X changes with displacements of the bodies, ∂X_B with those of the nodes
+I_ω         the angular part of velocities of nodes
 ∂[Q x]      how Q x changes with displacements of the nodes of loops; ∂[Q* x] the same of Q* x
 ∂[Y x]      how the rows of couplings change with q
 ∂_X κ       how κ changes with displacements of nodes, ∂_V κ with their velocities; in the rows of
@@ -16,31 +20,42 @@ from collections.abc import Callable
 
 from linkwise.algebra import role
 from linkwise.algebra.expr import Expr, Zero, symbol, zero
-from linkwise.algebra.space import BODY, CONSTRAINT, INERTIA, JOINT, NODE, ONE
+from linkwise.algebra.space import (
+    BODY,
+    CONSTRAINT,
+    GRAVITY,
+    INERTIA,
+    JOINT,
+    NODE,
+    NODE_INERTIA,
+    NODE_PLACE,
+    ONE,
+    PLACE,
+)
 from linkwise.algebra.symbols import H
 from linkwise.errors import ExpressionError
 
 
 def cross(x: Expr) -> Expr:
-    """x× at each body: the cross product of velocities, for a stacked vector x of BODY."""
+    """x× at each body or node: the cross product of velocities, for a vector x of either."""
     return _of_vector(x, "×", r"\times", "cross", swapped=False)
 
 
 def swap(x: Expr) -> Expr:
-    """x×̄ at each body, with x×̄ u = u ×* x: the cross product of forces as an operator on u."""
+    """x×̄ with x×̄ u = u ×* x: the cross product of forces as an operator on u."""
     return _of_vector(x, "×̄", r"\bar{\times}", "swap", swapped=True)
 
 
 def _of_vector(x: Expr, text: str, tex: str, word: str, *, swapped: bool) -> Expr:
-    if (x.range, x.domain) != (BODY, ONE):
+    if x.range not in (BODY, NODE) or x.domain is not ONE:
         raise ExpressionError(
             f"{word} was given {x}, which maps {x.domain} to {x.range}; it must be a stacked "
-            f"vector of {BODY}."
+            f"vector of {BODY} or {NODE}."
         )
     if isinstance(x, Zero):
-        return zero(BODY, BODY)
+        return zero(x.range, x.range)
     key = role.Cross(x, swapped)
-    return symbol(f"[{x} {text}]", BODY, BODY, key, f"{word}({x})", rf"[{x.latex()} {tex}]")
+    return symbol(f"[{x} {text}]", x.range, x.range, key, f"{word}({x})", rf"[{x.latex()} {tex}]")
 
 
 def hinge_rate(x: Expr) -> Expr:
@@ -76,6 +91,46 @@ def _form_name(slots: tuple[Expr | str, ...], text: Callable[[Expr], str]) -> st
     return f"∂[{head}; {', '.join(y or '∘' for y in along)}]"
 
 
+def place_form(*slots: Expr | str, nodes: bool) -> Expr:
+    """The form f* (X x̂_n ... x̂_1) with two open slots: see `role.PlaceRate`."""
+    row, column = slots.index("row"), slots.index("column")
+    if row > column:
+        swapped = {"row": "column", "column": "row"}
+        renamed = (swapped[x] if isinstance(x, str) else x for x in slots)
+        return place_form(*renamed, nodes=nodes).T
+    domain, key = NODE if nodes else BODY, role.PlaceRate(slots, nodes)
+    range_ = domain if row else (NODE_PLACE if nodes else PLACE)
+    if any(isinstance(x, Zero) for x in key.vectors):
+        return zero(range_, domain)
+    name, tex = (_place_name(key, text) for text in (str, Expr.latex))
+    return symbol(name, range_, domain, key, f"place_form({name})", tex.replace("∂", r"\partial "))
+
+
+def _place_name(key: role.PlaceRate, text: Callable[[Expr], str]) -> str:
+    """∂X, or with all vectors: ∂[f* X; x_1, x_2], where · is the operand."""
+    place = "X_B" if key.nodes else "X"
+    marks = {"column": "·", "row": "∘"}
+    f, *along = (marks[s] if isinstance(s, str) else text(s) for s in key.slots)
+    head = place if key.slots[0] == "row" else f"{f}{'^{*}' if text is Expr.latex else '*'} {place}"
+    return f"∂{place}" if len(key.slots) == 2 else f"∂[{head}; {', '.join(along)}]"
+
+
+def gravity_rate(of: str) -> Expr:
+    """∂a_g/∂g or ∂weight/∂g, from GRAVITY."""
+    range_, tex = (BODY, r"\mathfrak{a}_g") if of == "a_g" else (PLACE, r"\mathrm{weight}")
+    name, tex = f"∂_g[{of}]", rf"\partial_g[{tex}]"
+    return symbol(name, range_, GRAVITY, role.GravityRate(of), f"gravity_rate_{of}", tex)
+
+
+WEIGHT_RATE = symbol(
+    "∂[weight]", PLACE, INERTIA, role.WeightRate(), "weight_rate", r"\partial[\mathrm{weight}]"
+)
+"""∂weight/∂π, for the inertial parameters of the bodies."""
+
+ANGULAR = symbol("I_ω", NODE, NODE, role.Angular(), "angular", r"I_\omega")
+"""The angular part of velocities of nodes."""
+
+
 def hinge_bias_rate(wrt: str) -> Expr:
     """∂(Ḣ* v)/∂q or ∂(Ḣ* v)/∂v: memoryless, from JOINT to BODY."""
     name, tex = f"∂_{wrt}[Ḣ* v]", rf"\partial_{{{wrt}}}[\dot{{H}}^{{*}} v]"
@@ -84,14 +139,24 @@ def hinge_bias_rate(wrt: str) -> Expr:
 
 def regressor(x: Expr) -> Expr:
     """Y_x with Y_x π = M x, from the inertial parameters π of each body."""
+    domain = NODE_INERTIA if x.range is NODE else INERTIA
     if isinstance(x, Zero):
-        return zero(BODY, INERTIA)
+        return zero(x.range, domain)
     name, tex = f"Y[{x}]", rf"Y_{{{x.latex()}}}"
-    return symbol(name, BODY, INERTIA, role.Regressor(x), f"regressor({x})", tex)
+    return symbol(name, x.range, domain, role.Regressor(x), f"regressor({x})", tex)
 
 
 def diagonal(x: Expr) -> Expr:
-    """diag x, for a vector x of JOINT."""
+    """The diagonal operator of a stacked vector of JOINT: diag(v) d is a damping force, by its d.
+
+    Args:
+        x: The vector.
+    """
+    if x.range is not JOINT or x.domain is not ONE:
+        raise ExpressionError(
+            f"diagonal was given {x}, which maps {x.domain} to {x.range}; it must be a stacked "
+            f"vector of {JOINT}."
+        )
     if isinstance(x, Zero):
         return zero(JOINT, JOINT)
     tex = rf"\mathrm{{diag}}({x.latex()})"

@@ -130,12 +130,12 @@ class Differential(Role):
 
 @dataclass(frozen=True, slots=True)
 class Cross(Differential):
-    """x× at each body, from a stacked vector x: a memoryless operator that a vector gives.
+    """x× at each body or node, from a stacked vector x: a memoryless operator that it gives.
 
     x× u is the rate of a velocity u that is carried along with x; -(x×)* is that of a force.
 
     Attributes:
-        of: The vector, of BODY.
+        of: The vector, of BODY or NODE.
         swapped: The other factor is the operand: x×̄ u = u ×* x, for a force x. It is skew.
     """
 
@@ -164,6 +164,48 @@ class HingeRate(Differential):
 
 
 @dataclass(frozen=True, slots=True)
+class PlaceRate(Differential):
+    """The form f* (X x̂_n ... x̂_1) of a pose X = (rot | p), with two of its vectors left open.
+
+    X x̂ is how X changes along a velocity x of its body or node: (rot ω× | rot u) of x = (ω, u).
+
+    Attributes:
+        slots: f, x_1 ... x_n: f a vector of PLACE or NODE_PLACE, the others of BODY or NODE; "row"
+            and "column" where they are open, as in `HingeRate`.
+        nodes: Whether it is about nodes, not bodies.
+    """
+
+    slots: tuple[Expr | str, ...]
+    nodes: bool = False
+
+    @property
+    def vectors(self) -> tuple[Expr, ...]:
+        """Those that are not open."""
+        return tuple(x for x in self.slots if not isinstance(x, str))
+
+
+@dataclass(frozen=True, slots=True)
+class GravityRate(Differential):
+    """How a_g, from GRAVITY to BODY, or the weights, to PLACE, change with gravity.
+
+    Attributes:
+        of: "a_g" or "weight".
+    """
+
+    of: str
+
+
+@dataclass(frozen=True, slots=True)
+class WeightRate(Differential):
+    """How the weights change with the inertial parameters: from INERTIA to PLACE."""
+
+
+@dataclass(frozen=True, slots=True)
+class Angular(Differential):
+    """diag(1, 0): the angular part of velocities of nodes."""
+
+
+@dataclass(frozen=True, slots=True)
 class HingeBiasRate(Differential):
     """How Ḣ* v changes at each body with its own coordinates, or with its own velocities.
 
@@ -176,10 +218,10 @@ class HingeBiasRate(Differential):
 
 @dataclass(frozen=True, slots=True)
 class Regressor(Differential):
-    """Y_x with Y_x π = M x at each body, for the ten inertial parameters π of each.
+    """Y_x with Y_x π = M x at each body or node, for the ten inertial parameters π of each.
 
     Attributes:
-        of: x, a vector of BODY.
+        of: x, a vector of BODY or NODE.
     """
 
     of: Expr

@@ -49,6 +49,9 @@ INBOARD = Space("INBOARD")
 INERTIA = Space("INERTIA")
 """Ten numbers for each body: m, m c (3), Jxx Jyy Jzz Jxy Jxz Jyz about its origin."""
 
+NODE_INERTIA = Space("NODE_INERTIA", block="node")
+"""Ten numbers for each chosen node, as in INERTIA: of what is welded to it."""
+
 NODE = Space("NODE", block="node")
 """Six numbers for each chosen node."""
 
@@ -60,6 +63,9 @@ NODE_PLACE = Space("NODE_PLACE", block="node")
 
 CONSTRAINT = Space("CONSTRAINT", block="constraint")
 """Rows of loops and grasps, or of tasks, which are constraints that are driven."""
+
+GRAVITY = Space("GRAVITY", block="one")
+"""Three numbers: the acceleration of free fall, in world axes."""
 
 ONE = Space("ONE", block="one")
 """A single number: the domain of a stacked vector, which is an operator with one column."""

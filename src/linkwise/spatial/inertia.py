@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -339,3 +340,11 @@ def momentum_regressor(V: Array) -> Array:
     upper = np.concatenate([0.0 * v[..., None], -skew(v), turned], axis=-1)
     lower = np.concatenate([v[..., None], skew(w), 0.0 * turned], axis=-1)
     return np.concatenate([upper, lower], axis=-2)
+
+
+def weight_rate(gravity: Any) -> Any:
+    """How -(g h* | g m), twelve numbers, changes with the ten of an inertia (12, 10)."""
+    out = np.zeros((3, 4, 10)).astype(gravity.dtype)
+    for j, entry in enumerate((1, 2, 3, 0)):  # h, then m
+        out[:, j, entry] = -gravity
+    return out.reshape(12, 10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -249,3 +250,29 @@ def _restored(rot: Array, p: Array) -> Pose:
 
 PoseLike: TypeAlias = Pose | ArrayLike
 _IDENTITY = trusted_pose(frozen(np.eye(3)), frozen(np.zeros(3)))
+
+
+def place_block(place: Any, slots: Sequence[Any]) -> Any:
+    """The matrix of the form f* (X x̂_n ... x̂_1) of a pose X = (rot | p), two vectors left open.
+
+    X x̂ = (rot ω× | rot u) is how X changes along the velocity x = (ω, u).
+
+    Args:
+        place: X (3, 4).
+        slots: f (12,), x_1 ... x_n (6,) each, or "row" and after it "column" where they are open.
+    """
+    f, *along = slots
+    opened = [i for i, x in enumerate(along) if isinstance(x, str)]
+    shape = (12, 6) if isinstance(f, str) else (6, 6)
+    out = np.full(shape, 0.0, dtype=object)
+    for units in np.ndindex(*([6] * len(opened))):
+        at, moved = dict(zip(opened, units, strict=True)), place
+        for i in reversed(range(len(along))):
+            x = np.eye(6)[at[i]] if i in at else along[i]
+            moved = moved[:, :3] @ np.concatenate([skew(x[:3]), x[3:, None]], axis=1)
+        if isinstance(f, str):
+            out[:, units[0]] = moved.reshape(12)
+        else:
+            out[units] = f @ moved.reshape(12)
+    numbers = all(isinstance(x, float) for x in out.flat)
+    return out.astype(np.float64) if numbers else out

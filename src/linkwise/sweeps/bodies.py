@@ -12,7 +12,7 @@ import numpy as np
 
 from linkwise.algebra import role
 from linkwise.algebra.expr import Symbol
-from linkwise.algebra.space import CONSTRAINT, INERTIA, NODE_PLACE, ONE, PLACE, Space
+from linkwise.algebra.space import CONSTRAINT, GRAVITY, INERTIA, ONE, PLACE, Space
 from linkwise.algebra.symbols import M
 from linkwise.errors import LoweringError
 from linkwise.model.body import Body
@@ -21,11 +21,12 @@ from linkwise.model.embedded import Embedded
 from linkwise.model.hinges.form import form_block
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
-from linkwise.spatial.inertia import momentum_regressor
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.inertia import momentum_regressor, weight_rate
+from linkwise.spatial.pose import Pose, place_block
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import blocks, cross_force, cross_velocity
 from linkwise.sweeps.program import Statement
+from linkwise.sweeps.result_part import SIZES
 from linkwise.sweeps.structured_block import diagonal
 
 if TYPE_CHECKING:
@@ -120,6 +121,15 @@ class Bodies:
                 return first(momentum_regressor(read[None, :, 0]), 2)
             case "diagonal":
                 return np.diag(read[:, 0])
+            case "a_g_rate":
+                turn = -numbers.pose(k).rot.T if mech.parent[k] < 0 else np.zeros((3, 3))
+                return np.concatenate([np.zeros((3, 3)), turn])
+            case "weight_rate":
+                return weight_rate(numbers.gravity)
+            case "weight_gravity":
+                return _weight_by_gravity(run.value[M, True][k])
+            case "X_rate":
+                return _place_form(run, statement, k)
             case "H_rate":
                 vectors = [run.blocks_of(quantity)[k][:, 0] for quantity, _ in statement.reads]
                 return _hinge_form(statement, body, q_k, vectors)
@@ -134,6 +144,8 @@ class Bodies:
     def place(self, run: Interpreter, statement: Statement, k: int, node: int | None) -> Array:
         """Poses as columns (12, 1), the rows of (rot | p) in sequence; see PLACED."""
         numbers, parent = run.arithmetic, int(self.mech.parent[k])
+        if node is not None and statement.special in AT_NODES:
+            return _node_block(run, statement, node)
         if node is not None:
             read = run.blocks_of(statement.reads[0][0])[k]
             above = None if self.node_body[node] < 0 else read.reshape(3, 4)
@@ -144,14 +156,18 @@ class Bodies:
                 lifted = rot.T @ -numbers.gravity if parent < 0 else np.zeros(3)
                 return np.concatenate([np.zeros(3), lifted])[:, None]
             case "weight":
-                M_k = run.value[M, True][k]  # [[J, h~], [-h~, m]]
-                moment = np.stack([M_k[2, 4], M_k[0, 5], M_k[1, 3], M_k[5, 5]])
-                return np.outer(-numbers.gravity, moment).reshape(12, 1)
+                return _weight_by_gravity(run.value[M, True][k]) @ numbers.gravity[:, None]
             case _:
                 pose, above = numbers.pose(k), None
                 if parent >= 0:
                     above = run.blocks_of(statement.target)[parent].reshape(3, 4)
                 return placed(above, pose.rot, pose.p).reshape(12, 1)
+
+
+def _weight_by_gravity(M_k: Any) -> Any:
+    """-(h* | m) at each entry of gravity (12, 3), from an inertia [[J, h~], [-h~, m]]."""
+    moment = np.stack([M_k[2, 4], M_k[0, 5], M_k[1, 3], M_k[5, 5]])
+    return np.kron(-np.eye(3), moment[:, None])
 
 
 def bodies_of(mech: Mechanism | Embedded, names: Sequence[str]) -> Bodies | Aggregates:
@@ -168,9 +184,9 @@ def bodies_of(mech: Mechanism | Embedded, names: Sequence[str]) -> Bodies | Aggr
 def node_sizes(space: Space, nodes: int) -> list[int]:
     """The length of each block of a space over nodes, or of a number."""
     if space.block == "node":
-        return [12 if space is NODE_PLACE else 6] * nodes
-    if space is ONE:
-        return [1]
+        return [SIZES[space]] * nodes
+    if space is ONE or space is GRAVITY:
+        return [1 if space is ONE else 3]
     raise LoweringError(f"the space {space} has no blocks in this mechanism.")
 
 
@@ -186,11 +202,15 @@ def _about_body(H: Any, offset: Any) -> Any:
 def _derivative_block(statement: Statement, body: Body, q_k: Any, v_k: Any, x: Any) -> Any:
     """x×, x×̄ or ∂(Ḣ* v) at a body."""
     if statement.special in ("cross", "swap"):
-        w, u = skew(x[:3]), skew(x[3:])
-        zero = np.zeros((3, 3))
-        return blocks(-w, -u, -u, zero) if statement.special == "swap" else blocks(w, zero, u, w)
+        return _crossed(statement.special, x)
     rate = body.hinge.bias_derivative(q_k, v_k)[0 if statement.special == "bias_rate_q" else 1]
     return body.outboard.shift.T @ first(rate, 2)
+
+
+def _crossed(which: str, x: Any) -> Any:
+    """x× or x×̄."""
+    w, u, zero = skew(x[:3]), skew(x[3:]), np.zeros((3, 3))
+    return blocks(-w, -u, -u, zero) if which == "swap" else blocks(w, zero, u, w)
 
 
 def _hinge_form(statement: Statement, body: Body, q_k: Any, vectors: Sequence[Any]) -> Any:
@@ -200,6 +220,32 @@ def _hinge_form(statement: Statement, body: Body, q_k: Any, vectors: Sequence[An
     rest = iter(vectors)
     slots = [x if isinstance(x, str) else next(rest) for x in key.role.slots]
     return form_block(body.hinge, q_k, body.outboard.shift, slots)
+
+
+AT_NODES = ("cross", "swap", "regressor", "X_rate", "angular")
+"""Leaves of derivatives that nodes have as well as bodies."""
+
+
+def _node_block(run: Interpreter, statement: Statement, node: int) -> Any:
+    """A leaf of a derivative at a node."""
+    if statement.special == "angular":
+        return np.diag([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
+    if statement.special == "X_rate":
+        return _place_form(run, statement, node)
+    x = run.blocks_of(statement.reads[0][0])[node][:, 0]
+    if statement.special == "regressor":
+        return first(momentum_regressor(x[None]), 2)
+    return _crossed(statement.special, x)
+
+
+def _place_form(run: Interpreter, statement: Statement, k: int) -> Any:
+    """Derivatives of a pose at a body or node: see `role.PlaceRate`."""
+    key = statement.target.key
+    assert isinstance(key, Symbol) and isinstance(key.role, role.PlaceRate)
+    place, *vectors = (run.blocks_of(quantity)[k][:, 0] for quantity, _ in statement.reads)
+    rest = iter(vectors)
+    slots = [x if isinstance(x, str) else next(rest) for x in key.role.slots]
+    return place_block(place.reshape(3, 4), slots)
 
 
 def placed(above: Array | None, rot: Array, p: Array) -> Array:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from linkwise.algebra import role
 from linkwise.algebra.expr import Expr, Symbol
 from linkwise.algebra.family import Family
-from linkwise.algebra.space import BODY, CONSTRAINT, NODE, ONE, Space
+from linkwise.algebra.space import BODY, CONSTRAINT, ONE, Space
 from linkwise.model.closure import Blocked
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
@@ -243,9 +243,9 @@ class Interpreter:
 
     def empty(self, quantity: Quantity) -> list[Any]:
         """Room for the blocks of a quantity."""
-        if quantity.rows is ONE:  # summed over the bodies
-            width = self.columns.width(quantity.columns)
-            return [np.zeros((1, width)).astype(self.arithmetic.kind)]
+        if quantity.rows.block == "one":  # summed over the bodies
+            shape = (sum(self.bodies.sizes(quantity.rows)), self.columns.width(quantity.columns))
+            return [np.zeros(shape).astype(self.arithmetic.kind)]
         on_nodes = quantity.rows.block == "node"
         count = len(self.bodies.nodes) if on_nodes else self.mech.n_bodies
         return [np.zeros(0)] * count
@@ -264,7 +264,7 @@ class Interpreter:
         self.arithmetic.enter(k)
         if target.block and target.key in self.unmultiplied:
             return
-        if target.rows is ONE:
+        if target.rows.block == "one":
             self._accumulate(statement, k)
         elif target.rows.block == "node":
             for i in self.bodies.nodes_of(k):
@@ -301,7 +301,7 @@ class Interpreter:
                     (x,) = (self.value[block.ident] for block in term.left)
                     for one, other in zip(x, self.blocks_of(term.operand), strict=True):
                         total += term.number * (one.T @ other)
-            elif term.operand.rows is not ONE or k == 0:  # a number counts once
+            elif term.operand.rows.block != "one" or k == 0:  # a number counts once
                 total += self.product(term, k, k, node=None)
 
     def total(self, statement: Statement, k: int, node: int | None = None) -> Any:
@@ -387,7 +387,7 @@ class Interpreter:
         if isinstance(block.symbol.role, role.PickOff):
             assert node is not None
             matrix = self.bodies.pick_off(node)
-        elif block.symbol.range is NODE:
+        elif block.symbol.range.block == "node":
             assert node is not None
             matrix = self.value[block.ident][node]
         elif block.step:

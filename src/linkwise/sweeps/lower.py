@@ -42,10 +42,18 @@ from linkwise.sweeps.schedule import scheduled
 SPECIALS: dict[type[role.Role], str] = {
     role.Cross: "cross",
     role.HingeRate: "H_rate",
+    role.PlaceRate: "X_rate",
     role.Regressor: "regressor",
     role.Diagonal: "diagonal",
 }
 """The statements that give the blocks of leaves that differentiation adds."""
+
+_CONSTANT: dict[object, str] = {
+    role.Angular: "angular",
+    role.WeightRate: "weight_rate",
+    **{"a_g": "a_g_rate", "weight": "weight_gravity"},
+}
+"""Those of leaves that no vector gives."""
 
 STRETCH = 40
 """A longer product is done in stretches from the right, not in one deep recursion."""
@@ -111,7 +119,7 @@ def _shared(statements: Sequence[Statement]) -> list[Statement]:
         if len(s.terms) == 1
         and s.terms[0].operand is not None
         and not s.target.block
-        and s.target.rows is not ONE
+        and s.target.rows.block != "one"
     }
 
     def read(statement: Statement) -> Statement:
@@ -309,7 +317,8 @@ class _Lowering:
             self.define(leaf)
             operand = self._right_quantity(rest)
             block = Block(leaf, adjoint=star, inverse=inverse)
-            return [Term(1.0, (block,), operand)]
+            single = isinstance(key, role.GravityRate) and not star
+            return [Term(1.0, (block,), operand, "all" if single else "k")]
         if isinstance(key, role.Vector):  # x*(k) y(k), to be summed, or x(k) times a number
             self._leaf(leaf)
             operand = self._right_quantity(rest)
@@ -544,10 +553,22 @@ class _Lowering:
         """Blocks that a vector x gives, such as x× and ∂(H* x)/∂q; and ∂(Ḣ* v)."""
         if isinstance(key, role.HingeBiasRate):
             special, operands = f"bias_rate_{key.wrt}", [self._leaf(v)]
+        elif isinstance(key, role.Angular | role.WeightRate | role.GravityRate):
+            special, operands = _CONSTANT.get(getattr(key, "of", type(key)), ""), list[Quantity]()
+            if special == "a_g_rate":
+                self.define(E_phi)
+                operands = [_block_quantity(E_phi)]
+            elif special == "weight_gravity":
+                self.define(M)
         else:
-            assert isinstance(key, role.Cross | role.HingeRate | role.Regressor | role.Diagonal)
-            vectors = key.vectors if isinstance(key, role.HingeRate) else (key.of,)
+            if isinstance(key, role.HingeRate | role.PlaceRate):
+                vectors = key.vectors
+            else:
+                assert isinstance(key, role.Cross | role.Regressor | role.Diagonal)
+                vectors = (key.of,)
             operands = [self.value(rebuilt(x, opened)) for x in vectors]
+            if isinstance(key, role.PlaceRate):
+                operands.insert(0, self._leaf(X_B if key.nodes else X))
             swapped = isinstance(key, role.Cross) and key.swapped
             special = "swap" if swapped else SPECIALS[type(key)]
         reads: tuple[tuple[Quantity, Place], ...] = tuple((x, "k") for x in operands)
@@ -617,7 +638,7 @@ def _scaled(term: Term, number: float) -> Term:
 
 def _read(quantity: Quantity) -> Term:
     """A quantity by itself; a number is known after the pass that sums it."""
-    nowhere = quantity.rows is ONE or quantity.rows is CONSTRAINT
+    nowhere = quantity.rows.block == "one" or quantity.rows is CONSTRAINT
     return Term(1.0, operand=quantity, place="all" if nowhere else "k")
 
 

@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import (
     BODY,
+    GRAVITY,
     INBOARD,
     INERTIA,
     JOINT,
     NODE,
+    NODE_INERTIA,
     NODE_PLACE,
     ONE,
     PLACE,
@@ -32,7 +34,10 @@ from linkwise.model.mechanism import Mechanism
 Names: TypeAlias = str | int | Sequence[str | int]
 """A body, hinge or node, the index of an entry, or several of them."""
 
-SIZES = {BODY: 6, INBOARD: 6, INERTIA: 10, PLACE: 12, NODE: 6, NODE_PLACE: 12}
+SIZES = {
+    **{BODY: 6, INBOARD: 6, INERTIA: 10, PLACE: 12},
+    **{NODE: 6, NODE_PLACE: 12, NODE_INERTIA: 10, GRAVITY: 3},
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from linkwise.algebra.expr import Symbol
 from linkwise.algebra.role import HingeRate
 from linkwise.algebra.show import LATEX, UNICODE, Style, raised
-from linkwise.algebra.space import CONSTRAINT, ONE
+from linkwise.algebra.space import CONSTRAINT
 from linkwise.model.closure_rate import RATES
 from linkwise.sweeps.arrangement import is_step
 from linkwise.sweeps.program import Block, Pass, Place, Program, Quantity, Statement, Term
@@ -63,7 +63,7 @@ def statement_text(statement: Statement, style: Style) -> str:
     texts = list[str]()
     for term in sorted(statement.terms, key=lambda t: t.number < 0.0):
         sign = "-" if term.number < 0.0 else "+"
-        body = _term(term, style, number=statement.target.rows is ONE)
+        body = _term(term, style, number=statement.target.rows.block == "one")
         size = abs(term.number)
         if size != 1.0:
             body = f"{size:g} {body}"
@@ -89,7 +89,7 @@ def _at(quantity: Quantity, place: str, style: Style) -> str:
         )
     if place == "p,k":
         name = _edge_name(name)
-    nowhere = quantity.rows is ONE or quantity.rows is CONSTRAINT
+    nowhere = quantity.rows.block == "one" or quantity.rows is CONSTRAINT
     return name if nowhere else f"{name}({place})"
 
 
@@ -192,6 +192,13 @@ def _special(statement: Statement, style: Style) -> str:
             return f"{reads[0]} {times if statement.special == 'cross' else bar}"
         case "regressor" | "diagonal":
             return f"{'Y' if statement.special == 'regressor' else 'diag'} of {reads[0]}"
+        case "X_rate":
+            return f"derivatives of {', '.join(reads)}"
+        case "a_g_rate" | "weight_rate" | "weight_gravity":
+            of, by = ("a_g" if statement.special[0] == "a" else "weight"), "g"
+            return f"∂{of}/∂{'π' if statement.special == 'weight_rate' else by}"
+        case "angular":
+            return r"\mathrm{diag}(1, 0)" if style is LATEX else "diag(1, 0)"
         case "H_rate":
             key = statement.target.key
             slots = (

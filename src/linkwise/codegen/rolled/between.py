@@ -13,7 +13,7 @@ import numpy as np
 
 from linkwise.algebra.expr import Identity, Symbol
 from linkwise.algebra.role import Vector
-from linkwise.algebra.space import NODE_PLACE, ONE, Space
+from linkwise.algebra.space import ONE, Space
 from linkwise.codegen.rolled.layout import Layout
 from linkwise.codegen.rolled.stage import Plan
 from linkwise.codegen.scalar import status
@@ -23,6 +23,7 @@ from linkwise.codegen.scalar.pivots import SINGULAR
 from linkwise.errors import ExpressionError, LoweringError
 from linkwise.sweeps.factored import factored
 from linkwise.sweeps.program import Quantity, Statement
+from linkwise.sweeps.result_part import SIZES
 from linkwise.sweeps.structured_block import mirrored
 
 
@@ -81,7 +82,7 @@ class _Reader:
         if space is ONE or space is self.plan.looped:
             return 1
         assert space.block == "node"
-        return (12 if space is NODE_PLACE else 6) * self.layout.n_nodes
+        return SIZES[space] * self.layout.n_nodes
 
     def _input(self, name: str) -> Scalar:
         return Scalar(self.code.graph, self.code.graph.input(name))

@@ -16,7 +16,7 @@ import numpy as np
 
 from linkwise.algebra import role
 from linkwise.algebra.expr import Expr, Symbol
-from linkwise.algebra.space import BODY, INBOARD, JOINT, NODE_PLACE, ONE, PLACE, Space
+from linkwise.algebra.space import BODY, INBOARD, JOINT, ONE, PLACE, Space
 from linkwise.codegen.rolled.body_class import (
     INBOARD as INBOARD_POSE,
     INERTIA,
@@ -38,6 +38,7 @@ from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.sweeps.bodies import Bodies, first
 from linkwise.sweeps.interpret import Interpreter
 from linkwise.sweeps.program import Quantity, Statement
+from linkwise.sweeps.result_part import SIZES
 from linkwise.sweeps.structured_block import ShiftBlock, dense, mirrored
 
 ABOVE, HERE = 0, 1
@@ -163,7 +164,7 @@ class Window(GraphArithmetic):
         assert isinstance(leaf.role, role.Vector)
         source = leaf.role.source
         if leaf.range.block == "node":
-            size = 12 if leaf.range is NODE_PLACE else 6
+            size = SIZES[leaf.range]
             each = range(len(self.nodes))
             return [self._array(source, "node", size, i, size)[:, None] for i in each]
         if leaf.range is JOINT:
@@ -181,7 +182,7 @@ class Window(GraphArithmetic):
         if space is ONE or space is self.plan.looped:
             return 1
         assert space.block == "node", f"columns over {space} are not taken one by one"
-        return (12 if space is NODE_PLACE else 6) * self.layout.n_nodes
+        return SIZES[space] * self.layout.n_nodes
 
     def identity(self, quantity: Quantity) -> list[Any]:
         """The blocks of the identity."""
