@@ -45,8 +45,8 @@ WITH_BLOCKS = [page for page in PAGES[1:] if blocks(page) and not shows_output(p
     ids=lambda p: str(p.relative_to(ROOT)),
 )
 def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    for library in ("pinocchio", "mujoco", "pydrake", "jax", "torch", "casadi"):
-        if any(re.search(rf"(import|from) {library}", code) for _, code in blocks(page)):
+    for library in ("pinocchio", "mujoco", "pydrake", "torch", "jax", "casadi"):
+        if any(re.search(rf"(import|from) {library}\b", code) for _, code in blocks(page)):
             pytest.importorskip(library)
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__docs__"}

@@ -11,6 +11,7 @@ import contextlib
 import inspect
 import math
 import operator
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from os import fspath
 from pathlib import Path
@@ -45,8 +46,42 @@ def shown(value: object, longest: int = 60) -> str:
 # ------------------------------------------------------------------------------------- arrays
 
 
+def is_tracked(value: Any) -> bool:
+    """Whether Torch follows what is computed with an array: it requires a gradient, say."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None or not isinstance(value, torch.Tensor):
+        return False
+    return bool(
+        value.requires_grad
+        or torch._C._are_functorch_transforms_active()
+        or torch.autograd.forward_ad._current_level >= 0
+        or torch.compiler.is_compiling()
+    )
+
+
+def untracked(value: Any) -> Any:
+    """An array, or the numbers alone of a tensor that Torch differentiates."""
+    return value.detach() if is_tracked(value) else value
+
+
+def numbers(row: Any) -> Any:
+    """The entries of a row as numbers of Python; a tensor that Torch differentiates stays."""
+    return row if is_tracked(row) else row.tolist()
+
+
+def gradient_is_lost(what: str) -> ShapeError:
+    """The error for a tensor whose gradient a function does not follow."""
+    return ShapeError(
+        f"{what} is a tensor of Torch that requires a gradient, which this function does not "
+        "follow. lw.convert.to_torch makes a differentiable function of any expression, formula or "
+        "named quantity; x.detach() leaves the gradient out."
+    )
+
+
 def floats(value: Any, what: str) -> Array:
     """`value` as a float64 array of any shape; raises if it is not made of numbers."""
+    if is_tracked(value):
+        raise gradient_is_lost(what)
     if type(value) is not np.ndarray and (missing := _masked(value)):
         raise ShapeError(
             f"{what} is a masked array with {missing} entries masked; a missing entry has no value "

@@ -185,8 +185,10 @@ def checked(function: F, *, keeps: bool = False) -> F:
             return result
         except LinkwiseError:
             raise
-        except OF_CODE as error:
-            _name_argument(function, args, options, error)
+        except (*OF_CODE, RuntimeError) as error:
+            _name_tensor(function, args, options, error)
+            if isinstance(error, OF_CODE):
+                _name_argument(function, args, options, error)
             raise
 
     setattr(call, KEPT, True)
@@ -244,6 +246,23 @@ def _refuse_nan(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
 
 
 # ------------------------------------------------------------------------------ after a failure
+
+
+def _name_tensor(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    options: Mapping[str, Any],
+    error: Exception,
+) -> None:
+    """Raise for the first argument that Torch differentiates, where NumPy could not read it."""
+    if "torch" not in sys.modules or type(error).__module__.startswith("torch"):
+        return
+    names = [*_signature(function).parameters][: len(args)]
+    for name, value in (*zip(names, args, strict=False), *options.items()):
+        inside: Any = cast("Any", value).values() if isinstance(value, dict) else value
+        many = isinstance(value, dict | list | tuple)
+        if any(map(arguments.is_tracked, inside if many else (inside,))):
+            raise arguments.gradient_is_lost(f"{name} of {function.__name__}") from error
 
 
 def _name_argument(

@@ -17,7 +17,8 @@ on disk by its content, in memory with the mechanism. Each stage imports what it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, cast, overload
 
 import numpy as np
@@ -169,13 +170,21 @@ def compile(
     from linkwise.codegen.c.source import CSource
     from linkwise.codegen.kernel import kernel
 
-    try:
+    with written_by(expr):
         return CSource(request) if target == "c" else kernel(request, target)
+
+
+@contextmanager
+def written_by(expr: object) -> Generator[None]:
+    """Errors of a user's function while it is compiled say what such a function does."""
+    try:
+        yield
     except (TypeError, AttributeError, IndexError) as error:
-        if not callable(cast(object, expr)):
+        if not callable(expr):
             raise
+        name = getattr(expr, "__name__", "the function")
         raise ExpressionError(
-            f"{request.what} cannot be compiled: it failed with {type(error).__name__}: {error}. A "
+            f"{name} cannot be compiled: it failed with {type(error).__name__}: {error}. A "
             "function takes `at`, reads inputs with at.q, at.v and at.read, values with at.value, "
             "and returns an array or a tuple of arrays."
         ) from error

@@ -138,6 +138,7 @@ _made("estimation.BatchEstimate", lambda: OBJECTS["estimation.RandomField"]().ba
 _made("estimation.Covariance", lambda: next(iter(lw.estimation.COVARIANCES.values())))
 _made("estimation.Operator", lambda: next(iter(lw.estimation.OPERATORS.values())))
 _made("convert.Layout", lambda: lw.convert.mujoco_layout(boxes(), mujoco_model()))
+_made("convert.TorchFunction", lambda: lw.convert.to_torch({"M": mass}, arm()))
 _made("convert.Symbolic", lambda: lw.convert.to_sympy({"M": mass}, arm()))
 _made("CSource", lambda: lw.compile(mass, arm(), target="c"))
 
@@ -223,6 +224,8 @@ samples.SAMPLES["convert.to_sympy"] = lambda: call(
 )
 samples.SAMPLES["convert.to_casadi"] = lambda: call(mass, arm(), compiled=False, order=1)
 samples.SAMPLES["convert.casadi_c"] = lambda: call(mass, arm(), name="f", order=1)
+samples.SAMPLES["convert.to_jax"] = lambda: call("forward_dynamics", arm(), status=True)
+samples.SAMPLES["convert.to_torch"] = lambda: call("forward_dynamics", arm(), status=True)
 samples.SAMPLES["convert.drake_layout"] = lambda: call(boxes(), drake_plant())
 
 
@@ -541,6 +544,7 @@ _of(
     lambda it: call(X6),
 )
 
+_of("convert.TorchFunction.__call__", lambda it: call(q()))
 _of("convert.Symbolic.latex convert.Symbolic.__getitem__", lambda it: call("M"))
 
 # The random field.

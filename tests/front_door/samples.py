@@ -440,6 +440,7 @@ RECORDS = frozenset(
     "OperationalSpace Projection Recording ReducedInertia ReflectedLoad Renumbering Rollout "
     "SmallestMini Solution TaskCoordinates TaskDynamics TaskSpace Touch viewer.Viewer "
     "VirtualLinkage WholeInertia algebra.Expr convert.Layout convert.Symbolic "
+    "convert.TorchFunction "
     "estimation.Covariance "
     "estimation.BatchEstimate estimation.KalmanFilter estimation.Smoother "
     "estimation.Draws estimation.Operator Report "

@@ -80,6 +80,9 @@ NEEDS = {
     "convert.to_sympy": "sympy",
     "convert.Symbolic": "sympy",
     "convert.to_casadi": "casadi",
+    "convert.to_jax": "jax",
+    "convert.to_torch": "torch",
+    "convert.TorchFunction": "torch",
     "convert.pinocchio": "pinocchio",
     "convert.drake": "pydrake",
 }

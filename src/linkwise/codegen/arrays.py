@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.arguments import gradient_is_lost
 from linkwise.errors import DeviceError, MissingExtraError, ShapeError
 
 ON_GPU = (2, 13)
@@ -136,9 +137,7 @@ def taken(name: str, value: Any) -> Any:
             f"device='cuda') or jax.device_put({name}); or compile with target='cpu'."
         )
     if getattr(value, "requires_grad", False):
-        raise ShapeError(
-            f"{name} requires a gradient, which kernels do not compute; use {name}.detach()."
-        )
+        raise gradient_is_lost(name)
     try:
         return cp.from_dlpack(value)
     except (AttributeError, BufferError, TypeError, RuntimeError, ValueError):

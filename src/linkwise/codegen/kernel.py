@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.arguments import is_tracked
 from linkwise.codegen import arrays
 from linkwise.codegen.device import ANY, Device, Trouble, trouble
 from linkwise.codegen.request import Request
@@ -175,6 +176,8 @@ class Kernel(Stages):
             if quick is not None:
                 return self._parted(quick)
         values = self._values(given, named)
+        if any(map(is_tracked, values)):
+            return self._parted(self._tracked(values, out, status))
         device, like = self._device(values), arrays.foreign(values)
         with device.entered(values, like):
             rows, batch = self._rows(device, values)
@@ -189,6 +192,17 @@ class Kernel(Stages):
             if bad is not None:
                 self._tell(device, bad, rows, batch)
             return self._parted(arrays.given_back(result, like) if out is None else out)
+
+    def _tracked(self, values: list[Any], out: Any, status: Any) -> Any:
+        """The result for tensors that Torch differentiates."""
+        from linkwise.codegen.torch_call import differentiable
+
+        if out is not None:
+            raise ShapeError(
+                "out was given together with a tensor that requires a gradient; leave out out=, or "
+                "detach the inputs: x.detach()."
+            )
+        return differentiable(self, values, status)
 
     def _parted(self, flat: Any) -> Any:
         """The results by name, as views of an array (total,) or (batch, total)."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from linkwise.sweeps.result_part import ALL
 if TYPE_CHECKING:
     from linkwise.codegen.scalar.trace import Traced
     from linkwise.codegen.writing import Writing
+    from linkwise.model.mechanism import Mechanism
 
 WEIGHT = "weight"
 """Name of the input of a pullback, and beginning of its name in further ones."""
@@ -100,14 +101,14 @@ def _results(at: Writing, request: Request) -> tuple[list[Scalar], dict[str, Any
     graph = graph_of(request)
     inputs = {name: at.read(name, size) for name, size in graph.inputs}
     given = dict(inputs)
-    formula = request.quantity
-    if "q" in given and not (isinstance(formula, Formula) and formula.write in MADE_HERE):
-        given["q"] = _normalised(at, given["q"])
+    tree = getattr(at.mech, "mech", at.mech)  # q of an embedded mechanism is all of it
+    if not is_made_here(request.quantity):
+        of_q = [name for name, x in inputs.items() if name[0] == "q" and len(x) == tree.nq]
+        given |= {name: _normalised(tree, inputs[name]) for name in of_q}
     return at.replay(graph, given), inputs
 
 
-def _normalised(at: Writing, q: Any) -> Any:
-    tree = getattr(at.mech, "mech", at.mech)  # q of an embedded mechanism is all of it
+def _normalised(tree: Mechanism, q: Any) -> Any:
     q = q.copy()
     for k, body in enumerate(tree.bodies):
         part = body.hinge.quaternion
@@ -152,5 +153,6 @@ def _row(at: Writing, nodes: list[int]) -> Any:
     return out
 
 
-MADE_HERE = (_value, _pushforward, _pullback)
-"""Formulas whose q may have any length of its quaternions."""
+def is_made_here(quantity: object) -> TypeGuard[Formula]:
+    """Whether it is a formula of this file: its q may have quaternions of any length."""
+    return isinstance(quantity, Formula) and quantity.write in (_value, _pushforward, _pullback)

@@ -3,8 +3,8 @@
 Layouts convert q, v, forces and spatial vectors to and from Pinocchio, MuJoCo and Drake: each
 function takes a mechanism and the other library's model of the same robot, matches hinges by name,
 and gives a `Layout`. The other library is not imported; only its model is read. `to_sympy` makes
-formulas of what a kernel computes, `to_jax` functions that JAX compiles and differentiates,
-`to_casadi` functions for optimization.
+formulas of what a kernel computes, `to_jax` and `to_torch` functions that JAX and Torch compile and
+differentiate, `to_casadi` functions for optimization.
 """
 
 from linkwise.convert.casadi import casadi_c as casadi_c, to_casadi as to_casadi
@@ -16,6 +16,7 @@ from linkwise.convert.libraries import (
     pinocchio_layout as pinocchio_layout,
 )
 from linkwise.convert.symbolic import Symbolic as Symbolic, to_sympy as to_sympy
+from linkwise.convert.torch_function import TorchFunction as TorchFunction, to_torch as to_torch
 from linkwise.front_door import open_front_door
 
 open_front_door(globals())

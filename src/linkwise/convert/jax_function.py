@@ -36,7 +36,7 @@ from linkwise.codegen.request import Request
 from linkwise.codegen.stages import MOST_BODIES, Signature
 from linkwise.convert.named import Named, requested_by
 from linkwise.errors import MissingExtraError, ModelError, ShapeError
-from linkwise.pipeline import Tree
+from linkwise.pipeline import Tree, written_by
 
 if TYPE_CHECKING:
     from linkwise.sweeps.result_part import Names
@@ -91,7 +91,8 @@ def to_jax(
     request = requested_by(
         expr, mech, nodes=nodes, rows=rows, columns=columns, parameters=parameters, derive=derive
     )
-    signature = kernel(request).signature
+    with written_by(expr):
+        signature = kernel(request).signature
     root = root_call(request, signature)
     layout = _layout(request, signature)
     names = tuple(name for name, _ in signature.inputs)

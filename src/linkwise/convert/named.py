@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from linkwise.codegen.request import Request
 from linkwise.dynamics.closure import CLOSED, closed_kernel
+from linkwise.dynamics.closure_rank import known_rank
 from linkwise.dynamics.kernels import is_closed, kernel
 from linkwise.errors import ExpressionError
+from linkwise.loops.projection import project_position
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import Quantity, Tree, requested
 
@@ -35,12 +37,23 @@ def requested_by(
     options: dict[str, Any] = {"rows": rows, "columns": columns, "parameters": parameters}
     if not isinstance(expr, str):
         return requested(expr, mech, nodes=nodes, derive=derive, **options)
-    given = [name for name, value in options.items() if value not in (None, ())]
+    none = (type(None), tuple)
+    given = [name for name, x in options.items() if not isinstance(x, none) or x]
     if given or not derive:
         raise ExpressionError(
             f"{expr!r} was given by name, with {', '.join(given) or 'derive'}; options of "
-            "lw.compile go with an expression: lw.dynamics.expression(name)."
+            f"lw.compile go with an expression: lw.dynamics.expression({expr!r})."
         )
     if expr in CLOSED and isinstance(mech, Mechanism) and is_closed(mech):
-        return closed_kernel(mech, expr, tuple(nodes)).request
+        rank = _rank(mech) if expr == "forward_dynamics" else None
+        return closed_kernel(mech, expr, tuple(nodes), rank=rank).request
     return kernel(mech, expr, nodes).request
+
+
+def _rank(mech: Mechanism) -> int | None:
+    """How many rows of loops and couplings are independent around a configuration near neutral.
+
+    States with fewer have no unique accelerations: they get a code. None where none is near.
+    """
+    near = project_position(mech, mech.neutral())
+    return known_rank(mech, near.q) if bool(near.closed) else None

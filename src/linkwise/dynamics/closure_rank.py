@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.arguments import is_tracked, untracked
 from linkwise.codegen.scalar import status as status_code
 from linkwise.codegen.scalar.closure_solve import EMPTY, INDEPENDENT
 from linkwise.dynamics.closure import (
@@ -185,6 +186,8 @@ def accelerated(
     rank, lead = known_rank(mech, arrays["q"]), batch_of(arrays, forces, closing)
     if rank is None or lead is None:
         return computed(None)  # says what does not fit
+    if any(map(is_tracked, arrays.values())):
+        return computed(rank)  # other states have no derivative
     status = given.get("status")
     codes = np.zeros(lead, np.int32) if status is None else status
     result = computed(rank, status=codes)
@@ -235,7 +238,7 @@ def known_rank(mech: Mechanism, q: ArrayLike) -> int | None:
     known = one_state(mech)
     if known.rank is None:
         try:
-            rows = np.atleast_2d(mech.check_q(q))
+            rows = mech.check_q(untracked(q)).reshape(-1, mech.nq)
         except LinkwiseError:
             return None
         if not len(rows):

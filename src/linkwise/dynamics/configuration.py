@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwise.arguments import is_tracked, number
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.arithmetic import QUATERNION_SLACK
@@ -35,10 +36,12 @@ def integrate(mech: Mechanism, q: ArrayLike, v: ArrayLike, dt: float = 1.0) -> A
     Returns:
         q ⊕ v dt (..., nq), with quaternions of unit length.
     """
-    if dt == 1.0:
+    if isinstance(dt, float) and dt == 1.0:
         result = one_call(mech, INTEGRATED)(q, v)
         return _called(mech, INTEGRATED, q, v) if result is None else result
-    return _called(mech, TIMED, q, v, np.array([dt], dtype=np.float64))
+    time: Any = dt
+    time = time.reshape(1) if is_tracked(time) else np.array([number(time, "dt")])
+    return _called(mech, TIMED, q, v, time)
 
 
 def difference(mech: Mechanism, q0: ArrayLike, q1: ArrayLike) -> Array:
@@ -61,6 +64,8 @@ def _called(mech: Mechanism, formula: Formula, *arrays: Any) -> Array:
     quick = kernel.quick and kernel.quick(*arrays)
     if quick is not None:
         return quick
+    if any(map(is_tracked, arrays)):
+        return kernel(*arrays)
     names, sizes = kernel.arguments, [size for _, size in kernel.signature.inputs]
     given = [
         mech.check_q(x) if n[0] == "q" else mech.check_v(x) if n == "v" else x

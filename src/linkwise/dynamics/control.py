@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from linkwise.arguments import numbers
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.configuration import between, coordinates
 from linkwise.dynamics.kernels import check_mechanism, written
@@ -174,7 +175,7 @@ def tracking_energy(
     """
     kp = _gain(kp)
     energy = _law(mech, _tracking_energy, (), kp.shape, ())(q, v, q_d, v_d, kp.ravel())
-    return float(energy[0]) if energy.ndim == 1 else energy[:, 0]
+    return numbers(energy)[0] if energy.ndim == 1 else energy[:, 0]
 
 
 def _gain(value: ArrayLike) -> Array:

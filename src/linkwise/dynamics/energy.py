@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from linkwise.arguments import numbers
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.kernels import BatchOptions, named, written
 from linkwise.dynamics.quantity import expression
@@ -44,7 +45,7 @@ def energy(
     Expressions: those of `kinetic_energy` and `potential_energy`.
     """
     both = written(mech, BOTH)(q, v, **options)
-    return Energy(*both.tolist()) if both.ndim == 1 else Energy(both[:, 0], both[:, 1])
+    return Energy(*numbers(both)) if both.ndim == 1 else Energy(both[:, 0], both[:, 1])
 
 
 def _both(at: Writing) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from linkwise.arguments import is_tracked
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.kernels import BatchOptions, Options, check_mechanism, named, written
 from linkwise.dynamics.mass_root import root_of
@@ -132,6 +133,8 @@ def log_det_mass_matrix(mech: Mechanism, q: ArrayLike, **options: Unpack[BatchOp
             entry is NaN instead, reported by a warning or by `status`.
     """
     factors = written(mech, DETERMINANTS)(q, **options)
+    if is_tracked(factors):
+        return factors.log().sum(-1)
     if factors.ndim == 1:
         return sum(map(math.log, factors.tolist()), 0.0)
     return np.log(factors).sum(axis=-1)[()]
