@@ -83,6 +83,14 @@ def rate_acceleration(mech: Mechanism, q: Any, v: Any, vdot: Any) -> Any:
     return _turned(mech, q, _carried(mech, v, vdot), 1.0) if result is None else result
 
 
+def velocity_acceleration(mech: Mechanism, q: Any, v: Any, udot: Any) -> Any:
+    """v̇ (nv,) of u̇ (nv,) at q (nq,) and v (nv,), on graph nodes: the way back."""
+    out = _turned(mech, q, udot, -1.0)
+    for _, j in _free(mech):
+        out[j.start + 3 : j.stop] = out[j][3:] - cross(v[j][:3], v[j][3:])
+    return out
+
+
 def in_rates(mech: Mechanism, acceleration: Acceleration) -> Acceleration:
     """u̇(t, q, u) of v̇(t, q, v): the same motion in rates."""
     if not _free(mech):

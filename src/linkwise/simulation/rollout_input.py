@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.rollout_kernel import INTERNAL
+from linkwise.simulation.integrators.command import INTERNAL
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.tasks.law import ControlLaw
 

@@ -12,16 +12,20 @@ from linkwise.codegen.scalar.trace import Traced
 from linkwise.codegen.stages import is_rolled, traced
 from linkwise.codegen.stepping.cuda_kernel import CudaMotion
 from linkwise.codegen.stepping.kernel import RolloutKernel
-from linkwise.codegen.stepping.passive import passive
+from linkwise.codegen.stepping.passive import Passive, passive
 from linkwise.codegen.stepping.stepping import Sketch, Stepping
+from linkwise.dynamics.derivatives import INVERSE
 from linkwise.dynamics.kernels import check_mechanism, require_open, tree_of
 from linkwise.dynamics.quantity import Frame, expression
 from linkwise.errors import LoweringError, ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.simulation.integrators import INTEGRATORS
+from linkwise.simulation.integrators.command import command, held_inputs
+from linkwise.simulation.integrators.reverse import Dynamics, reverse_stepping
 from linkwise.simulation.integrators.traced import traced_stepping
 from linkwise.simulation.rates import is_traceable, velocities
+from linkwise.simulation.variational.equations import SOLUTION
 from linkwise.simulation.variational.segments import variational_stepping
 from linkwise.tasks.law import ControlLaw
 
@@ -30,9 +34,6 @@ EXPLICIT = tuple(x.name for x in INTEGRATORS.values() if x.step and x.takes == "
 
 COMPILED = (*EXPLICIT, "variational")
 """Integrators that can be compiled, by name."""
-
-INTERNAL = "tau0"
-"""The register of a law's null-space torque, which the law itself calls tau."""
 
 
 def rollout_kernel(
@@ -44,20 +45,26 @@ def rollout_kernel(
     forces_frame: Frame = "node",
     itemsize: int = 8,
     law: ControlLaw | None = None,
+    parameters: Sequence[str] = (),
+    reverse: Sequence[str] | None = None,
 ) -> RolloutKernel:
     """Many steps of a tree as machine code.
 
     Args:
         nodes: Nodes with external forces, held over each step like joint forces.
         law: A control law that gives the joint forces at the beginning of each step.
+        parameters: Numbers of the mechanism that are held over each step (`scalar/parameters.py`).
+        reverse: For the gradient of such a motion (`integrators/reverse.py`), the inputs whose
+            gradients are added up over all steps; None for the motion itself.
 
     Raises:
         ModelError: An unknown integrator, or a law of another mechanism.
         LoweringError: A hinge without a formula for its steps, or too many bodies for straight-line
             code; says which.
     """
-    check_rollout(mech, integrator, law)
-    return _rollout(mech, integrator, with_passive, tuple(nodes), forces_frame, itemsize, law)
+    check_rollout(mech, integrator, law, parameters)
+    names = tuple(nodes), tuple(parameters), None if reverse is None else tuple(reverse)
+    return _rollout(mech, integrator, with_passive, *names, forces_frame, itemsize, law)
 
 
 @once_per_mechanism
@@ -66,11 +73,14 @@ def _rollout(
     integrator: str,
     with_passive: bool,
     nodes: tuple[str, ...],
+    parameters: tuple[str, ...],
+    reverse: tuple[str, ...] | None,
     frame: Frame,
     itemsize: int,
     law: ControlLaw | None,
 ) -> RolloutKernel:
-    segments, content = _stepping(mech, integrator, with_passive, nodes, frame, itemsize, law)
+    options = (with_passive, nodes, parameters, reverse, frame, itemsize, law)
+    segments, content = _stepping(mech, integrator, *options)
     return RolloutKernel(mech, integrator, segments, content, itemsize=itemsize)
 
 
@@ -81,20 +91,27 @@ def gpu_kernel(
     with_passive: bool = True,
     itemsize: int = 8,
     law: ControlLaw | None = None,
+    parameters: Sequence[str] = (),
 ) -> CudaMotion:
     """Many steps of a tree for an NVIDIA GPU; `source` is available without one.
 
     The arguments and errors are those of `rollout_kernel`.
     """
-    check_rollout(mech, integrator, law)
-    return _on_gpu(mech, integrator, with_passive, itemsize, law)
+    check_rollout(mech, integrator, law, parameters)
+    return _on_gpu(mech, integrator, with_passive, tuple(parameters), itemsize, law)
 
 
 @once_per_mechanism
 def _on_gpu(
-    mech: Mechanism, integrator: str, with_passive: bool, itemsize: int, law: ControlLaw | None
+    mech: Mechanism,
+    integrator: str,
+    with_passive: bool,
+    parameters: tuple[str, ...],
+    itemsize: int,
+    law: ControlLaw | None,
 ) -> CudaMotion:
-    segments, _ = _stepping(mech, integrator, with_passive, (), "node", itemsize, law)
+    options = (with_passive, (), parameters, None, "node", itemsize, law)
+    segments, _ = _stepping(mech, integrator, *options)
     return CudaMotion(mech, segments(), np.dtype(f"float{8 * itemsize}"))
 
 
@@ -102,7 +119,9 @@ def _stepping(
     mech: Mechanism,
     integrator: str,
     with_passive: bool,
-    nodes: Sequence[str],
+    nodes: tuple[str, ...],
+    parameters: tuple[str, ...],
+    reverse: tuple[str, ...] | None,
     frame: Frame,
     itemsize: int,
     law: ControlLaw | None,
@@ -112,7 +131,7 @@ def _stepping(
     forces = passive(mech) if with_passive else None
     forces = forces if forces is not None and forces.any else None
     name = "forward_dynamics_with_forces" if nodes else "forward_dynamics"
-    request = Request((expression(name, frame=frame),), mech, tuple(nodes), itemsize=itemsize)
+    request = Request((expression(name, frame=frame),), mech, nodes, parameters, itemsize)
     if not is_traceable(mech):
         raise LoweringError(
             f"a motion of {mech.name!r} cannot be compiled: a hinge has a rule for its steps that "
@@ -123,16 +142,29 @@ def _stepping(
             f"a step of {mech.name!r} would be straight-line code of {mech.n_bodies} bodies, too "
             "long to compile. lw.rollout and lw.simulate move it step by step."
         )
+    command = None if law is None else law.kernel.request
 
     def segments() -> Stepping:
-        if integrator in EXPLICIT:
-            plain = traced_stepping(INTEGRATORS[integrator], mech, traced(request), forces)
-        else:
-            plain = variational_stepping(mech, nodes, frame, itemsize, forces)
-        return plain if law is None else _with_law(plain, mech, law.kernel.traced)
+        ruled = None if command is None else traced(command)
+        if integrator not in EXPLICIT:
+            return variational_stepping(mech, nodes, frame, itemsize, forces)
+        scheme = INTEGRATORS[integrator]
+        if reverse is not None:
+            dynamics = _dynamics(request, forces, ruled)
+            return reverse_stepping(scheme, mech, dynamics, reverse)
+        plain = traced_stepping(scheme, mech, traced(request), forces)
+        return plain if ruled is None else _with_law(plain, mech, ruled)
 
-    content = (request, forces)
-    return segments, content if law is None else (*content, law.kernel.request)
+    content = (request, forces, reverse)
+    return segments, content if command is None else (*content, command)
+
+
+def _dynamics(request: Request, forces: Passive | None, law: Traced | None) -> Dynamics:
+    """What a step in reverse is made of."""
+    moved = tuple(x for x in request.parameters if x != "gravity")  # what 𝓜 depends on
+    inverse = dataclasses.replace(request, quantity=(INVERSE,))
+    solve = dataclasses.replace(request, quantity=(SOLUTION,), parameters=moved)
+    return Dynamics(traced(request), traced(inverse), traced(solve), forces, law)
 
 
 def _with_law(stepping: Stepping, mech: Mechanism, law: Traced) -> Stepping:
@@ -141,23 +173,24 @@ def _with_law(stepping: Stepping, mech: Mechanism, law: Traced) -> Stepping:
     The law becomes one more segment in front of those of the step. Its inputs besides the state
     (goals, gains) are held in place of the joint forces.
     """
-    registers = {name: INTERNAL if name == "tau" else name for name, _ in law.inputs}
-    inputs = tuple((registers[name], size) for name, size in law.inputs if name not in ("q", "v"))
     s = Sketch("command")
     q, u = s.read("q0", mech.nq), s.read("u0", mech.nv)
-    values = {"q": q, "v": velocities(mech, q, u)}
-    values |= {name: s.read(registers[name], n) for name, n in law.inputs if name not in values}
-    s.write("tau", s.replay(law, values))
-    rest = tuple(x for x in stepping.held if x[0] != "tau")
-    return dataclasses.replace(stepping, held=(*inputs, *rest), step=(s.segment(), *stepping.step))
+    first = command(s, law, q, velocities(mech, q, u))
+    held = held_inputs(stepping.held, law)
+    return dataclasses.replace(stepping, held=held, step=(first, *stepping.step))
 
 
-def check_rollout(mech: Mechanism, integrator: str, law: ControlLaw | None) -> None:
-    """Raise ModelError for an unknown integrator, or a law that does not fit."""
+def check_rollout(
+    mech: Mechanism, integrator: str, law: ControlLaw | None, parameters: Sequence[str] = ()
+) -> None:
+    """Raise ModelError for an unknown integrator, or a law or parameters that do not fit."""
     check_mechanism(mech)
     if integrator not in COMPILED:
         known = ", ".join(repr(name) for name in COMPILED)
         raise ModelError(f"integrator={integrator!r} cannot be compiled; use one of {known}.")
+    if parameters and integrator not in EXPLICIT:
+        known = ", ".join(repr(name) for name in EXPLICIT)
+        raise ModelError(f"parameters work with {known}, not with {integrator!r}.")
     if law is None:
         return
     if law.mech is not mech and tree_of(law.mech) is not mech:

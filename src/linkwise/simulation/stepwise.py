@@ -19,8 +19,8 @@ from linkwise.errors import ClosureError, SingularHingeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation import rates
 from linkwise.simulation.integrators import INTEGRATORS
+from linkwise.simulation.integrators.command import INTERNAL
 from linkwise.simulation.loop_keeper import LoopKeeper
-from linkwise.simulation.rollout_kernel import INTERNAL
 from linkwise.spatial.array import Array
 from linkwise.tasks.law import ControlLaw
 

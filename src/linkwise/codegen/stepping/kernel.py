@@ -75,6 +75,7 @@ class RolloutKernel:
         self._held = tuple((str(name), int(size)) for name, size in facts["held"])
         self._ops = Counter[str](facts["ops"])
         self._work, self._lanes = int(facts["work"]), int(facts["lanes"])
+        self._nq, self._nv = int(facts["nq"]), int(facts["nv"])
         number = ctypes.c_double if self.itemsize == 8 else ctypes.c_float
         arrays = [*[POINTER] * 4, INT, INT, POINTER, POINTER, INT, INT, INT]
         self._engine = linked(code)  # which owns the function
@@ -131,6 +132,8 @@ class RolloutKernel:
             "ops": self.stepping.ops,
             "work": unit.work,
             "lanes": unit.lanes,
+            "nq": self.stepping.nq,
+            "nv": self.stepping.nv,
         }
         if key:
             cache.write(key, json.dumps(facts).encode() + b"\n" + code)
@@ -154,7 +157,7 @@ class RolloutKernel:
             q, v, the status (0 for success) and the step that failed (-1 for none).
         """
         done = self.run(q[None], v[None], held, step, steps, steps)
-        row, nq = done.records[0, 0], self.mech.nq
+        row, nq = done.records[0, 0], self._nq
         return row[:nq], row[nq:], int(done.status[0]), int(done.failed[0])
 
     def run(
@@ -174,7 +177,8 @@ class RolloutKernel:
             q: Joint positions (batch, nq).
             v: Joint velocities (batch, nv).
             held: Inputs by name: (length,), (steps, length) or (batch, steps, length); a batch or
-                a number of steps of 1 applies to all.
+                a number of steps of 1 applies to all. Steps may be in any distance in memory, also
+                a negative one.
             step: Length of a step [s].
             steps: How many, a multiple of `every`.
             every: How many steps from one record to the next.
@@ -192,7 +196,7 @@ class RolloutKernel:
             strides.append(over_batch)
             times.append(over_time)
         records = steps // every
-        width = self.mech.nq + self.mech.nv
+        width = self._nq + self._nv
         out = np.empty((count, records, width), self.dtype) if out is None else out
         assert out.shape == (count, records, width) and out.strides[2] == self.itemsize
         between, apart_records = (x // self.itemsize for x in out.strides[:2])
@@ -240,7 +244,9 @@ class RolloutKernel:
         self, name: str, given: Array, size: int, count: int, steps: int
     ) -> tuple[Array, int, int]:
         """An input, and its strides from motion to motion and from step to step."""
-        array = np.ascontiguousarray(given, self.dtype)
+        array = np.asarray(given, self.dtype)
+        if array.strides[-1:] != (self.itemsize,) or not array.flags.aligned:
+            array = np.ascontiguousarray(array)
         shape = (1,) * (3 - array.ndim) + array.shape
         fits = array.ndim in (1, 2, 3) and shape[0] in (1, count) and shape[1] in (1, steps)
         if not fits or shape[2] != size:
@@ -248,8 +254,8 @@ class RolloutKernel:
                 f"{name} has shape {array.shape}; it must be ({size},), (steps, {size}) or "
                 f"(batch, steps, {size}), with {steps} steps and a batch of {count}."
             )
-        over_batch = shape[1] * size if shape[0] > 1 else 0
-        return array, over_batch, size if shape[1] > 1 else 0
+        apart = (0, 0, *(x // self.itemsize for x in array.strides))[-3:]
+        return array, *(x if n > 1 else 0 for n, x in zip(shape[:2], apart[:2], strict=True))
 
     def describe(self, code: int) -> str:
         """The meaning of a status code, naming the body."""
