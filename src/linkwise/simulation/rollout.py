@@ -25,11 +25,13 @@ from linkwise.errors import (
     caller,
 )
 from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.rollout_gradient import Origin, RolloutGradient, gradient
 from linkwise.simulation.rollout_input import (
     check_controller,
     commands,
     joint_forces,
     law_inputs,
+    mechanism_numbers,
     shaped,
 )
 from linkwise.simulation.rollout_kernel import check_rollout, gpu_kernel, rollout_kernel
@@ -57,6 +59,7 @@ class Rollout:
             NaN.
         kernel: The kernel that computed it, with `ops` of a step; None where steps ran one by one,
             and in copies and pickles, since machine code cannot leave its process.
+        origin: What it was made of, for `gradient`; None where `kernel` is.
     """
 
     mech: Mechanism
@@ -68,11 +71,56 @@ class Rollout:
     status: NDArray[np.int32]
     failed_step: NDArray[np.int64]
     kernel: Any = None
+    origin: Origin | None = None
 
     @property
     def batch(self) -> int | None:
         """The number of motions; None for a single one."""
         return len(self.q) if self.q.ndim == 3 else None
+
+    def gradient(self, q: ArrayLike | None = None, v: ArrayLike | None = None) -> RolloutGradient:
+        """The gradient of a function of the records, by everything the rollout was given.
+
+        The function is given by its slopes, a weight for each entry of each record: for
+        ½ Σ |q − goal|² they are q − goal.
+
+            runs = lw.rollout(arm, q, v, tau=tau, duration=1.0, step=1e-2)
+            slopes = runs.gradient(q=runs.q - goal)
+            tau -= rate * slopes.tau
+
+        The motion is run in reverse, by one kernel, which costs about three times the rollout. It
+        needs the state at every step. With `record_every=1` these are the records. Otherwise
+        records are checkpoints, from which steps are made once more, part by part: a rollout of
+        n steps with a record every √n of them takes memory for 2 √n states instead of n.
+
+        Args:
+            q: Weights of the positions, of the shape of `q` of this rollout, or without the axis
+                of records for the last one; default: zeros. Quaternions have four weights.
+            v: Weights of the velocities, likewise.
+
+        Returns:
+            The gradient by initial positions (along velocities, as in `mech.integrate`), initial
+            velocities, joint forces or inputs of the law, and parameters. In a batch, motions that
+            fail have gradients of NaN and a code.
+
+        Raises:
+            ModelError: The rollout was made step by step, is a copy, or is on a GPU.
+            ShapeError: Weights that do not fit.
+            SimulationError: The gradient of a single motion grows without bounds.
+        """
+        if self.origin is None:
+            raise ModelError(
+                f"this rollout of {self.mech.name!r} has no gradient: it has no kernel, since it "
+                "was made step by step (loops, couplings, too many bodies, a hinge without a "
+                "formula), or is a copy, or is on a GPU. Open the loops with loops='open', or make "
+                "it again on the CPU."
+            )
+        like = arrays.foreign((self.q, self.v, q, v))
+        records = arrays.here("q", self.q), arrays.here("v", self.v)
+        result = gradient(
+            self.mech, self.integrator, self.step, records, self.status, self.origin, (q, v)
+        )
+        return result if like is None else result.like(like)
 
     def __reduce__(self) -> tuple[Any, ...]:
         kept = (self.mech, self.integrator, self.step, self.t, self.q, self.v)
@@ -98,6 +146,7 @@ def rollout(
     tau: ArrayLike | None = None,
     controller: ControlLaw | tuple[ControlLaw, Any] | None = None,
     inputs: Mapping[str, ArrayLike] | None = None,
+    parameters: Mapping[str, ArrayLike] | None = None,
     integrator: str = "rk4",
     record_every: int = 1,
     passive: bool = True,
@@ -137,6 +186,9 @@ def rollout(
         inputs: Other inputs of the law by name, in the same shapes: "kp", "kv", "velocity",
             "acceleration", "tau0", "applied"; default: the values of the law. One number may
             replace a row: (batch, 1, 1) for a gain of each motion.
+        parameters: Numbers of the mechanism that replace its own, by name and in the same shapes:
+            "gravity" (3 numbers), "inertia" (10 a body), "payload:NODE" (10), "armature" (nv); see
+            `lw.compile`. Rollouts with other numbers share one kernel. Not for "variational".
         integrator: "rk4", "euler" (semi-implicit), "rk4_mujoco" or "variational".
         record_every: Steps from one record to the next; the last state is recorded too.
         passive: Whether dampers and springs of drives act: −damping v − stiffness (q − rest).
@@ -191,19 +243,30 @@ def rollout(
         held = commands(law, goal, inputs)
         sizes = {name: x.shape[-1] for name, x in law_inputs(law).items()}
         scalars = [name for name in held if name != "goal"]
+    numbers = mechanism_numbers(mech, parameters)
+    held |= numbers
+    sizes |= {name: x.shape[-1] for name, x in numbers.items()}
+    given = {name: x.shape for name, x in ({"q": q_start, "v": v_start} | held).items()}
     held = shaped(held, sizes, steps, (q_start, v_start), scalars)
     like = arrays.foreign((q, v, tau))
     single = q_start.ndim == v_start.ndim == 1 and all(x.ndim < 3 for x in held.values())
     threads = None if threads is None else count(threads, "threads", least=1)
     if on_gpu:
-        kernel = gpu_kernel(mech, integrator, with_passive=passive, itemsize=size, law=law)
+        kernel = gpu_kernel(
+            mech,
+            integrator,
+            with_passive=passive,
+            itemsize=size,
+            law=law,
+            parameters=tuple(numbers),
+        )
         motions = kernel(q_start, v_start, held, step=length, steps=steps, every=every)
         q_all, v_all = motions.q, motions.v
     else:
         batch, kind = _batch(q_start, v_start, held), f"float{8 * size}"
         starts = [np.broadcast_to(x, (batch, x.shape[-1])) for x in (q_start, v_start)]
         begin = np.concatenate(starts, axis=1).astype(kind)
-        options = (integrator, passive, size, law, threads)
+        options = (integrator, passive, size, law, tuple(numbers), threads)
         kernel, motions = _on_cpu(mech, begin, held, length, steps, every, *options)
         q_all, v_all = motions.records[..., : mech.nq], motions.records[..., mech.nq :]
     times = length * np.array([*range(0, steps, every), steps] if steps else [0])
@@ -212,7 +275,11 @@ def rollout(
         q_all, v_all = (arrays.given_back(x, like) for x in (q_all, v_all))
     if single:
         q_all, v_all, status, failed = q_all[0], v_all[0], status[0], failed[0]
-    result = Rollout(mech, integrator, length, times, q_all, v_all, status, failed, kernel)
+    origin = None
+    if kernel is not None and not on_gpu:
+        origin = Origin(held, given, law, passive, tuple(numbers), steps, every, threads)
+    records = (times, q_all, v_all, status, failed)
+    result = Rollout(mech, integrator, length, *records, kernel, origin)
     _report(result)
     return result
 
@@ -256,18 +323,29 @@ def _on_cpu(
     with_passive: bool,
     itemsize: int,
     law: ControlLaw | None,
+    parameters: tuple[str, ...],
     threads: int | None,
 ) -> tuple[RolloutKernel | None, Motions]:
     """Motions from the states (batch, nq + nv), by a kernel where one can be compiled."""
     try:
         if is_closed(mech):  # each step ends with a projection, which no kernel does
-            check_rollout(mech, integrator, law)
+            check_rollout(mech, integrator, law, parameters)
             raise LoweringError("loops and couplings are held step by step")
         kernel = rollout_kernel(
-            mech, integrator, with_passive=with_passive, itemsize=itemsize, law=law
+            mech,
+            integrator,
+            with_passive=with_passive,
+            itemsize=itemsize,
+            law=law,
+            parameters=parameters,
         )
         return kernel, _in_parts(kernel, begin, held, length, steps, every, threads)
-    except LoweringError:  # too many bodies, a hinge with branches in its steps, or loops
+    except LoweringError as error:  # too many bodies, branches in the step of a hinge, or loops
+        if parameters:
+            raise ModelError(
+                f"parameters has {', '.join(parameters)}, and {mech.name!r} moves step by step, "
+                f"with its own numbers: {error}"
+            ) from None
         forces = dampers_and_springs(mech) if with_passive else None
         q, v = np.split(begin, [mech.nq], axis=1)
         q, v = beginnings(mech, q, v)

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from linkwise.codegen.scalar import parameters
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.integrators.command import INTERNAL
@@ -78,6 +79,27 @@ def joint_forces(mech: Mechanism, tau: ArrayLike | None) -> Array:
         hinge = f", {mech.velocity_names[index[-1]]!r}" if forces.shape[-1] == mech.nv else ""
         raise ModelError(f"tau is not finite, first at {index}{hinge}.")
     return forces
+
+
+def mechanism_numbers(mech: Mechanism, given: Mapping[str, ArrayLike] | None) -> dict[str, Array]:
+    """Numbers of the mechanism that replace its own, by name.
+
+    Raises:
+        UnknownNameError: A name that is not one of `scalar/parameters.py`.
+        ModelError: A number is not finite, or a payload has no node.
+        ShapeError: A row has another length.
+    """
+    values = {name: floats(x, name) for name, x in (given or {}).items()}
+    parameters.checked(mech, tuple(values), ())
+    for name, array in values.items():
+        size = parameters.size(mech, name)
+        if array.shape[-1:] != (size,):
+            raise ShapeError(
+                f"parameters[{name!r}] has shape {array.shape}; its rows have {size} numbers."
+            )
+        if not np.isfinite(array).all():
+            raise ModelError(f"parameters[{name!r}] is not finite.")
+    return values
 
 
 def shaped(

@@ -26,6 +26,7 @@ from linkwise.simulation.integrators.reverse import Dynamics, reverse_stepping
 from linkwise.simulation.integrators.traced import traced_stepping
 from linkwise.simulation.rates import is_traceable, velocities
 from linkwise.simulation.variational.equations import SOLUTION
+from linkwise.simulation.variational.reverse import variational_reverse
 from linkwise.simulation.variational.segments import variational_stepping
 from linkwise.tasks.law import ControlLaw
 
@@ -147,6 +148,8 @@ def _stepping(
     def segments() -> Stepping:
         ruled = None if command is None else traced(command)
         if integrator not in EXPLICIT:
+            if reverse is not None:
+                return variational_reverse(mech, itemsize, forces, reverse)
             return variational_stepping(mech, nodes, frame, itemsize, forces)
         scheme = INTEGRATORS[integrator]
         if reverse is not None:

@@ -254,8 +254,8 @@ class RolloutKernel:
                 f"{name} has shape {array.shape}; it must be ({size},), (steps, {size}) or "
                 f"(batch, steps, {size}), with {steps} steps and a batch of {count}."
             )
-        apart = (0, 0, *(x // self.itemsize for x in array.strides))[-3:]
-        return array, *(x if n > 1 else 0 for n, x in zip(shape[:2], apart[:2], strict=True))
+        over_batch, over_time = (0, 0, *(x // self.itemsize for x in array.strides))[-3:-1]
+        return array, over_batch if shape[0] > 1 else 0, over_time if shape[1] > 1 else 0
 
     def describe(self, code: int) -> str:
         """The meaning of a status code, naming the body."""

@@ -38,10 +38,12 @@ def traced_stepping(
     alone = calls == [nodes(*state)]  # u̇ is evaluated once, at the start
     at = ("q0", "u0") if alone else ("q1", "u1")
     accelerate = accelerated(mech, forward, passive, held, at)
-    pairs = [dict(zip(at, (x[: mech.nq], x[mech.nq :]), strict=True)) for x in calls]
     step = cut(
         s,
-        [Call(accelerate, pair, {f"a{k}": "a"}) for k, pair in enumerate(pairs, 1)],
+        [
+            Call(accelerate, {at[0]: x[: mech.nq], at[1]: x[mech.nq :]}, {f"a{k}": "a"})
+            for k, x in enumerate(calls, 1)
+        ],
         {"q0": nodes(q), "u0": nodes(u)},
         group=mech.nv,
         check=lambda s: check_turns(s, mech, [s.read(STEP, 1)[0] * x for x in s.writes["u0"]]),

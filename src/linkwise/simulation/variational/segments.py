@@ -52,13 +52,13 @@ def variational_stepping(
     Raises:
         ModelError: A hinge that has no discrete Lagrangian; names it.
     """
-    made = _Discrete(mech, nodes, frame, itemsize, passive)
+    made = Discrete(mech, nodes, frame, itemsize, passive)
     state = ("q0", "p0", "w")
     parts = (made.enter(),), (made.round(), made.advance()), (made.leave(),)
     return Stepping("variational", mech.nq, mech.nv, made.held, state, *parts)
 
 
-class _Discrete:
+class Discrete:
     """Sketches over the registers q0, p0 and w (the state), force, change and again."""
 
     def __init__(
@@ -79,13 +79,12 @@ class _Discrete:
         others = tuple(x for x in self.both.inputs if x[0] not in ("q", "v"))
         self.held = (("tau", mech.nv), *others)
 
-    def enter(self) -> Segment:
-        """(q, v) to the state."""
+    def enter(self, at: tuple[str, str] = ("q", "v")) -> Segment:
+        """(q, v), from two registers, to the state."""
         s = Sketch("enter")
-        q, v = s.read("q", self.nq), s.read("v", self.nv)
-        mu, _ = self._both(s, q, v, {name: np.zeros(n, dtype=object) for name, n in self.held})
-        p = self.coords.rates(q, mu + self.mech.armature * v)
-        self._solved(s, q, p)  # for its checks: hinges that nothing resists
+        q, v = s.read(at[0], self.nq), s.read(at[1], self.nv)
+        p = self.momentum(s, q, v)
+        self.solved(s, q, p)  # for its checks: hinges that nothing resists
         s.write("q0", q)
         s.write("p0", p)
         s.write("w", self.coords.rates(q, v))
@@ -96,52 +95,77 @@ class _Discrete:
         s = Sketch("leave")
         q, p = s.read("q0", self.nq), s.read("p0", self.nv)
         s.write("q", q)
-        s.write("v", self._solved(s, q, self.coords.velocities(q, p)))
+        s.write("v", self.solved(s, q, self.coords.velocities(q, p)))
         return s.segment()
 
     def round(self) -> Segment:
         """w ← w − 𝓜⁻¹ r(w); force and change are kept for the end of the step."""
-        s, coords = Sketch("round"), self.coords
-        q, p, w = s.read("q0", self.nq), s.read("p0", self.nv), s.read("w", self.nv)
-        (h,) = s.read(STEP, 1)
-        middle = coords.retract(q, w, 0.5 * h)
-        v = coords.velocities(middle, w)
-        mu, force = self._both(s, middle, v, {name: s.read(name, n) for name, n in self.held})
-        force, momentum = at_the_middle(coords, middle, v, mu, force)
-        r = coords.velocities(middle, residual(coords, force, momentum, p, w, h))
-        change = coords.rates(middle, self._solved(s, middle, r, self._stiffened(h)))
+        s = Sketch("round")
+        q, p, w, (h,) = self.unknowns(s)
+        force, r = self.equations(s, q, p, w, h)
+        change = self.corrected(s, q, w, h, r)
         s.checks.clear()  # `advance` reports rounds that diverge
         s.write("w", w - change)
         s.write("force", force)
         s.write("change", change)
-        s.write("again", [_squares(change) - self.enough**2 * _squares(w) - TINY])
+        s.write("again", [squares(change) - self.enough**2 * squares(w) - TINY])
         return s.segment(again="again", most=ROUNDS)
 
     def advance(self) -> Segment:
         """q0 and p0 of the next step, and whether w was good enough."""
         s = Sketch("advance")
-        q, p, w = s.read("q0", self.nq), s.read("p0", self.nv), s.read("w", self.nv)
-        force, change, (h,) = s.read("force", self.nv), s.read("change", self.nv), s.read(STEP, 1)
-        bound = self.left**2 * _squares(w) + TINY
-        s.check(status.unsolved(self.mech), _squares(change) - bound, -math.inf, 0.0)
+        q, p, w, (h,) = self.unknowns(s)
+        force = s.read("force", self.nv)
+        self.check_solved(s, w, "change")
         for turn in self.coords.turns:
-            square = _squares(h * w[turn.v : turn.v + 3])
+            square = squares(h * w[turn.v : turn.v + 3])
             s.check(status.turned(self.mech, turn.k), square, -1.0, math.pi**2)
         s.write("q0", self.coords.retract(q, w, h))
         s.write("p0", momentum_after(self.coords, force, p, w, h))
         return s.segment()
 
+    def check_solved(self, s: Sketch, x: Any, change: str, tiny: float = TINY) -> None:
+        """Trouble unless the last round has changed x by little, as a register says."""
+        left = squares(s.read(change, self.nv)) - self.left**2 * squares(x) - tiny
+        s.check(status.unsolved(self.mech), left, -math.inf, 0.0)
+
+    def unknowns(self, s: Sketch) -> tuple[Any, Any, Any, Any]:
+        """q0, p0, w and h."""
+        q, p, w = s.read("q0", self.nq), s.read("p0", self.nv), s.read("w", self.nv)
+        return q, p, w, s.read(STEP, 1)
+
+    def momentum(self, s: Sketch, q: Any, v: Any) -> Any:
+        """p of a state."""
+        mu, _ = self._both(s, q, v, {name: np.zeros(n, dtype=object) for name, n in self.held})
+        return self.coords.rates(q, mu + self.mech.armature * v)
+
+    def equations(self, s: Sketch, q: Any, p: Any, w: Any, h: Any) -> tuple[Any, Any]:
+        """The force in the middle of a step, and the residual r(w)."""
+        coords = self.coords
+        middle = coords.retract(q, w, 0.5 * h)
+        v = coords.velocities(middle, w)
+        mu, force = self._both(s, middle, v, {name: s.read(name, n) for name, n in self.held})
+        force, momentum = at_the_middle(coords, middle, v, mu, force)
+        return force, residual(coords, force, momentum, p, w, h)
+
+    def corrected(self, s: Sketch, q: Any, w: Any, h: Any, r: Any) -> Any:
+        """𝓜⁻¹ r in the middle of a step, with what makes rounds stable."""
+        middle = self.coords.retract(q, w, 0.5 * h)
+        r = self.coords.velocities(middle, r)
+        return self.coords.rates(middle, self.solved(s, middle, r, self.stiffened(h)))
+
     def _both(self, s: Sketch, q: Any, v: Any, held: dict[str, Any]) -> tuple[Any, Any]:
         """𝓜 v, and C_v* v − g with all forces."""
-        values = _array(s.replay(self.both, held | {"q": q, "v": v}))
+        values = array(s.replay(self.both, held | {"q": q, "v": v}))
         tau = held["tau"] if self.passive is None else self.passive.added(held["tau"], q, v)
         return values[: self.nv], values[self.nv :] + tau
 
-    def _solved(self, s: Sketch, q: Any, x: Any, armature: Any = None) -> Any:
+    def solved(self, s: Sketch, q: Any, x: Any, armature: Any = None) -> Any:
+        """𝓜⁻¹ x."""
         held = self.mech.armature if armature is None else armature
-        return _array(s.replay(self.solve, {"q": q, "x": x, "armature": held}))
+        return array(s.replay(self.solve, {"q": q, "x": x, "armature": held}))
 
-    def _stiffened(self, h: Any) -> Any:
+    def stiffened(self, h: Any) -> Any:
         """The armature, with what dampers and springs add to it in one round."""
         out = self.mech.armature.astype(object)
         if self.passive is not None:
@@ -149,14 +173,16 @@ class _Discrete:
         return out
 
 
-def _squares(x: Any) -> Any:
+def squares(x: Any) -> Any:
+    """x* x."""
     total: Any = 0.0
     for entry in x:
         total = total + entry * entry
     return total
 
 
-def _array(values: list[Any]) -> Any:
+def array(values: list[Any]) -> Any:
+    """An array of `Scalar`."""
     out = np.empty(len(values), dtype=object)
     out[:] = values
     return out

@@ -1,0 +1,285 @@
+"""Gradients through rollouts: the motion in reverse, from its last step to its first."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.codegen import arrays
+from linkwise.codegen.sensitivity import by_velocities
+from linkwise.codegen.stepping.kernel import RolloutKernel, describe
+from linkwise.errors import ShapeError, SimulationError, TroubleWarning, caller, unknown_name
+from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.rollout_kernel import rollout_kernel
+from linkwise.spatial.array import Array, floats
+from linkwise.tasks.law import ControlLaw
+
+MEMORY = 1 << 26
+"""States and gradients of steps that are in memory at a time [bytes], besides the records."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Origin:
+    """What a rollout was made of.
+
+    Attributes:
+        held: Inputs that were held over each step, by name, (n,), (steps, n), (batch, 1, n) or
+            (batch, steps, n).
+        shapes: Of what the caller gave: q, v, and each input.
+        law: The control law, or None.
+        passive: Whether dampers and springs acted.
+        parameters: Names of those inputs that are parameters of the mechanism.
+        steps: How many steps were made.
+        every: Steps from one record to the next.
+        threads: Processor cores; None for a number that suits the batch.
+    """
+
+    held: Mapping[str, Array]
+    shapes: Mapping[str, tuple[int, ...]]
+    law: ControlLaw | None
+    passive: bool
+    parameters: tuple[str, ...]
+    steps: int
+    every: int
+    threads: int | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RolloutGradient:
+    """The gradient of a weighted sum of the records of a rollout.
+
+    Each has the shape of what the rollout was given; what several motions or steps share has the
+    sum of their gradients.
+
+    Attributes:
+        q: By the initial positions, (nv,) or (batch, nv): along velocities, as in `mech.integrate`.
+        v: By the initial velocities, (nv,) or (batch, nv).
+        inputs: By all other inputs, by name: "tau", or those of the control law ("goal", "kp",
+            "kv" ...), and parameters ("inertia", "payload:hand" ...).
+        status: A code for each motion, () or (batch,); 0 means success. Gradients of other motions
+            are NaN.
+    """
+
+    q: Array
+    v: Array
+    inputs: Mapping[str, Array]
+    status: NDArray[np.int32]
+
+    @property
+    def tau(self) -> Array:
+        """By the joint forces."""
+        if "tau" not in self.inputs:
+            raise unknown_name("input", "tau", list(self.inputs), owner="the rollout")
+        return self.inputs["tau"]
+
+    def like(self, array: Any) -> RolloutGradient:
+        """The same in arrays of another library, that of `array`."""
+        inputs = {name: arrays.given_back(x, array) for name, x in self.inputs.items()}
+        q, v = (arrays.given_back(x, array) for x in (self.q, self.v))
+        return RolloutGradient(q, v, inputs, self.status)
+
+
+def gradient(
+    mech: Mechanism,
+    integrator: str,
+    step: float,
+    records: tuple[Array, Array],
+    status: NDArray[np.int32],
+    origin: Origin,
+    weights: tuple[Any, Any],
+) -> RolloutGradient:
+    """The gradient of Σ weights · records.
+
+    Args:
+        records: q (k, nq) or (batch, k, nq), and v (k, nv) or (batch, k, nv).
+        status: A code for each motion, () or (batch,).
+        weights: Those of q and v: one for each entry of each record, or of the last record, or
+            None for zeros.
+    """
+    single, bad = records[0].ndim == 2, np.atleast_1d(status) != 0
+    states = [x[None] if single else x for x in records]
+    pairs = [_weights(x, w, n) for x, w, n in zip(records, weights, ("q", "v"), strict=True)]
+    sums = tuple(name for name, x in origin.held.items() if x.ndim == 1 or x.shape[-2] == 1)
+    compiled = partial(
+        rollout_kernel,
+        mech,
+        integrator,
+        with_passive=origin.passive,
+        itemsize=records[0].dtype.itemsize,
+        law=origin.law,
+        parameters=origin.parameters,
+    )
+    sweep = _Sweep(mech, compiled(), compiled(reverse=sums), step, states, pairs, origin, sums)
+    codes = np.where(bad, np.atleast_1d(status), sweep.run())
+    lost = codes != 0
+    by_q = by_velocities(mech, states[0][:, 0], sweep.by_q)
+    full = {"q": by_q[:, None], "v": sweep.by_v[:, None], **sweep.by_inputs}
+    for x in full.values():
+        x[lost] = np.nan
+    shapes = dict(origin.shapes) | {"q": (*origin.shapes["q"][:-1], mech.nv)}
+    used = {name: x.shape for name, x in origin.held.items()}
+    used |= {name: _padded(shapes[name]) for name in ("q", "v")}
+    parts = {name: _summed(x, used[name], shapes[name]) for name, x in full.items()}
+    result = RolloutGradient(parts.pop("q"), parts.pop("v"), parts, codes[0] if single else codes)
+    _report(mech, integrator, codes, bad, single)
+    return result
+
+
+def _padded(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of a state, as one of an input that is the same in all steps."""
+    return shape if len(shape) == 1 else (shape[0], 1, shape[1])
+
+
+def _summed(full: Array, used: tuple[int, ...], given: tuple[int, ...]) -> Array:
+    """A gradient (batch, steps or 1, n) by an array that motions or steps have in common."""
+    used = (1,) * (3 - len(used)) + used
+    axes = tuple(i for i in (0, 1) if used[i] == 1)
+    out = full.sum(axis=axes, keepdims=True)
+    if given[-1:] != out.shape[-1:]:  # one number was for all entries
+        out = out.sum(axis=-1, keepdims=True)
+    return out.reshape(given)
+
+
+def _weights(records: Array, given: Any, name: str) -> tuple[Array, Array]:
+    """Weights of the last record (batch, n), and of those before it (batch, k - 1, n) or (n,)."""
+    shape, n = records.shape, records.shape[-1]
+    last = (*shape[:-2], n)
+    array = np.zeros(last) if given is None else floats(given, name)
+    array: Array = np.asarray(array, records.dtype)
+    if array.shape == last:
+        return array.reshape(-1, n), np.zeros_like(records, shape=n)
+    if array.shape != shape:
+        raise ShapeError(
+            f"the weights of {name} have shape {array.shape}; it must be {shape}, a weight for "
+            f"each entry of each record, or {last} for the last record alone."
+        )
+    array = array if array.ndim == 3 else array[None]
+    return array[:, -1], array[:, :-1]
+
+
+class _Sweep:
+    """From the last step to the first, over parts that fit into memory.
+
+    With every step recorded, the records are all states that the way back needs. Otherwise they
+    are checkpoints: the steps between them are made again, part by part.
+    """
+
+    def __init__(
+        self,
+        mech: Mechanism,
+        forth: RolloutKernel,
+        back: RolloutKernel,
+        step: float,
+        states: Sequence[Array],
+        weights: Sequence[tuple[Array, Array]],
+        origin: Origin,
+        sums: tuple[str, ...],
+    ) -> None:
+        self.mech, self.forth, self.back, self.step = mech, forth, back, step
+        self.states, self.weights, self.origin = states, weights, origin
+        self.batch, self.dtype = len(states[0]), states[0].dtype
+        self.by_q, self.by_v = (np.array(last) for last, _ in weights)
+        self.sums = sums
+        self.inputs = back.held[4:]  # besides q_from, v_from, w_q and w_v
+        self.by_inputs = {
+            name: np.zeros((self.batch, 1 if name in sums else origin.steps, n), self.dtype)
+            for name, n in self.inputs
+        }
+
+    def run(self) -> NDArray[np.int32]:
+        """All parts; returns the status of each motion."""
+        codes = np.zeros(self.batch, np.int32)
+        for begin, end in self._parts():
+            new = self._part(begin, end)
+            codes = np.where(codes != 0, codes, new)
+        return codes
+
+    def _parts(self) -> Iterator[tuple[int, int]]:
+        """Steps from one record to another, the last ones first."""
+        every, steps = self.origin.every, self.origin.steps
+        width = 2 * sum(x.shape[-1] for x in self.states) if every > 1 else 0
+        width += sum(x.shape[-1] for n, x in self.by_inputs.items() if n not in self.sums)
+        most = MEMORY // max(self.batch * width * self.dtype.itemsize, 1) if width else steps
+        apart, end = max(most // every, 1) * every, steps
+        while end > 0:
+            begin = max(0, -(-(end - apart) // every) * every)
+            yield begin, end
+            end = begin
+
+    def _part(self, begin: int, end: int) -> NDArray[np.int32]:
+        held = {name: _rows(x, begin, end) for name, x in self.origin.held.items()}
+        q, v = self._states(begin, end, held)
+        w_q, w_v = (self._spread(w, begin, end) for _, w in self.weights)
+        held |= {"q_from": q, "v_from": v, "w_q": w_q, "w_v": w_v}
+        reverse = {name: x if x.ndim == 1 else x[..., ::-1, :] for name, x in held.items()}
+        # Sums go on from part to part; gradients by inputs of single steps begin with anything.
+        before = [self.by_v, *(self.by_inputs[name][:, 0] for name, _ in self.inputs)]
+        count, threads = end - begin, self.origin.threads
+        apart = count if len(self.sums) == len(self.inputs) else 1
+        start = self.by_q, np.concatenate(before, axis=1)
+        done = self.back.run(*start, reverse, self.step, count, apart, threads)
+        sizes = [self.mech.nq, self.mech.nv, *(n for _, n in self.inputs)]
+        by_q, by_v, *pieces = np.split(done.records, np.cumsum(sizes)[:-1], axis=-1)
+        self.by_q, self.by_v = by_q[:, -1], by_v[:, -1]
+        for (name, _), piece in zip(self.inputs, pieces, strict=True):
+            if name in self.sums:
+                self.by_inputs[name][:, 0] = piece[:, -1]
+            else:
+                self.by_inputs[name][:, begin:end] = piece[:, ::-1]
+        return done.status
+
+    def _states(self, begin: int, end: int, held: Mapping[str, Array]) -> tuple[Array, Array]:
+        """q and v (batch, steps, ...) at the beginning of each step."""
+        every, (q, v) = self.origin.every, self.states
+        if every == 1:
+            return q[:, begin:end], v[:, begin:end]
+        count, nq = end - begin, self.mech.nq
+        path = np.empty((self.batch, count, nq + self.mech.nv), self.dtype)
+        path[:, 0, :nq], path[:, 0, nq:] = q[:, begin // every], v[:, begin // every]
+        if count > 1:
+            before = {name: _rows(x, 0, count - 1) for name, x in held.items()}
+            first = path[:, 0, :nq], path[:, 0, nq:]
+            threads = self.origin.threads
+            self.forth.run(*first, before, self.step, count - 1, 1, threads, path[:, 1:])
+        return path[..., :nq], path[..., nq:]
+
+    def _spread(self, weights: Array, begin: int, end: int) -> Array:
+        """Weights of the state at the beginning of each step: zero where it is not recorded."""
+        every = self.origin.every
+        if weights.ndim == 1 or every == 1:
+            return _rows(weights, begin, end)
+        out = np.zeros((len(weights), end - begin, weights.shape[-1]), self.dtype)
+        out[:, ::every] = weights[:, begin // every : -(-end // every)]
+        return out
+
+
+def _rows(array: Array, begin: int, end: int) -> Array:
+    """The rows of some steps, of an array that has rows for steps."""
+    return array if array.ndim == 1 or array.shape[-2] == 1 else array[..., begin:end, :]
+
+
+def _report(
+    mech: Mechanism, integrator: str, codes: NDArray[np.int32], before: Any, single: bool
+) -> None:
+    """Raise if the gradient of a single motion failed; warn if some of many did."""
+    new = np.flatnonzero((codes != 0) & ~before)
+    if not len(new):
+        return
+    why = describe(mech, int(codes[new[0]]))
+    if single:
+        raise SimulationError(
+            f"the gradient of a motion of {mech.name!r} by {integrator!r} does not exist: {why}. "
+            "A shorter step or a shorter motion may help."
+        )
+    warnings.warn(
+        f"the gradients of {len(new)} of {len(codes)} motions of {mech.name!r} do not exist and "
+        f"are NaN; the first is number {new[0]}. Most often: {why}.",
+        TroubleWarning,
+        stacklevel=caller(),
+    )
