@@ -32,7 +32,6 @@ from .dynamics import (
     inverse_kinematics as inverse_kinematics,
     jacobian as jacobian,
     jacobian_dot as jacobian_dot,
-    linearize as linearize,
     mass_matrix as mass_matrix,
     mass_matrix_inverse as mass_matrix_inverse,
     momentum as momentum,
@@ -78,6 +77,7 @@ from .pipeline import (
 from .simulation import (
     Event as Event,
     Recording as Recording,
+    linearize as linearize,
     load_recording as load_recording,
     rollout as rollout,
     simulate as simulate,

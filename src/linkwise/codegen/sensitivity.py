@@ -26,7 +26,6 @@ from linkwise.codegen.scalar.graph import Graph
 from linkwise.errors import ExpressionError
 from linkwise.front_door import open_front_door
 from linkwise.model.hinges.hinge import Hinge
-from linkwise.model.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
@@ -124,7 +123,7 @@ def _gradients(at: Writing, of: Differentiable, wrt: tuple[str, ...]) -> Any:
     ends = np.cumsum([len(array) for array in arrays.values()])
     each = dict(zip(arrays, np.split(flat, ends[:-1]), strict=True))
     if "q" in each:
-        each["q"] = by_velocities(at.mech, at.q[None], each["q"][None])[0]
+        each["q"] = _by_velocities(at, each["q"])
     return tuple(each[name] for name in wrt)
 
 
@@ -153,20 +152,14 @@ def _rates(at: Writing, d: Any) -> Any:
     return np.concatenate([np.zeros(0, dtype=object), *parts])
 
 
-def by_velocities(mech: Mechanism, q: Any, gradient: Any) -> Any:
-    """N(q)* g (..., nv): the gradient by velocities of the hinges, from that by entries of q.
-
-    Args:
-        q: Joint positions (..., nq), numbers or nodes.
-        gradient: g (..., nq).
-    """
-    parts = [np.zeros((*q.shape[:-1], 0), dtype=gradient.dtype)]
-    for k, body in enumerate(mech.bodies):
-        at = slice(mech.q_start[k], mech.q_start[k + 1])
-        for e in np.eye(body.hinge.nv):
-            column = body.hinge.qdot(q[..., at], np.broadcast_to(e, (*q.shape[:-1], len(e))))
-            parts.append(np.sum(column * gradient[..., at], axis=-1, keepdims=True))
-    return np.concatenate(parts, axis=-1)
+def _by_velocities(at: Writing, gradient: Any) -> Any:
+    """N(q)* g: the gradient by velocities of the hinges, from that by entries of q."""
+    out = np.full(at.mech.nv, 0.0, dtype=object)
+    for (hinge, q, rows), k in zip(_hinges(at), range(at.mech.n_bodies), strict=True):
+        g = gradient[at.mech.q_start[k] : at.mech.q_start[k + 1]]
+        columns = [hinge.qdot(q[None], e[None])[0] for e in np.eye(hinge.nv)]
+        out[rows] = [sum((n * x for n, x in zip(c, g, strict=True)), 0.0) for c in columns]
+    return out
 
 
 def _hinges(at: Writing) -> Iterable[tuple[Hinge, Any, slice]]:

@@ -34,7 +34,6 @@ from linkwise.dynamics.derivatives import (
     Linearization as Linearization,
     forward_dynamics_derivatives as forward_dynamics_derivatives,
     inverse_dynamics_derivatives as inverse_dynamics_derivatives,
-    linearize as linearize,
 )
 from linkwise.dynamics.energy import (
     Energy as Energy,
@@ -136,7 +135,7 @@ _EVERYDAY = (
     *("operational_inertia", "operational_inertia_inverse"),
     *("center_of_mass", "momentum", "passive_force", "pd_gravity", "computed_torque"),
     *("hinge_forces", "node_acceleration"),
-    *("inverse_dynamics_derivatives", "forward_dynamics_derivatives", "linearize"),
+    *("inverse_dynamics_derivatives", "forward_dynamics_derivatives"),
 )
 """Functions that take a microsecond, and check the arguments that their kernel refuses."""
 

@@ -69,7 +69,7 @@ class ForwardDynamicsDerivatives(NamedTuple):
 
 
 class Linearization(NamedTuple):
-    """The equations of motion about a state x = (q, v): δẋ = A δx + B δτ.
+    """The equations of motion about a state x = (q, v): δẋ = A δx + B δτ, or one step of them.
 
     Attributes:
         A: (2 nv, 2 nv) or (batch, 2 nv, 2 nv); δq is in the tangent space of `mech.integrate`.
@@ -162,7 +162,7 @@ def forward_dynamics_derivatives(
     return ForwardDynamicsDerivatives(**parts)
 
 
-def linearize(
+def linearized(
     mech: Mechanism,
     q: ArrayLike,
     v: ArrayLike,
@@ -171,18 +171,7 @@ def linearize(
     loops: Loops = "closed",
     **options: Unpack[BatchOptions],
 ) -> Linearization:
-    """The equations of motion linearised about a state, in continuous time.
-
-        δq̇ = δv + T δq,   δv̇ = ∂v̇/∂q δq + ∂v̇/∂v δv + 𝓜⁻¹ δτ
-
-    δq is a velocity held for one second from q, as in `mech.integrate`. T is zero where v is the
-    rate of q. The velocities of a free or spherical hinge are in axes that turn, and there
-    T δq = −v × δq. With loops or couplings, δv̇ is that of `forward_dynamics_derivatives`, which
-    holds them; displacements that close the loops are those with J_c δq = 0.
-
-    Returns:
-        A and B of δẋ = A δx + B δτ with x = (q, v), from one kernel.
-    """
+    """The equations of motion linearised in continuous time: see `lw.linearize`."""
     if loops is HELD and not options:  # most calls: one state
         quick = _one_state(mech, LINEARIZED)(q, v, tau)
         if quick is not None:

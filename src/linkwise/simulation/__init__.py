@@ -4,10 +4,12 @@ from linkwise.front_door import open_front_door
 from linkwise.simulation.channel import Channel as Channel, Event as Event
 from linkwise.simulation.integrators import INTEGRATORS as INTEGRATORS
 from linkwise.simulation.limits import LimitSpring as LimitSpring
+from linkwise.simulation.linearize import linearize as linearize
 from linkwise.simulation.recording import Recording as Recording
 from linkwise.simulation.recording_file import load_recording as load_recording
 from linkwise.simulation.report import Report as Report
 from linkwise.simulation.rollout import Rollout as Rollout, rollout as rollout
+from linkwise.simulation.rollout_gradient import RolloutGradient as RolloutGradient
 from linkwise.simulation.run import simulate as simulate
 
-open_front_door(globals())
+open_front_door(globals(), careful=("linearize",))

@@ -30,7 +30,7 @@ from linkwise.codegen.scalar.trace import Sketch
 from linkwise.codegen.stages import MOST_BODIES
 from linkwise.dynamics.configuration import places
 from linkwise.dynamics.kernels import written
-from linkwise.model.hinges import Free, Spherical
+from linkwise.model.hinges import Free, Hinge, Spherical
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
@@ -133,6 +133,31 @@ def check_turns(at: Sketch, mech: Mechanism, w: Any) -> None:
             turn = [x for x, unit in zip(w[int(mech.v_start[k]) :], units, strict=False)
                     if unit == "rad"]  # fmt: skip
             at.check(status.turned(mech, k), sum(x * x for x in turn), -1.0, math.pi**2)
+
+
+def along_velocities(mech: Mechanism, q: Array, gradient: Array) -> Array:
+    """N* g (..., nv), with q̇ = N v: the gradient along velocities, from that by entries of q."""
+    out, ((at, of), others) = np.zeros((*q.shape[:-1], mech.nv), q.dtype), places(mech)
+    out[..., of] = gradient[..., at]
+    for hinge, i, j in others:
+        out[..., j] = (gradient[..., None, i] @ _rate_map(hinge, q[..., i]))[..., 0, :]
+    return out
+
+
+def as_velocities(mech: Mechanism, q: Array) -> Array:
+    """N (N* N)⁻¹ (..., nq, nv): what entries of a change of q count in each velocity."""
+    out, ((at, of), others) = np.zeros((*q.shape[:-1], mech.nq, mech.nv)), places(mech)
+    out[..., at, of] = 1.0
+    for hinge, i, j in others:
+        N = _rate_map(hinge, q[..., i])
+        out[..., i, j] = N @ np.linalg.inv(N.swapaxes(-1, -2) @ N)
+    return out
+
+
+def _rate_map(hinge: Hinge, q: Array) -> Array:
+    """N (..., nq, nv) of a hinge."""
+    units = [np.broadcast_to(e, (*q.shape[:-1], len(e))) for e in np.eye(hinge.nv)]
+    return np.stack([hinge.qdot(q, e) for e in units], axis=-1)
 
 
 # ------------------------------------------------------------------------------------- formulas

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.codegen import arrays
-from linkwise.codegen.sensitivity import by_velocities
 from linkwise.codegen.stepping.kernel import RolloutKernel, describe
 from linkwise.errors import ShapeError, SimulationError, TroubleWarning, caller, unknown_name
 from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.rates import along_velocities
 from linkwise.simulation.rollout_kernel import rollout_kernel
 from linkwise.spatial.array import Array, floats
 from linkwise.tasks.law import ControlLaw
@@ -118,7 +118,7 @@ def gradient(
     sweep = _Sweep(mech, compiled(), compiled(reverse=sums), step, states, pairs, origin, sums)
     codes = np.where(bad, np.atleast_1d(status), sweep.run())
     lost = codes != 0
-    by_q = by_velocities(mech, states[0][:, 0], sweep.by_q)
+    by_q = along_velocities(mech, states[0][:, 0], sweep.by_q)
     full = {"q": by_q[:, None], "v": sweep.by_v[:, None], **sweep.by_inputs}
     for x in full.values():
         x[lost] = np.nan

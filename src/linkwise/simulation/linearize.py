@@ -1,0 +1,160 @@
+"""The linearised equations of motion, in continuous time or of one step."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Unpack
+
+import numpy as np
+
+from linkwise.arguments import number
+from linkwise.dynamics.derivatives import Linearization, linearized
+from linkwise.dynamics.kernels import (
+    HELD,
+    BatchOptions,
+    Loops,
+    Status,
+    check_mechanism,
+    is_closed,
+    tree_of,
+)
+from linkwise.errors import ClosureError, LoweringError, ShapeError, TroubleWarning
+from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.rates import as_velocities
+from linkwise.simulation.rollout import Rollout, rollout
+from linkwise.simulation.rollout_gradient import gradient
+from linkwise.simulation.rollout_input import joint_forces
+from linkwise.spatial.array import Array, ArrayLike
+
+AT_ONCE = 1 << 16
+"""Rows of A that are computed in one call."""
+
+
+def linearize(
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    *,
+    step: float | None = None,
+    integrator: str = "rk4",
+    passive: bool = True,
+    loops: Loops = "closed",
+    **options: Unpack[BatchOptions],
+) -> Linearization:
+    """The equations of motion linearised about a state, in continuous time or over one step.
+
+    In continuous time,
+
+        δq̇ = δv + T δq,   δv̇ = ∂v̇/∂q δq + ∂v̇/∂v δv + 𝓜⁻¹ δτ
+
+    where δq is a velocity held for one second from q, as in `mech.integrate`. T is zero where v is
+    the rate of q. The velocities of a free or spherical hinge are in axes that turn, and there
+    T δq = −v × δq. With loops or couplings, δv̇ is that of `forward_dynamics_derivatives`, which
+    holds them; displacements that close the loops are those with J_c δq = 0.
+
+    With `step`, the exact derivative of the step that `lw.rollout` makes with this integrator while
+    it holds tau, x' = (q', v'):
+
+        δx' = A δx + B δτ,   δq' along velocities at q' and δq along velocities at q
+
+    Args:
+        step: Length of a step [s]; default: continuous time.
+        integrator: With `step`, "rk4", "euler" (semi-implicit), "rk4_mujoco" or "variational".
+        passive: With `step`, whether dampers and springs of drives act, as in `lw.rollout`. In
+            continuous time they do not: their forces are part of `tau`.
+        loops: "open" linearises the tree of a mechanism that has loops or couplings. With
+            "closed" they are held in continuous time; a step with them is refused.
+
+    Returns:
+        A and B of δẋ = A δx + B δτ with x = (q, v), or of one step.
+
+    Raises:
+        ClosureError: A step of a mechanism with loops or couplings, which ends with a projection.
+        SimulationError: The step from a single state fails; says why.
+        LoweringError: A mechanism whose steps cannot be compiled.
+    """
+    if step is None:
+        if loops is HELD and not options:
+            return linearized(mech, q, v, tau)
+        return linearized(mech, q, v, tau, loops=loops, **options)
+    check_mechanism(mech)
+    if is_closed(mech, loops):
+        raise ClosureError(
+            f"lw.linearize(..., step={step!r}) was called for {mech.name!r}, which has loops or "
+            "couplings: a step ends with a projection there and has no such derivative. Leave out "
+            "step for continuous time, or give loops='open' for the tree."
+        )
+    length = number(step, "step", above=0.0)
+    return _of_step(tree_of(mech), (q, v, tau), length, integrator, passive, options)
+
+
+def _of_step(
+    mech: Mechanism,
+    given: tuple[ArrayLike, ArrayLike, ArrayLike],
+    step: float,
+    integrator: str,
+    passive: bool,
+    options: BatchOptions,
+) -> Linearization:
+    """A and B of one step: their rows are the gradients of each number after it."""
+    q, v, tau = mech.check_q(given[0]), mech.check_v(given[1]), joint_forces(mech, given[2])
+    lead = np.broadcast_shapes(*(x.shape[:-1] for x in (q, v, tau)))
+    codes, threads = options.get("status"), options.get("threads")
+    if codes is not None and codes.shape != lead:
+        raise ShapeError(f"status has shape {codes.shape}; it must be {lead}.")
+    states = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in (q, v, tau)]
+    if codes is not None:  # a status instead of an error: a single state is a batch of one
+        states = [x.reshape(-1, x.shape[-1]) for x in states]
+    with warnings.catch_warnings():
+        if codes is not None:
+            warnings.simplefilter("ignore", TroubleWarning)
+        runs = rollout(
+            mech,
+            *states[:2],
+            tau=states[2][..., None, :] if states[2].ndim == 2 else states[2],
+            duration=step,
+            step=step,
+            integrator=integrator,
+            passive=passive,
+            loops="open",
+            threads=threads,
+        )
+        ends = [x.reshape(-1, 2, x.shape[-1]) for x in (runs.q, runs.v)]
+        A, B, status = _rows(runs, ends, states[2].reshape(-1, mech.nv))
+    if codes is not None:
+        codes[...] = status.reshape(lead)
+    n = 2 * mech.nv
+    return Linearization(A.reshape(*lead, n, n), B.reshape(*lead, n, mech.nv))
+
+
+def _rows(runs: Rollout, ends: list[Array], tau: Array) -> tuple[Array, Array, Status]:
+    """A and B of many states, and their status; `ends` are q and v before and after the step."""
+    mech, nv = runs.mech, runs.mech.nv
+    count, rows = len(tau), 2 * nv
+    if runs.origin is None:
+        raise LoweringError(
+            f"lw.linearize(..., step={runs.step!r}) was called for {mech.name!r}, whose steps "
+            "cannot be compiled: it has too many bodies, or a hinge without a formula for its "
+            "steps. Leave out step for continuous time."
+        )
+    A, B = np.empty((count, rows, rows)), np.empty((count, rows, nv))
+    codes = np.empty(count, np.int32)
+    some = max(AT_ONCE // max(rows, 1), 1)
+    for begin in range(0, count, some):
+        at = slice(begin, begin + some)
+        q, v, forces = (np.repeat(x[at], rows, axis=0) for x in (*ends, tau[:, None]))
+        weights = as_velocities(mech, ends[0][at, 1])
+        k = len(weights)
+        w_q, w_v = np.zeros((k, rows, mech.nq)), np.zeros((k, rows, nv))
+        w_q[:, :nv], w_v[:, nv:] = weights.swapaxes(1, 2), np.eye(nv)
+        shapes = {"q": (k * rows, mech.nq), "v": (k * rows, nv), "tau": forces.shape}
+        origin = replace(runs.origin, held={"tau": forces}, shapes=shapes)
+        before = np.repeat(np.atleast_1d(runs.status)[at], rows)
+        flat = w_q.reshape(k * rows, -1), w_v.reshape(k * rows, -1)
+        slopes = gradient(mech, runs.integrator, runs.step, (q, v), before, origin, flat)
+        A[at, :, :nv], A[at, :, nv:] = (x.reshape(k, rows, nv) for x in (slopes.q, slopes.v))
+        B[at] = slopes.tau.reshape(k, rows, nv)
+        codes[at] = slopes.status.reshape(k, rows).max(axis=1, initial=0)
+    return A, B, codes
