@@ -100,6 +100,7 @@ _made("Builder", lambda: (lw.Builder("robot")
                           .body("p", "world", lw.hinges.Pin(), inertia=PART).node("n", "p")
                           .body("s", "p", lw.hinges.Pin(), inertia=PART)
                           .node("m", "s")))  # fmt: skip
+_made("RolloutGradient", lambda: right("rollout").gradient(q=np.ones(arm().nq)))
 _made("Grasp", samples.moving_grasp)
 _made("ObjectTorque", lambda: OBJECTS["ObjectController"]().torque(q(held()), v(held()) * 0, X6))
 _made("ForceClosure", lambda: samples.grasp().force_closure())

@@ -158,7 +158,11 @@ _of(
     lambda: call(arm(), q(), v(), vdot=v(), loops="open"),
 )
 _of("forward_dynamics_second_derivatives", lambda: call(arm(), q(), v(), tau=v(), loops="open"))
-_of("forward_dynamics_derivatives linearize", lambda: call(arm(), q(), v(), tau=v(), loops="open"))
+_of("forward_dynamics_derivatives", lambda: call(arm(), q(), v(), tau=v(), loops="open"))
+_of(
+    "linearize",
+    lambda: call(arm(), q(), v(), tau=v(), step=1e-3, integrator="euler", passive=True),
+)
 _of("regressor", lambda: call(arm(), q(), v(), vdot=v(), of="torque"))
 _of("inertial_parameters", lambda: call(arm()))
 _of("base_parameters", lambda: call(arm(), seed=0, tolerance=1e-10))
@@ -311,7 +315,16 @@ _of(
 )
 _of(
     "rollout",
-    lambda: call(arm(), q(), v(), duration=0.002, step=1e-3, tau=v(), integrator="rk4"),
+    lambda: call(
+        arm(),
+        q(),
+        v(),
+        duration=0.002,
+        step=1e-3,
+        tau=v(),
+        integrator="rk4",
+        parameters={"gravity": [0.0, 0.0, -9.8]},
+    ),
 )
 _of("viewer.export_html", lambda: call(arm(), folder() / "page.html", q(), fps=30.0, detail=100))
 _of("viewer.export_video", lambda: call(recording(), folder() / "a.gif", fps=30.0, size=(32, 24)))
@@ -438,6 +451,7 @@ RECORDS = frozenset(
     "InertialShape InnovationsFactors InternalForces LevelReport LoadDistribution LoadEffect "
     "MacroMini MacroMiniState Mobility MotionForceCommand MultiArm MultiArmMotion ObjectTorque "
     "OperationalSpace Projection Recording ReducedInertia ReflectedLoad Renumbering Rollout "
+    "RolloutGradient "
     "SmallestMini Solution TaskCoordinates TaskDynamics TaskSpace Touch viewer.Viewer "
     "VirtualLinkage WholeInertia algebra.Expr convert.Layout convert.Symbolic "
     "convert.TorchFunction "

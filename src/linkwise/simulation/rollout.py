@@ -115,12 +115,10 @@ class Rollout:
                 "formula), or is a copy, or is on a GPU. Open the loops with loops='open', or make "
                 "it again on the CPU."
             )
-        like = arrays.foreign((self.q, self.v, q, v))
         records = arrays.here("q", self.q), arrays.here("v", self.v)
-        result = gradient(
-            self.mech, self.integrator, self.step, records, self.status, self.origin, (q, v)
-        )
-        return result if like is None else result.like(like)
+        like = arrays.foreign((self.q, self.v, q, v))
+        motion = self.mech, self.integrator, self.step, records, self.status, self.origin
+        return gradient(*motion, (q, v), like)
 
     def __reduce__(self) -> tuple[Any, ...]:
         kept = (self.mech, self.integrator, self.step, self.t, self.q, self.v)

@@ -78,12 +78,6 @@ class RolloutGradient:
             raise unknown_name("input", "tau", list(self.inputs), owner="the rollout")
         return self.inputs["tau"]
 
-    def like(self, array: Any) -> RolloutGradient:
-        """The same in arrays of another library, that of `array`."""
-        inputs = {name: arrays.given_back(x, array) for name, x in self.inputs.items()}
-        q, v = (arrays.given_back(x, array) for x in (self.q, self.v))
-        return RolloutGradient(q, v, inputs, self.status)
-
 
 def gradient(
     mech: Mechanism,
@@ -93,6 +87,7 @@ def gradient(
     status: NDArray[np.int32],
     origin: Origin,
     weights: tuple[Any, Any],
+    like: Any = None,
 ) -> RolloutGradient:
     """The gradient of Σ weights · records.
 
@@ -101,6 +96,7 @@ def gradient(
         status: A code for each motion, () or (batch,).
         weights: Those of q and v: one for each entry of each record, or of the last record, or
             None for zeros.
+        like: An array of the library whose arrays are returned; default: NumPy's.
     """
     single, bad = records[0].ndim == 2, np.atleast_1d(status) != 0
     states = [x[None] if single else x for x in records]
@@ -125,10 +121,13 @@ def gradient(
     shapes = dict(origin.shapes) | {"q": (*origin.shapes["q"][:-1], mech.nv)}
     used = {name: x.shape for name, x in origin.held.items()}
     used |= {name: _padded(shapes[name]) for name in ("q", "v")}
-    parts = {name: _summed(x, used[name], shapes[name]) for name, x in full.items()}
-    result = RolloutGradient(parts.pop("q"), parts.pop("v"), parts, codes[0] if single else codes)
+    full.pop("locked", None)  # held or not: nothing in between
+    parts = {
+        name: arrays.given_back(_summed(x, used[name], shapes[name]), like)
+        for name, x in full.items()
+    }
     _report(mech, integrator, codes, bad, single)
-    return result
+    return RolloutGradient(parts.pop("q"), parts.pop("v"), parts, codes[0] if single else codes)
 
 
 def _padded(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -164,8 +164,10 @@ def _stepping(
 
 def _dynamics(request: Request, forces: Passive | None, law: Traced | None) -> Dynamics:
     """What a step in reverse is made of."""
-    moved = tuple(x for x in request.parameters if x != "gravity")  # what 𝓜 depends on
-    inverse = dataclasses.replace(request, quantity=(INVERSE,))
+    numbers = request.parameters
+    falling = tuple(x for x in numbers if x != "locked")
+    inverse = dataclasses.replace(request, quantity=(INVERSE,), parameters=falling)
+    moved = tuple(x for x in numbers if x != "gravity")
     solve = dataclasses.replace(request, quantity=(SOLUTION,), parameters=moved)
     return Dynamics(traced(request), traced(inverse), traced(solve), forces, law)
 

@@ -63,13 +63,13 @@ def _register(name: str) -> str:
 
 
 def add_to(s: Sketch, name: str, gradient: Any) -> None:
-    """Add to the gradient by an input, which has a register of its own."""
+    """Add to the gradient by an input, in its register."""
     register = f"g_{name}"
     s.write(register, s.read(register, len(gradient)) + gradient)
 
 
 def nodes(*arrays: Any) -> list[int]:
-    """The nodes of arrays of `Scalar`, one behind the other."""
+    """The nodes of arrays of `Scalar`, in sequence."""
     return [x.node for array in arrays for x in array]
 
 

@@ -168,13 +168,13 @@ def backwards(
     size = sum(n for _, n in parts)
     enter, leave = Sketch("enter"), Sketch("leave")
     enter.write("lambda_q", enter.read("q", mech.nq))
-    rest, whole = enter.read("v", size), list[Scalar]()
+    rest, flat = enter.read("v", size), list[Scalar]()
     leave.write("q", leave.read("lambda_q", mech.nq))
     for register, n in parts:
         enter.write(register, rest[:n])
         rest = rest[n:]
-        whole += list(leave.read(register, n))
-    leave.write("v", whole)
+        flat += list(leave.read(register, n))
+    leave.write("v", flat)
     clear = Sketch("clear")
     for register, n in {**dict(parts[1:]), "g_tau": mech.nv}.items():
         if register.removeprefix("g_") not in sums:
