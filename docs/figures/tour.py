@@ -29,7 +29,7 @@ SIZE = (760, 1000)
 
 
 def main() -> None:
-    """Two windows side by side: the derivation, and an arm under control."""
+    """Two windows side by side: the robot, and its hand under control."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "tour.html"
         with contextlib.redirect_stdout(io.StringIO()):
@@ -38,8 +38,8 @@ def main() -> None:
             browser = started.chromium.launch(
                 executable_path=shutil.which("chromium"), args=list(ARGUMENTS)
             )
-            left = seen(browser, report, "light", "#station-2")
-            right = seen(browser, report, "dark", "#station-7 figure:has(iframe)", wait=12_000)
+            left = seen(browser, report, "light", "body")
+            right = seen(browser, report, "dark", "#station-3 figure:has(iframe)", wait=12_000)
             browser.close()
     gap = 20
     sheet = Image.new("RGB", (2 * SIZE[0] + gap, SIZE[1]), "white")

@@ -25,7 +25,6 @@ from linkwise.tour.visit import Visit
 FUNCTIONS = (
     *("forward_dynamics", "inverse_dynamics", "mass_matrix", "mass_matrix_inverse"),
     *("bias_force", "gravity_force", "jacobian", "operational_inertia"),
-    *("kinetic_energy", "potential_energy"),
 )
 LIBRARIES = {"Pinocchio": ("pinocchio", peer.pinocchio), "MuJoCo": ("mujoco", peer.mujoco)}
 
@@ -187,13 +186,10 @@ def _lost(mech: Mechanism, node: str | None, state: peer.State) -> list[str]:
 
 def calls(mech: Mechanism, node: str | None, at: peer.State) -> dict[str, Callable[[], Any]]:
     """The everyday functions at a state, or a batch of them."""
-    q, v = at.q, at.v
-    tip = mech.bodies[-1].name if node is None else node
+    q, tip = at.q, mech.bodies[-1].name if node is None else node
     return peer.everyday(mech, at) | {
         "jacobian": lambda: dynamics.jacobian(mech, q, tip),
         "operational_inertia": lambda: dynamics.operational_inertia(mech, q, tip, loops="open"),
-        "kinetic_energy": lambda: dynamics.kinetic_energy(mech, q, v),
-        "potential_energy": lambda: dynamics.potential_energy(mech, q),
     }
 
 
