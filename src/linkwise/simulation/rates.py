@@ -80,7 +80,7 @@ def rate_acceleration(mech: Mechanism, q: Any, v: Any, vdot: Any) -> Any:
     if not _free(mech):
         return vdot
     result = _by_kernel(mech, _ACCELERATION, q, v, vdot)
-    return _turned(mech, q, _carried(mech, v, vdot), 1.0) if result is None else result
+    return _turned(mech, q, carried(mech, v, vdot), 1.0) if result is None else result
 
 
 def velocity_acceleration(mech: Mechanism, q: Any, v: Any, udot: Any) -> Any:
@@ -201,7 +201,7 @@ def _turned(mech: Mechanism, q: Any, x: Any, sense: float) -> Any:
     return out
 
 
-def _carried(mech: Mechanism, v: Any, vdot: Any) -> Any:
+def carried(mech: Mechanism, v: Any, vdot: Any) -> Any:
     """v̇ with the part of turning axes, v̇_lin + ω × v_lin."""
     out = vdot.copy()
     for _, j in _free(mech):
@@ -238,7 +238,7 @@ def _write_turned(at: Writing, sense: float) -> Any:
 
 def _write_acceleration(at: Writing) -> Any:
     q, v, vdot = at.q, at.v, at.read("vdot", at.mech.nv)
-    return _turned(at.mech, q, _carried(at.mech, v, vdot), 1.0)
+    return _turned(at.mech, q, carried(at.mech, v, vdot), 1.0)
 
 
 def _write_turning(at: Writing) -> Any:

@@ -1,0 +1,1 @@
+"""Steps of time with impulses: dampers and springs implicit, contacts, limits and friction hard."""

@@ -1,0 +1,127 @@
+"""The laws of impulses, and one sweep over them: projected Gauss-Seidel.
+
+With the rows G of all directions in which something may push, u = G v' their velocities at the end
+of a step and λ their impulses,
+
+    u = A λ + b,      A = G M̂⁻¹ G* = Y* Y,      Y = D^(-½) (I - H ψ K) G*
+
+each row has a law between its λ and its u:
+
+    joint     friction |λ| ≤ h f, against u;  a limit pushes so that  low ≤ u ≤ high
+    normal    λ ≥ 0, u + β ≥ 0, one of them zero
+    sliding   |λ_t| ≤ μ λ_n; sticks with u_t = 0, or slides with λ_t against u_t; spinning and
+              rolling likewise
+
+A sweep solves each for its own λ with the others as they are. A is not formed: a row y of Y has
+entries on the way from its body to the base only, and w = e + Y λ gives u_i = b_i + y_i* w.
+
+These are Coulomb's laws themselves; the convex problems of other solvers lift a sliding body off
+the ground a little. Sweeps begin with the impulses of the last step, so that few of them suffice
+while little changes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linkwise.simulation.implicit.ground import ContactPoint
+from linkwise.spatial.choice import absolute, clip, gate, maximum, minimum, norm
+
+TINY = 1e-30
+"""Keeps the direction of no impulse finite."""
+
+IMMOVABLE = 1e-12
+"""Mobility [1/kg] of a row below which rounding is all there is."""
+
+
+class Sweep:
+    """One sweep over all rows.
+
+    Attributes:
+        rows: For each row its y, by place in w.
+        b: (m,), with β added in normal rows.
+        mobility: A_ii = y_i* y_i (m,).
+        inverse: 1/A_ii (m,); of rows that share a law the inverse of what bounds their block.
+        impulse: λ (m,), which `joint` and `contact` change.
+        w: e + Y λ (nv,), likewise.
+        worst: The largest change of a velocity.
+    """
+
+    def __init__(
+        self, rows: list[dict[int, Any]], b: Any, mobility: Any, inverse: Any, impulse: Any, w: Any
+    ) -> None:
+        self.rows, self.b, self.mobility, self.inverse = rows, b, mobility, inverse
+        self.impulse, self.w = list(impulse), list(w)
+        self.worst: Any = 0.0
+
+    def velocity(self, i: int) -> Any:
+        """u_i."""
+        total = self.b[i]
+        for k, y in self.rows[i].items():
+            total = total + y * self.w[k]
+        return total
+
+    def _set(self, i: int, value: Any) -> None:
+        change = value - self.impulse[i]
+        self.impulse[i] = value
+        for k, y in self.rows[i].items():
+            self.w[k] = self.w[k] + y * change
+        self.worst = maximum(self.worst, absolute(change) * self.mobility[i])
+
+    def joint(self, i: int, friction: Any, low: Any, high: Any) -> None:
+        """A joint with friction h f; None for a bound that it does not have."""
+        alone = self.velocity(i) - self.mobility[i] * self.impulse[i]
+        value: Any = 0.0 * alone
+        if friction is not None:
+            value = clip(-alone * self.inverse[i], -friction, friction)
+        after = alone + self.mobility[i] * value
+        if low is not None:
+            value = value + maximum(low - after, 0.0) * self.inverse[i]
+        if high is not None:
+            value = value - maximum(after - high, 0.0) * self.inverse[i]
+        self._set(i, value)
+
+    def contact(self, i: int, point: ContactPoint) -> None:
+        """A point on the ground whose rows begin at i."""
+        ground = point.ground
+        push = maximum(self.impulse[i] - self.velocity(i) * self.inverse[i], 0.0)
+        self._set(i, push)
+        self._disc((i + 1, i + 2), ground.friction * push)
+        i += 3
+        if ground.torsional > 0.0:
+            self._disc((i,), ground.torsional * push)
+            i += 1
+        if ground.rolling > 0.0:
+            self._disc((i, i + 1), ground.rolling * push)
+
+    def _disc(self, rows: tuple[int, ...], radius: Any) -> None:
+        """Rows that stop, with together no more than a radius."""
+        u = [self.velocity(k) for k in rows]
+        values = [self.impulse[k] - x * self.inverse[k] for k, x in zip(rows, u, strict=True)]
+        size = norm([*values, TINY])
+        share = minimum(radius / size, 1.0)
+        for k, x in zip(rows, values, strict=True):
+            self._set(k, share * x)
+
+
+def inverses(
+    rows: list[dict[int, Any]], mobility: Any, contacts: list[tuple[int, ContactPoint]]
+) -> Any:
+    """`Sweep.inverse`: rows that share a disc take the sum of the sizes of a row, a bound of A."""
+    out = np.array([_inverse(x) for x in mobility], dtype=object)
+    for start, point in contacts:
+        pairs = [(start + 1, start + 2)]
+        if point.ground.rolling > 0.0:
+            last = start + point.rows
+            pairs.append((last - 2, last - 1))
+        for i, j in pairs:
+            between = sum(y * rows[j][k] for k, y in rows[i].items() if k in rows[j])
+            out[i] = out[j] = _inverse(maximum(mobility[i], mobility[j]) + absolute(between))
+    return out
+
+
+def _inverse(x: Any) -> Any:
+    """1/x; 0 for a row that nothing can move, which so never pushes."""
+    return gate(x - IMMOVABLE, 1.0 / maximum(x, IMMOVABLE))

@@ -1,0 +1,314 @@
+"""One step of time with impulses, in segments.
+
+    M̂ = 𝓜 + h d + h² k                                   dampers and springs, at the end of the step
+    M̂ (v' − v) = h (τ − C − d v − k (q + h v − rest)) + G* λ,      q' = q ⊕ h v'
+
+d and k enter 𝓜 as armature does, so its innovations factorisation stays as it is, and dampers and
+springs may be as stiff as they like. With M̂⁻¹ = (I - H ψ K)* D⁻¹ (I - H ψ K) everything that is
+known before the impulses is one sweep from the tips to the base, and the rest one sweep back:
+
+    e = h D^(-½) (I - H ψ K) (τ − ...),   Y = D^(-½) (I - H ψ K) G*                    `free`
+    w = e + Y λ, with λ by the laws of impulses, u = G v' = b + Y* w  (`impulse.py`)    `sweep`
+    v' = v + (I - H ψ K)* D^(-½) w                                                     `move`
+
+A gap closes within one step at most: β = gap / h. A penetration is undone by RECOVERY of it in each
+step. Where the ground gives back speed, a fast impact penetrates in one step and bounces in the
+next, β = e u_n.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from linkwise.algebra import J, bias, f, rot_W, tau, v as velocity
+from linkwise.algebra.space import JOINT
+from linkwise.algebra.symbols import articulated as F, vector
+from linkwise.codegen.request import Request
+from linkwise.codegen.stepping.passive import Passive
+from linkwise.codegen.stepping.stepping import STEP, Segment, Sketch, Stepping
+from linkwise.codegen.writing import Writing
+from linkwise.dynamics.mass_root import HingeRoot, root_of
+from linkwise.dynamics.quantity import expression
+from linkwise.model.hinges.modified import is_plain
+from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.implicit.ground import ContactPoint
+from linkwise.simulation.implicit.impulse import Sweep, inverses
+from linkwise.simulation.rates import carried, check_turns, moved, rates, velocities
+from linkwise.spatial.choice import minimum, where
+from linkwise.spatial.vector import cross
+
+FORCES = F.whitening @ (tau - bias)
+"""Innovations of the forces: D^½ e / h."""
+
+AT_JOINTS = F.whitening @ tau
+"""A row of G* at joints, whitened but for D^(-½)."""
+
+ON_BODIES = F.whitening @ (rot_W @ J).T @ f
+"""A row of G* on bodies, likewise."""
+
+COLORED = F.whitening.T @ vector("x", JOINT)
+"""Velocities of whitened ones."""
+
+MOTION = rot_W @ J @ velocity
+"""Velocities of bodies, in world axes."""
+
+RECOVERY = 0.2
+"""The share of a penetration that is undone in one step."""
+
+SLOW = 0.05
+"""Speed [m/s] below which an impact does not bounce."""
+
+SWEEPS = 20
+"""Sweeps of a step, at most."""
+
+ENOUGH = {8: 1e-10, 4: 1e-5}
+"""A sweep that changes velocities [m/s or rad/s] by less is the last; by bytes of a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """A velocity with friction or limits.
+
+    Attributes:
+        v: Its place in v.
+        q: The place of its coordinate in q.
+        friction: Coulomb friction [N or N m].
+        lower: Its limits [rad or m]; infinite for none.
+        upper: Likewise.
+    """
+
+    v: int
+    q: int
+    friction: float
+    lower: float
+    upper: float
+
+
+def joints_with_rows(mech: Mechanism, *, friction: bool, limits: bool) -> tuple[Joint, ...]:
+    """The joints that have friction or limits, of hinges whose v is the rate of q."""
+    joints = list[Joint]()
+    for k, body in enumerate(mech.bodies):
+        if not is_plain(body.hinge):
+            continue
+        fields = {x: body.drive.array(x, body.hinge) for x in ("friction", "lower", "upper")}
+        for i in range(body.hinge.nv):
+            rub = float(fields["friction"][i]) if friction else 0.0
+            low = float(fields["lower"][i]) if limits else -np.inf
+            high = float(fields["upper"][i]) if limits else np.inf
+            if rub > 0.0 or np.isfinite(low) or np.isfinite(high):
+                places = int(mech.v_start[k]) + i, int(mech.q_start[k]) + i
+                joints.append(Joint(*places, rub, low, high))
+    return tuple(joints)
+
+
+def implicit_stepping(
+    mech: Mechanism,
+    itemsize: int,
+    passive: Passive | None,
+    joints: tuple[Joint, ...],
+    points: tuple[ContactPoint, ...],
+    sweeps: int = SWEEPS,
+) -> Stepping:
+    """The segments of a step on a mechanism."""
+    made = _Implicit(mech, itemsize, passive, joints, points)
+    held = (("tau", mech.nv),)
+    step = (made.free(), made.move())
+    if made.size:
+        step = (step[0], replace(made.sweep(), most=sweeps), step[1])
+    state = ("q", "v", *(("impulse", "residual") if made.size else ()))
+    enter = (made.enter(),) if made.size else ()
+    return Stepping("implicit", mech.nq, mech.nv, held, state, enter, step, ())
+
+
+class _Implicit:
+    """Sketches over q, v and impulse (the state), w, and the problem: rows, b, mobility, ..."""
+
+    def __init__(
+        self,
+        mech: Mechanism,
+        itemsize: int,
+        passive: Passive | None,
+        joints: tuple[Joint, ...],
+        points: tuple[ContactPoint, ...],
+    ) -> None:
+        self.mech, self.passive, self.joints, self.points = mech, passive, joints, points
+        self.request = Request((FORCES,), mech, (), itemsize=itemsize)
+        self.enough = ENOUGH[itemsize]
+        self.bodies = tuple(dict.fromkeys(p.body for p in points))
+        starts = np.cumsum([len(joints), *(p.rows for p in points)]).tolist()
+        self.contacts = list(zip(starts[:-1], points, strict=True))
+        self.size = int(starts[-1])  # rows
+        self.pattern = list[list[int]]()  # places in w of the entries of each row of Y
+
+    # ------------------------------------------------------------------------------ segments
+
+    def enter(self) -> Segment:
+        """No impulses before the first step."""
+        s = Sketch("enter")
+        s.write("impulse", [0.0] * self.size)
+        s.write("residual", [0.0])
+        return s.segment()
+
+    def free(self) -> Segment:
+        """w, and the problem of the impulses."""
+        at, mech = Writing(self.request), self.mech
+        q, v, (h,) = at.read("q", mech.nq), at.read("v", mech.nv), at.read(STEP, 1)
+        push = at.read("tau", mech.nv)
+        given = self._armature(h)
+        if self.passive is not None:  # springs at q + h v
+            push = self.passive.added(push, q, v) - h * self.passive.stiffness * v
+        root = root_of(at, **given)
+        w = h * root.solved(at.value(FORCES, tau=push, **given))
+        if self.size:
+            still = v + h * _of_axes(mech, v)
+            rows, b = self._rows(at, q, v, still, h, root, given)
+            for row, x in zip(rows, at.read("impulse", self.size), strict=True):
+                for k, y in row.items():
+                    w[k] = w[k] + y * x
+            mobility = [sum(y * y for y in row.values()) for row in rows]
+            self.pattern = [list(row) for row in rows]
+            at.write("rows", [y for row in rows for y in row.values()])
+            at.write("b", b)
+            at.write("mobility", mobility)
+            at.write("inverse", inverses(rows, mobility, self.contacts).tolist())
+            if self.joints:
+                at.write("bounds", [x for joint in self.joints for x in _bounds(joint, q, h)])
+        at.write("w", w)
+        return _segment("free", at)
+
+    def sweep(self) -> Segment:
+        """One sweep over the impulses."""
+        s, m = Sketch("sweep"), self.size
+        entries = iter(s.read("rows", sum(map(len, self.pattern))))
+        rows = [{k: next(entries) for k in places} for places in self.pattern]
+        columns = (s.read(name, m) for name in ("b", "mobility", "inverse", "impulse"))
+        laws = Sweep(rows, *columns, s.read("w", self.mech.nv))
+        bounds = s.read("bounds", 3 * len(self.joints)) if self.joints else ()
+        for i, joint in enumerate(self.joints):
+            friction, low, high = bounds[3 * i : 3 * i + 3]
+            laws.joint(
+                i,
+                friction if joint.friction > 0.0 else None,
+                low if np.isfinite(joint.lower) else None,
+                high if np.isfinite(joint.upper) else None,
+            )
+        for i, point in self.contacts:
+            laws.contact(i, point)
+        s.write("impulse", laws.impulse)
+        s.write("w", laws.w)
+        s.write("residual", [laws.worst])
+        s.write("again", [laws.worst - self.enough])
+        return s.segment(again="again", most=SWEEPS)
+
+    def move(self) -> Segment:
+        """q' and v'."""
+        at, mech = Writing(self.request), self.mech
+        q, v, (h,) = at.read("q", mech.nq), at.read("v", mech.nv), at.read(STEP, 1)
+        given = self._armature(h)
+        x = root_of(at, **given).star_solved(at.read("w", mech.nv))
+        after = v + h * _of_axes(mech, v) + at.value(COLORED, x=x, **given)
+        u = rates(mech, q, after)
+        check_turns(at, mech, [h * x for x in u])
+        there = moved(mech, q, u, h)
+        at.write("q", there)
+        at.write("v", velocities(mech, there, u))
+        return _segment("move", at)
+
+    # ------------------------------------------------------------------------------- problem
+
+    def _armature(self, h: Any) -> dict[str, Any]:
+        """What makes M̂ of 𝓜 in `at.value`."""
+        if self.passive is None:
+            return {}
+        armature = self.mech.armature.astype(object)
+        armature = armature + h * self.passive.damping + h * h * self.passive.stiffness
+        return {"parameters": ("armature",), "armature": armature}
+
+    def _rows(
+        self, at: Writing, q: Any, v: Any, still: Any, h: Any, root: HingeRoot, given: Any
+    ) -> tuple[list[dict[int, Any]], list[Any]]:
+        """The rows of Y, and b with the room β of contacts."""
+        columns, b = list[Any](), list[Any]()
+        for joint in self.joints:
+            unit = np.zeros(self.mech.nv, dtype=object)
+            unit[joint.v] = 1.0
+            columns.append(at.value(AT_JOINTS, tau=unit, **given))
+            b.append(still[joint.v])
+        if self.points:
+            S, gaps = self._contact_rows(at, q)
+            now = S @ at.value(MOTION, nodes=self.bodies, v=v)
+            then = S @ at.value(MOTION, nodes=self.bodies, v=still)
+            for row in S:
+                columns.append(at.value(ON_BODIES, nodes=self.bodies, f=row, **given))
+            b += then.tolist()
+            for (i, point), gap in zip(self.contacts, gaps, strict=True):
+                before = now[i - len(self.joints)]
+                b[i] = b[i] + _room(gap, before, h, point.ground.restitution)
+        rows = list[dict[int, Any]]()
+        for column in columns:
+            y = root.solved(column)
+            rows.append({k: x for k, x in enumerate(y) if not _is_zero(at, x)})
+        return rows, b
+
+    def _contact_rows(self, at: Writing, q: Any) -> tuple[Any, list[Any]]:
+        """S (rows of contacts, 6 bodies): u = S V, and the gaps."""
+        poses = at.value(expression("node_poses"), nodes=self.bodies, q=q).reshape(-1, 3, 4)
+        S = np.zeros((self.size - len(self.joints), 6 * len(self.bodies)), dtype=object)
+        gaps = list[Any]()
+        for start, point in self.contacts:
+            k, i = self.bodies.index(point.body), start - len(self.joints)
+            ground, turn = point.ground, poses[k, :, :3]
+            n, *tangents = axes = ground.axes
+            arm = turn @ np.array(point.point)
+            centre = arm + poses[k, :, 3]
+            gaps.append(sum(n * (centre - np.array(ground.point))) - point.radius)
+            arm = arm - point.radius * n  # where it touches
+            for j, axis in enumerate(axes):
+                S[i + j, 6 * k : 6 * k + 3] = cross(arm, axis.astype(object))
+                S[i + j, 6 * k + 3 : 6 * k + 6] = axis
+            turns = [n] * (ground.torsional > 0.0) + tangents * (ground.rolling > 0.0)
+            for j, axis in enumerate(turns):
+                S[i + 3 + j, 6 * k : 6 * k + 3] = axis
+        return S, gaps
+
+
+def _of_axes(mech: Mechanism, v: Any) -> Any:
+    """What turning axes add to v̇, ω × v_lin for free hinges: rates are in fixed axes."""
+    return carried(mech, v, np.zeros(mech.nv, dtype=object))
+
+
+def _is_zero(at: Writing, x: Any) -> bool:
+    return at.scalar(x).node == at.graph.constant(0.0)
+
+
+def _segment(name: str, at: Writing) -> Segment:
+    writes = tuple((key, len(values)) for key, values in at.writes.items())
+    return Segment(name, at.traced(), writes)
+
+
+def _bounds(joint: Joint, q: Any, h: Any) -> tuple[Any, Any, Any]:
+    """h f, and the velocities with which the limits are reached in one step or undone."""
+
+    def room(gap: Any) -> Any:
+        return where(gap, gap, RECOVERY * gap) / h
+
+    low = -room(q[joint.q] - joint.lower) if np.isfinite(joint.lower) else 0.0
+    high = room(joint.upper - q[joint.q]) if np.isfinite(joint.upper) else 0.0
+    return h * joint.friction, low, high
+
+
+def _room(gap: Any, before: Any, h: Any, restitution: float) -> Any:
+    """β of a contact with a gap and a normal velocity before the step."""
+    room = where(gap, gap, RECOVERY * gap) / h
+    if restitution == 0.0:
+        return room
+    fast = -before - SLOW
+    bounced = minimum(room, restitution * before)
+    return where(fast, where(gap, FAR, bounced), room)
+
+
+FAR = 1e6
+"""Room [m/s] of a contact that is left to penetrate."""
