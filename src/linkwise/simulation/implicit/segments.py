@@ -36,6 +36,7 @@ from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.implicit.ground import ContactPoint
 from linkwise.simulation.implicit.impulse import Sweep, inverses
+from linkwise.simulation.integrators.traced import leave
 from linkwise.simulation.rates import carried, check_turns, moved, rates, velocities
 from linkwise.spatial.choice import minimum, where
 from linkwise.spatial.vector import cross
@@ -114,17 +115,17 @@ def implicit_stepping(
 ) -> Stepping:
     """The segments of a step on a mechanism."""
     made = _Implicit(mech, itemsize, passive, joints, points)
+    free, move = made.free(), made.move()
+    step = (free, replace(made.sweep(), most=sweeps), move) if made.size else (free, move)
+    state = ("q0", "u0", *(("impulse", "residual") if made.size else ()))
     held = (("tau", mech.nv),)
-    step = (made.free(), made.move())
-    if made.size:
-        step = (step[0], replace(made.sweep(), most=sweeps), step[1])
-    state = ("q", "v", *(("impulse", "residual") if made.size else ()))
-    enter = (made.enter(),) if made.size else ()
-    return Stepping("implicit", mech.nq, mech.nv, held, state, enter, step, ())
+    return Stepping(
+        "implicit", mech.nq, mech.nv, held, state, (made.enter(),), step, (leave(mech),)
+    )
 
 
 class _Implicit:
-    """Sketches over q, v and impulse (the state), w, and the problem: rows, b, mobility, ..."""
+    """Sketches over q0, u0 and impulse (the state), w, and the problem: rows, b, mobility, ..."""
 
     def __init__(
         self,
@@ -146,22 +147,31 @@ class _Implicit:
     # ------------------------------------------------------------------------------ segments
 
     def enter(self) -> Segment:
-        """No impulses before the first step."""
+        """(q, v) to the state, without impulses before the first step."""
         s = Sketch("enter")
-        s.write("impulse", [0.0] * self.size)
-        s.write("residual", [0.0])
+        q, v = s.read("q", self.mech.nq), s.read("v", self.mech.nv)
+        s.write("q0", q)
+        s.write("u0", rates(self.mech, q, v))
+        if self.size:
+            s.write("impulse", [0.0] * self.size)
+            s.write("residual", [0.0])
         return s.segment()
+
+    def _state(self, at: Writing) -> tuple[Any, Any, Any]:
+        """q, v and h at the beginning of the step."""
+        q, u = at.read("q0", self.mech.nq), at.read("u0", self.mech.nv)
+        return q, velocities(self.mech, q, u), at.read(STEP, 1)[0]
 
     def free(self) -> Segment:
         """w, and the problem of the impulses."""
         at, mech = Writing(self.request), self.mech
-        q, v, (h,) = at.read("q", mech.nq), at.read("v", mech.nv), at.read(STEP, 1)
+        q, v, h = self._state(at)
         push = at.read("tau", mech.nv)
-        given = self._armature(h)
+        given = {"q": q, **self._armature(h)}
         if self.passive is not None:  # springs at q + h v
             push = self.passive.added(push, q, v) - h * self.passive.stiffness * v
         root = root_of(at, **given)
-        w = h * root.solved(at.value(FORCES, tau=push, **given))
+        w = h * root.solved(at.value(FORCES, v=v, tau=push, **given))
         if self.size:
             still = v + h * _of_axes(mech, v)
             rows, b = self._rows(at, q, v, still, h, root, given)
@@ -206,15 +216,14 @@ class _Implicit:
     def move(self) -> Segment:
         """q' and v'."""
         at, mech = Writing(self.request), self.mech
-        q, v, (h,) = at.read("q", mech.nq), at.read("v", mech.nv), at.read(STEP, 1)
-        given = self._armature(h)
+        q, v, h = self._state(at)
+        given = {"q": q, **self._armature(h)}
         x = root_of(at, **given).star_solved(at.read("w", mech.nv))
         after = v + h * _of_axes(mech, v) + at.value(COLORED, x=x, **given)
         u = rates(mech, q, after)
         check_turns(at, mech, [h * x for x in u])
-        there = moved(mech, q, u, h)
-        at.write("q", there)
-        at.write("v", velocities(mech, there, u))
+        at.write("q0", moved(mech, q, u, h))
+        at.write("u0", u)
         return _segment("move", at)
 
     # ------------------------------------------------------------------------------- problem
@@ -239,8 +248,8 @@ class _Implicit:
             b.append(still[joint.v])
         if self.points:
             S, gaps = self._contact_rows(at, q)
-            now = S @ at.value(MOTION, nodes=self.bodies, v=v)
-            then = S @ at.value(MOTION, nodes=self.bodies, v=still)
+            now = S @ at.value(MOTION, nodes=self.bodies, q=q, v=v)
+            then = S @ at.value(MOTION, nodes=self.bodies, q=q, v=still)
             for row in S:
                 columns.append(at.value(ON_BODIES, nodes=self.bodies, f=row, **given))
             b += then.tolist()

@@ -48,7 +48,7 @@ def traced_stepping(
         group=mech.nv,
         check=lambda s: check_turns(s, mech, [s.read(STEP, 1)[0] * x for x in s.writes["u0"]]),
     )
-    parts = (_enter(mech),), tuple(step), (_leave(mech),)
+    parts = (_enter(mech),), tuple(step), (leave(mech),)
     return Stepping(scheme.name, mech.nq, mech.nv, held, ("q0", "u0"), *parts)
 
 
@@ -61,7 +61,7 @@ def _enter(mech: Mechanism) -> Segment:
     return s.segment()
 
 
-def _leave(mech: Mechanism) -> Segment:
+def leave(mech: Mechanism) -> Segment:
     """The state (q0, u0) to (q, v)."""
     s = Sketch("leave")
     q, u = s.read("q0", mech.nq), s.read("u0", mech.nv)
