@@ -59,6 +59,7 @@ from .io.save import (
     save as save,
 )
 from .model import (
+    Actuator as Actuator,
     Body as Body,
     Builder as Builder,
     Coupling as Coupling,

@@ -1,6 +1,7 @@
 """What a mechanism is: bodies, hinges, nodes, loops and couplings."""
 
 from linkwise.front_door import open_front_door
+from linkwise.model.actuator import Actuator as Actuator
 from linkwise.model.body import (
     WORLD as WORLD,
     Body as Body,

@@ -9,6 +9,7 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.model import validate
+from linkwise.model.actuator import Actuator
 from linkwise.model.body import WORLD, Body, Coupling, Loop, Node, NodeKind
 from linkwise.model.drive import Drive
 from linkwise.model.geometry import Geometry
@@ -25,7 +26,7 @@ NO_DRIVE = Drive()
 
 
 class Builder:
-    """Collects bodies, joints, nodes, loops and couplings; `build` makes the mechanism.
+    """Collects bodies, joints, nodes, loops, couplings and actuators; `build` makes the mechanism.
 
     Bodies may come in any order. A body is either placed by its parent,
 
@@ -44,6 +45,7 @@ class Builder:
         self._nodes: list[Node] = []
         self._loops: list[Loop] = []
         self._couplings: list[Coupling] = []
+        self._actuators: list[Actuator] = []
 
     def body(
         self,
@@ -189,12 +191,20 @@ class Builder:
         self._couplings.append(Coupling(name, dependent, listed, constant_part))
         return self
 
+    def actuator(self, *actuators: Actuator) -> Builder:
+        """Add motors and servos: `lw.Actuator.position("knee", "knee", kp=80.0, kv=2.0)`."""
+        for one in actuators:
+            _is_a(Actuator, one, "an actuator")
+            self._actuators.append(one)
+        return self
+
     def validate(self) -> tuple[Finding, ...]:
         """All findings: why this is not a mechanism yet, or else what its physics lacks."""
         problems, parts = self._assemble()
         if problems:
             return tuple(problems)
-        return Mechanism(self.name, *parts, gravity=self.gravity).validate()
+        actuators = tuple(self._actuators)
+        return Mechanism(self.name, *parts, gravity=self.gravity, actuators=actuators).validate()
 
     def build(self, *, load_report: LoadReport | None = None) -> Mechanism:
         """The mechanism; raises `ModelError` with all findings if it cannot be built."""
@@ -206,10 +216,11 @@ class Builder:
             *parts,
             gravity=self.gravity,
             load_report=LoadReport() if load_report is None else load_report,
+            actuators=tuple(self._actuators),
         )
 
     def __repr__(self) -> str:
-        names = ("bodies", "joints", "nodes", "loops", "couplings")
+        names = ("bodies", "joints", "nodes", "loops", "couplings", "actuators")
         sizes = [(len(getattr(self, f"_{name}")), name) for name in names]
         parts = [f"{size} {name}" for size, name in sizes if size or name == "bodies"]
         return f"<Builder {self.name!r}: {', '.join(parts)}>"
@@ -254,7 +265,8 @@ class Builder:
         rotors, loops = unfolded(nodes, loops)
         bodies, loops = (*bodies, *rotors), tuple(loops)
         if not problems:
-            problems = validate.structure(bodies, nodes, loops, self._couplings)
+            parts = bodies, nodes, loops, self._couplings, self._actuators
+            problems = validate.structure(*parts)
         return problems, (bodies, nodes, loops, tuple(self._couplings))
 
     def _joint_problems(self) -> list[Finding]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from linkwise.errors import ModelError, unknown_name
+from linkwise.model.actuator import Actuator
 from linkwise.model.body import WORLD, Body, Coupling, Loop, Node
 from linkwise.model.drive import Drive, PerFreedom
 from linkwise.model.hinges import Locked
@@ -170,11 +171,11 @@ def without_armature(mech: Mechanism) -> Mechanism:
 
 
 def without(mech: Mechanism, *names: str) -> Mechanism:
-    """Remove nodes (payloads among them), loops and couplings by name."""
-    known = [x.name for x in (*mech.nodes, *mech.loops, *mech.couplings)]
+    """Remove nodes (payloads among them), loops, couplings and actuators by name."""
+    known = [x.name for x in (*mech.nodes, *mech.loops, *mech.couplings, *mech.actuators)]
     for name in names:
         if name not in known:
-            kind = "node, loop or coupling"
+            kind = "node, loop, coupling or actuator"
             raise unknown_name(kind, name, known, owner=f"mechanism {mech.name!r}")
     gone = set(names)
     return replaced(
@@ -182,6 +183,7 @@ def without(mech: Mechanism, *names: str) -> Mechanism:
         nodes=tuple(n for n in mech.nodes if n.name not in gone),
         loops=tuple(x for x in mech.loops if x.name not in gone),
         couplings=tuple(c for c in mech.couplings if c.name not in gone),
+        actuators=tuple(a for a in mech.actuators if a.name not in gone),
     )
 
 
@@ -258,6 +260,15 @@ def mount(mech: Mechanism, other: Mechanism, *, at: str, prefix: str = "") -> Me
         )
         for c in other.couplings
     ]
+    actuators = [
+        dataclasses.replace(
+            a,
+            name=prefix + a.name,
+            joints=tuple((prefix + n, gear) for n, gear in a.joints),
+            node=prefix + a.node if a.node else "",
+        )
+        for a in other.actuators
+    ]
     return replaced(
         mech,
         name=f"{mech.name}+{other.name}",
@@ -265,6 +276,7 @@ def mount(mech: Mechanism, other: Mechanism, *, at: str, prefix: str = "") -> Me
         nodes=(*mech.nodes, *nodes),
         loops=(*mech.loops, *loops),
         couplings=(*mech.couplings, *couplings),
+        actuators=(*mech.actuators, *actuators),
         load_report=LoadReport(
             mech.load_report.source or other.load_report.source,
             (*mech.load_report.items, *other.load_report.items),
@@ -311,7 +323,18 @@ def extract(mech: Mechanism, base: str, tip: str | None = None) -> Mechanism:
         nodes=nodes,
         loops=_loops_inside(mech.loops, places),
         couplings=_couplings_inside(mech, hinges),
+        actuators=_actuators_inside(mech, places, hinges),
     )
+
+
+def _actuators_inside(mech: Mechanism, places: set[str], hinges: set[str]) -> tuple[Actuator, ...]:
+    """Actuators of nodes, or of hinges, all of which are there."""
+
+    def inside(actuator: Actuator) -> bool:
+        used = {split_coordinate(name, mech.hinge_index)[0] for name, _ in actuator.joints}
+        return actuator.node in places if actuator.node else used <= hinges
+
+    return tuple(a for a in mech.actuators if inside(a))
 
 
 def _loops_inside(loops: Sequence[Loop], places: set[str]) -> tuple[Loop, ...]:

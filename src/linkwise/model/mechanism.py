@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from linkwise.arguments import generator
 from linkwise.errors import ModelError, UnknownNameError, unknown_name
 from linkwise.model import derived, state, validate
+from linkwise.model.actuator import Actuator
 from linkwise.model.body import WORLD, Body, Coupling, Loop, Node
 from linkwise.model.memo import without_caches
 from linkwise.model.report import LoadReport
@@ -38,6 +39,7 @@ class Mechanism:
         couplings: Coordinates that follow others.
         gravity: Acceleration of free fall in the world frame (3,) [m/s²].
         load_report: What the file has that the mechanism does not use.
+        actuators: Motors and servos, which follow commands in rollouts.
     """
 
     name: str
@@ -47,16 +49,18 @@ class Mechanism:
     couplings: tuple[Coupling, ...] = ()
     gravity: Array = field(default_factory=lambda: frozen(np.array(GRAVITY)))
     load_report: LoadReport = field(default_factory=LoadReport)
+    actuators: tuple[Actuator, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("bodies", "nodes", "loops", "couplings"):
+        for name in ("bodies", "nodes", "loops", "couplings", "actuators"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         object.__setattr__(self, "gravity", constant(self.gravity, (3,), "gravity"))
         if self.couplings:
             sizes = {body.hinge_name: body.hinge.nq for body in self.bodies}
             couplings = tuple(state.plain_names(c, sizes) for c in self.couplings)
             object.__setattr__(self, "couplings", couplings)
-        problems = validate.structure(self.bodies, self.nodes, self.loops, self.couplings)
+        parts = self.bodies, self.nodes, self.loops, self.couplings, self.actuators
+        problems = validate.structure(*parts)
         if problems:
             raise ModelError(validate.as_text(f"mechanism {self.name!r} cannot exist", problems))
         self._freeze()

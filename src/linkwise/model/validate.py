@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from linkwise.errors import ModelError, unknown_name
+from linkwise.model.actuator import Actuator
 from linkwise.model.body import WORLD, Body, Coupling, Loop, Node
+from linkwise.model.hinges import Locked
+from linkwise.model.hinges.modified import is_plain
 from linkwise.model.spanning_tree import armature
 from linkwise.model.state import in_order, plain_names, split_coordinate
 from linkwise.model.task_rows import JointRow
@@ -75,6 +78,7 @@ def structure(
     nodes: Sequence[Node],
     loops: Sequence[Loop],
     couplings: Sequence[Coupling],
+    actuators: Sequence[Actuator] = (),
 ) -> list[Finding]:
     """Findings that keep these records from being one mechanism."""
     problems = [
@@ -82,6 +86,7 @@ def structure(
         *_doubled("hinge", [b.hinge_name for b in bodies]),
         *_doubled("loop", [x.name for x in loops]),
         *_doubled("coupling", [c.name for c in couplings]),
+        *_doubled("actuator", [a.name for a in actuators]),
     ]
     problems += _numbers(bodies, nodes)
     seen, everyone = {WORLD}, {b.name: None for b in bodies}
@@ -106,7 +111,29 @@ def structure(
             problems.append(_error(f"node {node.name!r}", "node", reason, ""))
     problems += _loop_structure(loops, seen | {n.name for n in nodes})
     problems += _coupling_structure(couplings, bodies)
+    problems += _actuator_structure(actuators, bodies, seen | {n.name for n in nodes})
     return problems
+
+
+def _actuator_structure(
+    actuators: Sequence[Actuator], bodies: Sequence[Body], places: set[str]
+) -> Iterator[Finding]:
+    """Actuators of joints or nodes that are not there."""
+    hinges = {body.hinge_name: body.hinge for body in bodies}
+    for i, actuator in enumerate(actuators):
+        where = f"actuator {actuator.name!r}"
+        if actuator.node and actuator.node not in places:
+            reason = unknown("node or body", actuator.node, places, _HERE, i)
+            yield _error(where, "actuator", reason, "")
+        for name, _ in actuator.joints:
+            hinge, index = split_coordinate(name, hinges)
+            if hinge not in hinges:
+                yield _error(where, "actuator", unknown("hinge", name, hinges, _HERE, i), "")
+            elif isinstance(hinges[hinge], Locked):
+                continue  # until it is released
+            elif not is_plain(hinges[hinge]) or (index or 0) >= hinges[hinge].nv:
+                reason = f"{name!r} has no coordinate whose rate is its velocity."
+                yield _error(where, "actuator", reason, "Name a joint such as a pin or a slide.")
 
 
 def _numbers(bodies: Sequence[Body], nodes: Sequence[Node]) -> Iterator[Finding]:

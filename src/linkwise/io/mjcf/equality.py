@@ -300,5 +300,5 @@ def _report_forces(merged: Element, element: Element, reporter: Reporter) -> Non
         reason = f"tendon forces and limits ({', '.join(acting)}) are not supported"
         reporter.note(element, "ignored", reason, "motion")
     else:
-        reason = "tendons are used in equalities only"
+        reason = "tendons are used in equalities and by actuators only"
         reporter.note(element, "ignored", reason, "control")

@@ -204,22 +204,20 @@ def _shifted(p: Array) -> Pose:
     return Pose.translation(p) if p.any() else Pose.identity()
 
 
-def read_actuators(
+def read_rotors(
     root: Element,
     defaults: Defaults,
     options: Options,
     joints: dict[str, Joint],
     reporter: Reporter,
 ) -> None:
-    """Add rotor inertia and damping of actuators to their joints; report the rest of them."""
+    """Add rotor inertia and damping of actuators to their joints."""
     driven: set[str] = set()
     for section in root.findall("actuator"):
         for element in section.children:
             if element.tag not in ACTUATORS:
                 reporter.note(element, "ignored", "unknown kind of actuator", "motion")
                 continue
-            reason = "actuators do not act: give their forces as tau, or by a controller"
-            reporter.note(element, "ignored", reason, "motion")
             merged = defaults.apply(element, MAIN, "actuator")
             armature = number(merged, "armature", 0.0)
             damping = float(numbers(merged, "damping", (1, 3), 0.0)[0])

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from linkwise.errors import LinkwiseError, MissingExtraError, ModelError, ParseError
+from linkwise.io.mjcf.actuator import Actuators
 from linkwise.io.mjcf.assemble import Assembly, Base
 from linkwise.io.mjcf.compiler import Compiler, Options, read_compiler, read_defaults, read_options
 from linkwise.io.mjcf.equality import Equalities, read_tendons
@@ -21,7 +22,14 @@ from linkwise.io.mjcf.ignored import (
 )
 from linkwise.io.mjcf.include import Files, expand_includes
 from linkwise.io.mjcf.inertia import Inference, set_total_mass
-from linkwise.io.mjcf.joint import Joint, read_actuators, read_joint, resolve_springdampers
+from linkwise.io.mjcf.joint import (
+    VELOCITIES,
+    Joint,
+    mass_matrix,
+    read_joint,
+    read_rotors,
+    resolve_springdampers,
+)
 from linkwise.io.mjcf.tree import BodyRecord, Names, read_tree
 from linkwise.io.report import Reporter, report_drives
 from linkwise.io.xml import Element, number, shorten
@@ -87,7 +95,7 @@ def _read(
     poses = _world_poses(records)
     tendons = read_tendons(root, defaults, reporter, ignored)
     by_name = {joint.name: joint for group in joints for joint in group}
-    read_actuators(root, defaults, options, by_name, reporter)
+    read_rotors(root, defaults, options, by_name, reporter)
     resolve_springdampers(records, joints, inertias, poses, options)
     report_drives(((j.element, j.name, j.hinge, j.drive) for x in joints for j in x), reporter)
     report_contacts(records, geoms, options, reporter)
@@ -104,6 +112,17 @@ def _read(
         model.taken,
     )
     equalities.read(root, defaults, ignored, options.equality)
+
+    def mobility(pulled: Sequence[tuple[str, float]]) -> float:
+        """c* M⁻¹ c in the pose that the file describes."""
+        each = [j for group in joints for j in group for _ in range(VELOCITIES[j.kind])]
+        c, gears = np.zeros(len(each)), dict(pulled)
+        for i, joint in enumerate(each):
+            c[i] = gears.get(joint.name, 0.0)
+        return float(c @ np.linalg.solve(mass_matrix(records, joints, inertias, poses), c))
+
+    motors = Actuators(compiler, defaults, by_name, tendons, model.sites, mobility, reporter)
+    builder.actuator(*motors.read(root))
     _report_sections(root, reporter)
     ignored.flush()
     return builder.build(load_report=_in_file_order(reporter.report()))

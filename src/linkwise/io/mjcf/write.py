@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from linkwise.io.mjcf.actuator import actuator_elements
 from linkwise.io.mjcf.assemble import WORLD_NODE
 from linkwise.io.mjcf.equality_write import EqualityWriter
 from linkwise.io.mjcf.joint_write import JointOut, joint_elements, joints_of, reference
@@ -45,6 +46,9 @@ def write_mjcf(mech: Mechanism, reporter: Reporter) -> str:
     draft.write_nodes()
     equalities = EqualityWriter(mech, reporter, draft.joint_names, draft.sites, draft.refs)
     equalities.write(draft.follow)
+    named = {hinge: [name for name, _ in each] for hinge, each in draft.joint_names.items()}
+    motors, pulled = actuator_elements(mech, named, draft.sites, reporter)
+    equalities.tendons += pulled
     for element, name in draft.sites_to_add(equalities.new_sites):
         draft.elements[name].children.append(element)
     # inertiafromgeom: what has no <inertial> has no mass, whatever its shapes.
@@ -57,6 +61,7 @@ def write_mjcf(mech: Mechanism, reporter: Reporter) -> str:
         draft.shapes.assets(),
         draft.elements[WORLD],
         *equalities.sections(),
+        *([make("actuator", {}, *motors)] if motors else []),
     )
     return xml_text(root, comment="Written by Linkwise.")
 

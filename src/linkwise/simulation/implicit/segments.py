@@ -194,9 +194,9 @@ class _Implicit:
         s, m = Sketch("sweep"), self.size
         entries = iter(s.read("rows", sum(map(len, self.pattern))))
         rows = [{k: next(entries) for k in places} for places in self.pattern]
-        columns = (s.read(name, m) for name in ("b", "mobility", "inverse", "impulse"))
-        laws = Sweep(rows, *columns, s.read("w", self.mech.nv))
-        bounds = s.read("bounds", 3 * len(self.joints)) if self.joints else ()
+        b, mobility, inverse = (s.read(name, m) for name in ("b", "mobility", "inverse"))
+        laws = Sweep(rows, b, mobility, inverse, s.read("impulse", m), s.read("w", self.mech.nv))
+        bounds: Any = s.read("bounds", 3 * len(self.joints)) if self.joints else ()
         for i, joint in enumerate(self.joints):
             friction, low, high = bounds[3 * i : 3 * i + 3]
             laws.joint(
