@@ -21,10 +21,10 @@ def items(text: str) -> list[tuple[int | None, str, str, str]]:
 REPORTED = {
     "camera": (world(HINGED, '<camera name="c"/>'), 5, '<camera name="c">', "appearance"),
     "light": (world(HINGED, "<light/>"), 5, "<light>", "appearance"),
-    "motor": (
-        world(HINGED, after='<actuator><motor name="m" joint="j"/></actuator>'),
+    "muscle": (
+        world(HINGED, after='<actuator><muscle name="m" joint="j"/></actuator>'),
         6,
-        '<motor name="m">',
+        '<muscle name="m">',
         "motion",
     ),
     "sensor": (world(HINGED, after="<sensor><gyro site='s'/></sensor>"), 6, "<gyro>", "control"),
@@ -75,10 +75,10 @@ REPORTED = {
         "<geom>",
         "contact",
     ),
-    "default motor": (
-        world(HINGED, before='<default><motor gear="2"/></default>'),
+    "default muscle": (
+        world(HINGED, before='<default><muscle gear="2"/></default>'),
         2,
-        "<motor>",
+        "<muscle>",
         "control",
     ),
     "site colour": (
@@ -264,11 +264,12 @@ def test_rotors_of_actuators():
     assert armature(motor.format(3, 0.5)) == (0.5, 3.0, 4.5)
     # A second one is reflected to the joint.
     assert armature(motor.format(3, 0.5), motor.format(2, 1)) == (0.5, 3.0, 8.5)
+    tendon = '<tendon><fixed name="t"><joint joint="j" coef="2"/></fixed></tendon>'
     other = '<motor tendon="t" armature="1"/>'
-    mech = read(world(HINGED, after=f"<actuator>{other}</actuator>"))
+    mech = read(world(HINGED, after=f"{tendon}<actuator>{other}</actuator>"))
     assert [i.reason for i in mech.load_report.affecting("motion")] == [
-        "actuators do not act: give their forces as tau, or by a controller",
         "'armature' and 'damping' are supported for actuators of joints only",
+        "1 actuator acts in lw.rollout(controls=...) only",
     ]
 
 

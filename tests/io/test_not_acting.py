@@ -50,8 +50,12 @@ MJCF = {
         "it does not act",
     ),
     **{
-        kind: (hinged("", after=ACTUATOR.format(kind)), "actuators do not act")
-        for kind in ("motor", "position", "velocity", "general", "muscle", "damper", "dcmotor")
+        kind: (hinged("", after=ACTUATOR.format(kind)), "1 actuator acts in lw.rollout")
+        for kind in ("motor", "position", "velocity", "general", "damper")
+    },
+    **{
+        kind: (hinged("", after=ACTUATOR.format(kind)), f"the kind '{kind}' do not act")
+        for kind in ("muscle", "dcmotor")
     },
     **{
         f"tendon {name}": (

@@ -214,7 +214,7 @@ def test_payload_adds_its_inertia_where_it_is():
         mech.with_payload("hand", trusted_inertia(np.array(np.nan), np.zeros(3), np.eye(3)))
     with pytest.raises(ModelError, match="'payload': the name is used 2 times"):
         loaded.with_payload("hand", BALL)
-    with pytest.raises(UnknownNameError, match="node, loop or coupling"):
+    with pytest.raises(UnknownNameError, match="node, loop, coupling or actuator"):
         mech.without("nothing")
 
 

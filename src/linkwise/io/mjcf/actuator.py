@@ -9,7 +9,7 @@ MuJoCo has one general actuator with an affine gain and bias, and shortcuts that
     damper       f = −kv l̇ u
     cylinder     ȧ = (u − a)/T, f = area a + b₀ + b₁ l + b₂ l̇
 
-`dampratio` stands for kv = 2 ratio √(kp m), with m the inertia that the actuator feels in the pose
+`dampratio` means kv = 2 ratio √(kp m), with m the inertia that the actuator feels in the pose
 the file describes, 1 / (c* M⁻¹ c).
 """
 
@@ -25,7 +25,7 @@ import numpy as np
 from linkwise.errors import unknown_name
 from linkwise.io.mjcf.compiler import MAIN, Compiler, Defaults, limited
 from linkwise.io.mjcf.equality import FixedTendon
-from linkwise.io.mjcf.ignored import ACTUATORS
+from linkwise.io.mjcf.ignored import ACTUATORS, SUPPORTED_ACTUATORS, Ignored
 from linkwise.io.mjcf.joint import Joint
 from linkwise.io.report import Reporter
 from linkwise.io.xml import Element, choice, number, numbers
@@ -33,11 +33,6 @@ from linkwise.io.xml_write import digits, make, row
 from linkwise.model.actuator import ALL, Actuator, Range, Three
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.state import split_coordinate
-
-SUPPORTED: Final = (
-    "general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder"
-)  # fmt: skip
-"""Kinds that are affine in command, length and rate."""
 
 Dynamics = Literal["none", "integrator", "filter"]
 
@@ -61,6 +56,7 @@ class Actuators:
         sites: Node of each named site.
         mobility: c* M⁻¹ c of joints with gears c, in the pose that the file describes.
         reporter: Collects what is not used.
+        ignored: Collects attributes that are not used.
     """
 
     compiler: Compiler
@@ -70,6 +66,7 @@ class Actuators:
     sites: Mapping[str, str]
     mobility: Callable[[Sequence[tuple[str, float]]], float]
     reporter: Reporter
+    ignored: Ignored
 
     def read(self, root: Element) -> list[Actuator]:
         """The actuators that can act; the others are reported."""
@@ -89,13 +86,15 @@ class Actuators:
                     actuators.append(actuator)
                     first = first or element
         if first is not None:
-            reason = f"{len(actuators)} actuators act in lw.rollout(controls=...) only"
+            count = "1 actuator acts" if len(actuators) == 1 else f"{len(actuators)} actuators act"
+            reason = f"{count} in lw.rollout(controls=...) only"
             self.reporter.note(first, "kept", reason, "motion")
         return actuators
 
     def _read(self, element: Element, merged: Element, name: str) -> Actuator | None:
-        if element.tag not in SUPPORTED:
+        if element.tag not in SUPPORTED_ACTUATORS:
             return self._left_out(element, f"actuators of the kind '{element.tag}' do not act")
+        self.ignored.check(element, "actuator")
         ends = self._ends(element, merged)
         law = self._law(element, merged, ends[0] if ends else ())
         if ends is None or law is None:
@@ -108,11 +107,13 @@ class Actuators:
             wrench,
             gain,
             bias,
-            self._range(merged, "ctrl", joints),
-            self._range(merged, "force", ()),
+            self._range(merged, "ctrllimited", "ctrlrange", joints),
+            self._range(merged, "forcelimited", "forcerange"),
             dynamics,
             time,
-            self._range(merged, "act", joints if element.tag == "intvelocity" else ()),
+            self._range(
+                merged, "actlimited", "actrange", joints if element.tag == "intvelocity" else ()
+            ),
         )
 
     def _left_out(self, element: Element, reason: str) -> None:
@@ -211,7 +212,9 @@ class Actuators:
         dynamics = _FILTERS[choice(merged, "dyntype", tuple(_FILTERS), "none")]
         return gain, bias, dynamics, time if dynamics == "filter" else 0.0
 
-    def _range(self, merged: Element, what: str, joints: Sequence[tuple[str, float]]) -> Range:
+    def _range(
+        self, merged: Element, flag: str, attr: str, joints: Sequence[tuple[str, float]] = ()
+    ) -> Range:
         """Bounds of commands, forces or activations."""
         share = number(merged, "inheritrange", 0.0)
         if share > 0.0 and len(joints) == 1:
@@ -219,11 +222,11 @@ class Actuators:
             low, high = cast(float, drive.lower), cast(float, drive.upper)
             middle, half = 0.5 * (low + high), 0.5 * share * (high - low)
             return middle - half, middle + half
-        if not limited(merged, f"{what}limited", f"{what}range", self.compiler.autolimits):
+        if not limited(merged, flag, attr, self.compiler.autolimits):
             return ALL
-        low, high = numbers(merged, f"{what}range", 2, (0.0, 0.0)).tolist()
+        low, high = numbers(merged, attr, 2, (0.0, 0.0)).tolist()
         if low > high:
-            raise merged.error(f"'{what}range': the first bound has to be the smaller one")
+            raise merged.error(f"'{attr}': the first bound has to be the smaller one")
         return low, high
 
 

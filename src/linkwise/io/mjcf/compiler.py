@@ -16,6 +16,7 @@ from linkwise.io.mjcf.ignored import (
     ATTRIBUTES,
     CHILDLESS,
     DEFAULT_AFFECTS,
+    SUPPORTED_ACTUATORS,
     Ignored,
     ignore,
 )
@@ -302,11 +303,11 @@ def _read_class(section: Element, table: ClassTable, reporter: Reporter, ignored
         tag = element.tag
         if tag == "default":
             continue
-        # Actuators of all kinds share their defaults; they are read for armature and damping.
+        # Actuators of all kinds share their defaults.
         key = "actuator" if tag in ACTUATORS else tag
         table[key] = merge(table.get(key, {}), element.attrib)
-        if tag in ATTRIBUTES:
-            ignored.check(element)
+        if tag in ATTRIBUTES or tag in SUPPORTED_ACTUATORS:
+            ignored.check(element, key)
             for child in element.children if tag not in CHILDLESS else ():
                 ignore(reporter, child, "motion", f"not read inside {element.label}")
         elif tag in DEFAULT_AFFECTS:

@@ -102,6 +102,15 @@ ATTRIBUTES: Final[dict[str, Table]] = {
         "polycoef tendon1 tendon2",
         motion="solref solimp",
     ),
+    "actuator": _table(
+        "name class joint jointinparent tendon site refsite gear ctrllimited forcelimited "
+        "actlimited ctrlrange forcerange actrange dyntype gaintype biastype dynprm gainprm biasprm "
+        "kp kv dampratio timeconst inheritrange area diameter bias armature damping",
+        motion="slidersite cranksite cranklength body actearly actdim nsample interp delay input "
+        "ffrange velrange",
+        control="lengthrange",
+        other="group user",
+    ),
     "material": _table(
         "name class rgba",
         appearance="texture emission metallic reflectance roughness shininess specular texrepeat "
@@ -117,8 +126,13 @@ _ACTUATORS: Final = (
 ACTUATORS: Final = frozenset(_ACTUATORS.split())
 """Elements of the section `<actuator>`."""
 
+SUPPORTED_ACTUATORS: Final = frozenset(
+    ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder")
+)
+"""Kinds that are affine in command, length and rate."""
+
 DEFAULT_AFFECTS: Final[dict[str, Affects]] = {
-    **{tag: "control" for tag in ACTUATORS},
+    **{tag: "control" for tag in ACTUATORS - SUPPORTED_ACTUATORS},
     "camera": "appearance",
     "light": "appearance",
     "texture": "appearance",
@@ -203,13 +217,14 @@ def meaning(path: tuple[str, ...]) -> Table | Affects | Literal["refused"] | Non
     if section == "tendon":
         return ATTRIBUTES["tendon"]
     if section == "actuator":
-        return "motion"
+        return ATTRIBUTES["actuator"] if tag in SUPPORTED_ACTUATORS else "motion"
     if tag in ("asset", "default", "worldbody"):
         return {"class": USED} if tag == "default" else {}
     if section == "asset" or tag == "layer":
         return ATTRIBUTES.get(tag) or ASSET_AFFECTS.get(tag) or "appearance"
     if section == "default":
-        return DEFAULT_AFFECTS.get(tag) or ATTRIBUTES.get(tag)
+        kind = "actuator" if tag in SUPPORTED_ACTUATORS else tag
+        return DEFAULT_AFFECTS.get(tag) or ATTRIBUTES.get(kind)
     return ATTRIBUTES.get(tag) or BODY_AFFECTS.get(tag)
 
 

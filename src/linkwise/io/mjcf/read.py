@@ -121,7 +121,9 @@ def _read(
             c[i] = gears.get(joint.name, 0.0)
         return float(c @ np.linalg.solve(mass_matrix(records, joints, inertias, poses), c))
 
-    motors = Actuators(compiler, defaults, by_name, tendons, model.sites, mobility, reporter)
+    motors = Actuators(
+        compiler, defaults, by_name, tendons, model.sites, mobility, reporter, ignored
+    )
     builder.actuator(*motors.read(root))
     _report_sections(root, reporter)
     ignored.flush()
