@@ -1,0 +1,147 @@
+"""Forces of actuators in a step of time: one more segment in front of the others.
+
+It adds to the joint forces, which are held over the step, and moves the activations on:
+
+    a' = clip(a + h u)                      integrator
+    a' = u + (a − u) exp(−h/T)              filter, exact for a command that is held
+
+For implicit steps it also writes the slopes of the forces, k = −∂τ/∂q and d = −∂τ/∂v, of servos on
+one joint, 0 while a bound holds the force.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from linkwise.algebra import J, f
+from linkwise.codegen.request import Request
+from linkwise.codegen.stepping.stepping import STEP, Segment
+from linkwise.codegen.writing import Writing
+from linkwise.model.actuator import ALL, Actuator, Range
+from linkwise.model.mechanism import Mechanism
+from linkwise.model.state import split_coordinate
+from linkwise.simulation.rates import velocities
+from linkwise.spatial.choice import clip, gate, maximum
+
+SLOPES = ("stiffness", "damping")
+"""Registers of k and d (nv,)."""
+
+PUSHED = J.T @ f
+"""Joint forces of wrenches at nodes."""
+
+TERMS, HALVINGS = 12, 4
+"""Of the exponential: a series for x/16, squared four times; x up to 16 to the last digit."""
+
+
+def with_activation(mech: Mechanism) -> list[Actuator]:
+    """The actuators with dynamics of their own, in order."""
+    return [a for a in mech.actuators if a.dynamics != "none"]
+
+
+def actuate(mech: Mechanism, itemsize: int, *, slopes: bool) -> Segment:
+    """The segment: reads q0, u0, control, activation and tau; writes tau and activation."""
+    at = Writing(Request((PUSHED,), mech, (), itemsize=itemsize))
+    q, u = at.read("q0", mech.nq), at.read("u0", mech.nv)
+    v, (h,) = velocities(mech, q, u), at.read(STEP, 1)
+    command = at.read("control", len(mech.actuators))
+    state = iter(at.read("activation", len(with_activation(mech))))
+    total, after = np.zeros(mech.nv, dtype=object), list[Any]()
+    stiffness, damping = np.zeros(mech.nv, dtype=object), np.zeros(mech.nv, dtype=object)
+    wrenches = dict[str, Any]()
+    for actuator, given in zip(mech.actuators, command, strict=True):
+        u_now = _within(given, actuator.control)
+        a = u_now if actuator.dynamics == "none" else next(state)
+        if actuator.dynamics != "none":
+            after.append(_within(_later(actuator, a, u_now, h), actuator.activation))
+        places = _places(mech, actuator)
+        length: Any = sum((c * q[i] for i, _, c in places), 0.0)
+        rate: Any = sum((c * v[j] for _, j, c in places), 0.0)
+        g, b = actuator.gain, actuator.bias
+        free = (g[0] + g[1] * length + g[2] * rate) * a + b[0] + b[1] * length + b[2] * rate
+        force = _within(free, actuator.force)
+        for _, j, c in places:
+            total[j] = total[j] + c * force
+        if actuator.node:
+            wrench = force * np.array(actuator.wrench)
+            wrenches[actuator.node] = wrenches.get(actuator.node, 0.0) + wrench
+        if len(places) == 1 and slopes:
+            (_, j, c), acts = places[0], _unbounded(free, actuator.force)
+            stiffness[j] = stiffness[j] - acts * c * c * (g[1] * a + b[1])
+            damping[j] = damping[j] - acts * c * c * (g[2] * a + b[2])
+    efforts = _efforts(mech)
+    for j in range(mech.nv):
+        bounds = (-efforts[j], efforts[j])
+        acts = _unbounded(total[j], bounds)
+        # slopes that would push away are left to the explicit part
+        stiffness[j], damping[j] = (acts * maximum(x[j], 0.0) for x in (stiffness, damping))
+        total[j] = _within(total[j], bounds)
+    if wrenches:
+        given = np.concatenate(list(wrenches.values()))
+        total = total + at.value(PUSHED, nodes=tuple(wrenches), q=q, f=given)
+    at.write("tau", at.read("tau", mech.nv) + total)
+    if after:
+        at.write("activation", after)
+    if slopes:
+        at.write("stiffness", stiffness)
+        at.write("damping", damping)
+    writes = tuple((key, len(values)) for key, values in at.writes.items())
+    return Segment("actuate", at.traced(), writes)
+
+
+def _places(mech: Mechanism, actuator: Actuator) -> list[tuple[int, int, float]]:
+    """Places in q and v, and gears, of the joints that move."""
+    places = list[tuple[int, int, float]]()
+    for name, gear in actuator.joints:
+        hinge, index = split_coordinate(name, mech.hinge_index)
+        k = mech.hinge_index[hinge]
+        if mech.bodies[k].hinge.nv and gear:
+            i = index or 0
+            places.append((int(mech.q_start[k]) + i, int(mech.v_start[k]) + i, gear))
+    return places
+
+
+def _efforts(mech: Mechanism) -> list[float]:
+    """The largest force of the drive of each velocity (nv,)."""
+    each = [body.drive.array("effort", body.hinge) for body in mech.bodies]
+    return np.concatenate([np.zeros(0), *each]).tolist()
+
+
+def _within(x: Any, bounds: Range) -> Any:
+    low, high = bounds
+    if bounds == ALL:
+        return x
+    return clip(x, low if np.isfinite(low) else -LARGEST, high if np.isfinite(high) else LARGEST)
+
+
+def _unbounded(x: Any, bounds: Range) -> Any:
+    """1 where a force is within its bounds, else 0."""
+    low, high = bounds
+    inside: Any = 1.0
+    if np.isfinite(high):
+        inside = gate(high - x, inside)
+    return gate(x - low, inside) if np.isfinite(low) else inside
+
+
+def _later(actuator: Actuator, a: Any, u: Any, h: Any) -> Any:
+    """a' after a step."""
+    if actuator.dynamics == "integrator":
+        return a + h * u
+    return u + (a - u) * _decay(h * (1.0 / actuator.time_constant))
+
+
+def _decay(x: Any) -> Any:
+    """exp(−x)."""
+    y = x * (-(0.5**HALVINGS))
+    total: Any = 1.0
+    for n in range(TERMS, 0, -1):
+        total = 1.0 + total * y * (1.0 / n)
+    for _ in range(HALVINGS):
+        total = total * total
+    return total
+
+
+LARGEST = math.sqrt(np.finfo(np.float32).max)
+"""Stands in for a bound that is not there."""

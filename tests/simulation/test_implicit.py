@@ -1,0 +1,167 @@
+"""Contacts, friction, limits and implicit dampers, against formulas that need no simulator."""
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.simulation import ContactPoint, Ground, ground_contacts
+from tests.dynamics.mechanisms import random_state  # noqa: F401
+
+G = 9.81
+BALL = lw.SpatialInertia.solid_sphere(1.3, 0.1)
+
+
+def body(inertia, gravity=(0.0, 0.0, -G)):
+    b = lw.Builder("thing", gravity=gravity)
+    return b.body("body", "world", lw.hinges.Free(), inertia=inertia).build()
+
+
+def at(z):
+    return np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, z])
+
+
+def block(angle, mu):
+    """A block on a slope, seen from the slope, and its corners."""
+    size = np.array([0.4, 0.3, 0.1])
+    mech = body(lw.SpatialInertia.solid_box(2.0, size), (G * np.sin(angle), 0.0, -G * np.cos(angle)))
+    ground = Ground(friction=mu)
+    corners = [(x, y, -0.05) for x in (-0.2, 0.2) for y in (-0.15, 0.15)]
+    return mech, [ContactPoint(f"c{i}", "body", p, 0.0, ground) for i, p in enumerate(corners)]
+
+
+def moved(mech, q, v=None, *, duration=0.5, contacts=(), **options):
+    return lw.rollout(
+        mech, q, v, duration=duration, integrator="implicit", contacts=contacts, **options
+    )
+
+
+@pytest.mark.parametrize("mu", [0.3, 0.7])
+def test_a_block_sticks_up_to_the_angle_of_friction(mu):
+    mech, corners = block(np.arctan(mu) - 0.01, mu)
+    runs = moved(mech, at(0.05), contacts=corners)
+    assert np.abs(runs.q[-1, 4:] - [0.0, 0.0, 0.05]).max() < 1e-9
+
+
+@pytest.mark.parametrize("mu", [0.0, 0.3, 0.7])
+def test_a_block_slides_with_the_acceleration_of_coulomb(mu):
+    angle = np.arctan(mu) + 0.2
+    mech, corners = block(angle, mu)
+    runs = moved(mech, at(0.05), contacts=corners)
+    acceleration = G * (np.sin(angle) - mu * np.cos(angle))
+    assert acceleration > 1.0
+    np.testing.assert_allclose(runs.v[-1, 3], 0.5 * acceleration, rtol=1e-8)
+    assert np.abs(runs.q[:, 6] - 0.05).max() < 1e-12  # it is not lifted
+
+
+def test_a_sliding_block_stops_and_stays():
+    mech, corners = block(0.0, 0.4)
+    start = np.array([0.0, 0.0, 0.0, 2.0, 0.0, 0.0])
+    runs = moved(mech, at(0.05), start, duration=0.8, contacts=corners, step=1e-4)
+    np.testing.assert_allclose(runs.q[-1, 4], 2.0**2 / (2.0 * 0.4 * G), rtol=3e-4)
+    assert np.abs(runs.v[-1]).max() < 1e-9
+
+
+@pytest.mark.parametrize("e", [0.0, 0.5, 0.9])
+def test_a_ball_bounces_with_its_restitution(e):
+    mech, point = body(BALL), ContactPoint("c", "body", radius=0.1, ground=Ground(restitution=e))
+    h, fall = 1e-4, 0.5
+    time = np.sqrt(2.0 * fall / G)
+    duration = round((time + 0.02) / h) * h
+    runs = moved(mech, at(0.1 + fall), duration=duration, contacts=[point], step=h)
+    before, after = runs.v[runs.t < time - 3 * h, 5], runs.v[runs.t > time + 3 * h, 5]
+    np.testing.assert_allclose(before[-1], -G * time, rtol=2e-3)
+    expected = e * G * time - G * (runs.t[runs.t > time + 3 * h] - time)
+    np.testing.assert_allclose(after, expected if e else 0.0 * after, atol=1.5e-3)
+    assert (runs.q[:, 6] - 0.1).min() > -4.0 * h
+
+
+def test_a_sliding_ball_ends_up_rolling():
+    """Angular momentum about the point of contact is kept: v = 5/7 v₀, ω = v/r."""
+    mech, point = body(BALL), ContactPoint("c", "body", radius=0.1, ground=Ground(friction=0.3))
+    runs = moved(mech, at(0.1), [0.0, 0.0, 0.0, 1.0, 0.0, 0.0], contacts=[point])
+    velocity = lw.node_velocity(mech, runs.q[-1], runs.v[-1], "body", frame="world")
+    np.testing.assert_allclose(velocity, [0.0, 5 / 7 / 0.1, 0.0, 5 / 7, 0.0, 0.0], atol=1e-8)
+
+
+def test_spinning_and_rolling_have_friction_of_their_own():
+    ground = Ground(friction=0.5, torsional=0.01, rolling=0.002)
+    mech, point = body(BALL), ContactPoint("c", "body", radius=0.1, ground=ground)
+    spun = moved(mech, at(0.1), [0.0, 0.0, 5.0, 0.0, 0.0, 0.0], duration=0.1, contacts=[point])
+    slower = 0.1 * 0.01 * G / (0.4 * 0.1**2)
+    np.testing.assert_allclose(spun.v[-1, 2], 5.0 - slower, rtol=1e-9)
+    rolled = moved(mech, at(0.1), [0.0, 10.0, 0.0, 1.0, 0.0, 0.0], duration=0.2, contacts=[point])
+    speed = np.linalg.norm(rolled.v[-1, 3:])
+    np.testing.assert_allclose(speed, 1.0 - 0.2 * 0.002 * G / (0.1 * 1.4), rtol=1e-6)
+
+
+def slider(**drive):
+    b = lw.Builder("slider", gravity=(0.0, 0.0, 0.0))
+    inertia = lw.SpatialInertia.solid_box(2.0, (0.1, 0.1, 0.1))
+    drive = lw.Drive(**drive)
+    return b.body("s", "world", lw.hinges.Prismatic((1, 0, 0)), inertia=inertia, drive=drive).build()
+
+
+def test_joint_friction_holds_up_to_its_force_and_then_slows():
+    mech = slider(friction=3.0)
+    assert np.abs(moved(mech, [0.0], tau=[2.9]).q).max() == 0.0
+    runs = moved(mech, [0.0], tau=[5.0])
+    np.testing.assert_allclose(runs.v[-1, 0], 0.5 * (5.0 - 3.0) / 2.0, rtol=1e-12)
+    stopped = moved(mech, [0.0], [0.6], duration=0.5)
+    assert stopped.v[-1, 0] == 0.0
+    np.testing.assert_allclose(stopped.q[-1, 0], 0.6**2 / (2.0 * 1.5), rtol=5e-3)
+
+
+def test_limits_stop_a_joint_and_let_it_go():
+    mech = slider(lower=-0.1, upper=0.2)
+    runs = moved(mech, [0.0], [1.0])
+    assert abs(runs.q[-1, 0] - 0.2) < 1e-12 and runs.v[-1, 0] == 0.0
+    tau = np.concatenate([np.full((250, 1), 4.0), np.full((250, 1), -4.0)])
+    back = moved(mech, [0.19], tau=tau)
+    assert abs(back.q[250, 0] - 0.2) < 1e-12
+    np.testing.assert_allclose(back.v[-1, 0], 0.0, atol=1e-12)  # it has reached the other end
+    assert abs(back.q[-1, 0] + 0.1) < 1e-12
+
+
+def test_dampers_and_springs_may_be_as_stiff_as_they_like():
+    """Implicit Euler of the linear equation, step by step."""
+    m, d, k, h = 2.0, 3e5, 4e7, 1e-2
+    mech = slider(damping=d, stiffness=k, rest=0.3)
+    runs = moved(mech, [0.0], [1.0], duration=0.1, step=h)
+    q, v = 0.0, 1.0
+    for i in range(10):
+        v = (m * v - h * k * (q - 0.3)) / (m + h * d + h * h * k)
+        q += h * v
+        np.testing.assert_allclose((runs.q[i + 1, 0], runs.v[i + 1, 0]), (q, v), rtol=1e-12)
+    assert abs(q - 0.3) < 1e-3
+
+
+def test_a_quadruped_stands_and_the_ground_carries_its_weight():
+    mech = lw.models.quadruped()
+    feet = ground_contacts(mech, bodies=[n.name for n in mech.nodes if "foot" in n.name])
+    q = mech.neutral().copy()
+    q[6] -= lw.forward_kinematics(mech, q, [p.name for p in feet]).p[:, 2].min()
+    hinges = [b.hinge_name for b in mech.bodies[1:]]
+    servos = [lw.Actuator.position(n, n, kp=300.0, kv=10.0) for n in hinges]
+    robot = lw.Mechanism(mech.name, mech.bodies, mech.nodes, actuators=tuple(servos))
+    runs = moved(robot, q, duration=3.0, contacts=feet, controls=q[7:])
+    assert np.abs(runs.v[-1]).max() < 1e-6
+    assert abs(runs.q[-1, 6] - q[6]) < 0.02
+    force = runs.contact_forces[-1]
+    np.testing.assert_allclose(force.sum(axis=0), [0.0, 0.0, mech.total_mass * G], atol=1e-5)
+
+
+@pytest.mark.parametrize("which", ["tau", "controls"])
+def test_without_contacts_a_step_is_the_semi_implicit_one(which):
+    """Motors without dampers: the same numbers as `euler`, whose step is explicit."""
+    mech = lw.models.seven_dof_arm()
+    q, v = mech.random(seed=3), mech.random_velocity(seed=3)
+    tau = np.linspace(-5.0, 5.0, 7)
+    motors = [lw.Actuator.motor(b.hinge_name, b.hinge_name, gear=2.0) for b in mech.bodies]
+    bodies = [lw.Body(b.name, b.parent, b.hinge, b.hinge_name, b.inboard, b.outboard, b.inertia)
+              for b in mech.bodies]  # fmt: skip
+    mech = lw.Mechanism("arm", tuple(bodies), actuators=tuple(motors))
+    given = {"tau": tau} if which == "tau" else {"controls": 0.5 * tau}
+    one = moved(mech, q, v, duration=0.05, **given)
+    two = lw.rollout(mech, q, v, duration=0.05, tau=tau, integrator="euler")
+    np.testing.assert_allclose(one.q, two.q, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(one.v, two.v, rtol=1e-10, atol=1e-11)
