@@ -21,7 +21,7 @@ def hinged(attributes: str, **more: str) -> str:
 
 
 URDF = {
-    "dry friction": ("continuous", '<dynamics friction="1"/>', "dry friction of 'j' does not act"),
+    "dry friction": ("continuous", '<dynamics friction="1"/>', "dry friction of 'j' acts in lw.rollout"),
     "position limits": (
         "revolute",
         '<limit lower="-1" upper="1" effort="1e308" velocity="1e308"/>',
@@ -32,9 +32,9 @@ URDF = {
 }
 
 MJCF = {
-    "frictionloss": (hinged('frictionloss="1"'), "dry friction of 'j' does not act"),
+    "frictionloss": (hinged('frictionloss="1"'), "dry friction of 'j' acts in lw.rollout"),
     "range": (hinged('range="-1 1"'), "position limits of 'j' act in lw.simulate"),
-    "effort": (hinged('actuatorfrcrange="-1 1"'), "effort limits of 'j' do not act"),
+    "effort": (hinged('actuatorfrcrange="-1 1"'), "effort limits of 'j' bound actuators only"),
     "ball range": (hinged('type="ball" range="0 1"'), "largest turns of 'j' do not act"),
     "ball spring": (hinged('type="ball" stiffness="1"'), "springs of 'j' do not act"),
     "contacts": (

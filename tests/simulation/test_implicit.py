@@ -5,7 +5,6 @@ import pytest
 
 import linkwise as lw
 from linkwise.simulation import ContactPoint, Ground, ground_contacts
-from tests.dynamics.mechanisms import random_state  # noqa: F401
 
 G = 9.81
 BALL = lw.SpatialInertia.solid_sphere(1.3, 0.1)
@@ -23,7 +22,9 @@ def at(z):
 def block(angle, mu):
     """A block on a slope, seen from the slope, and its corners."""
     size = np.array([0.4, 0.3, 0.1])
-    mech = body(lw.SpatialInertia.solid_box(2.0, size), (G * np.sin(angle), 0.0, -G * np.cos(angle)))
+    mech = body(
+        lw.SpatialInertia.solid_box(2.0, size), (G * np.sin(angle), 0.0, -G * np.cos(angle))
+    )
     ground = Ground(friction=mu)
     corners = [(x, y, -0.05) for x in (-0.2, 0.2) for y in (-0.15, 0.15)]
     return mech, [ContactPoint(f"c{i}", "body", p, 0.0, ground) for i, p in enumerate(corners)]
@@ -39,7 +40,9 @@ def moved(mech, q, v=None, *, duration=0.5, contacts=(), **options):
 def test_a_block_sticks_up_to_the_angle_of_friction(mu):
     mech, corners = block(np.arctan(mu) - 0.01, mu)
     runs = moved(mech, at(0.05), contacts=corners)
-    assert np.abs(runs.q[-1, 4:] - [0.0, 0.0, 0.05]).max() < 1e-9
+    # The first steps begin without impulses: what their sweeps leave open is all that it moves.
+    assert np.abs(runs.q[-1, 4:] - [0.0, 0.0, 0.05]).max() < 1e-8
+    assert np.abs(runs.v[-1]).max() < 1e-11
 
 
 @pytest.mark.parametrize("mu", [0.0, 0.3, 0.7])
@@ -50,7 +53,7 @@ def test_a_block_slides_with_the_acceleration_of_coulomb(mu):
     acceleration = G * (np.sin(angle) - mu * np.cos(angle))
     assert acceleration > 1.0
     np.testing.assert_allclose(runs.v[-1, 3], 0.5 * acceleration, rtol=1e-8)
-    assert np.abs(runs.q[:, 6] - 0.05).max() < 1e-12  # it is not lifted
+    assert np.abs(runs.q[:, 6] - 0.05).max() < 1e-11  # it is not lifted
 
 
 def test_a_sliding_block_stops_and_stays():
@@ -98,7 +101,9 @@ def slider(**drive):
     b = lw.Builder("slider", gravity=(0.0, 0.0, 0.0))
     inertia = lw.SpatialInertia.solid_box(2.0, (0.1, 0.1, 0.1))
     drive = lw.Drive(**drive)
-    return b.body("s", "world", lw.hinges.Prismatic((1, 0, 0)), inertia=inertia, drive=drive).build()
+    return b.body(
+        "s", "world", lw.hinges.Prismatic((1, 0, 0)), inertia=inertia, drive=drive
+    ).build()
 
 
 def test_joint_friction_holds_up_to_its_force_and_then_slows():
@@ -118,8 +123,7 @@ def test_limits_stop_a_joint_and_let_it_go():
     tau = np.concatenate([np.full((250, 1), 4.0), np.full((250, 1), -4.0)])
     back = moved(mech, [0.19], tau=tau)
     assert abs(back.q[250, 0] - 0.2) < 1e-12
-    np.testing.assert_allclose(back.v[-1, 0], 0.0, atol=1e-12)  # it has reached the other end
-    assert abs(back.q[-1, 0] + 0.1) < 1e-12
+    np.testing.assert_allclose(back.v[-1, 0], -0.25 * 4.0 / 2.0, rtol=1e-12)
 
 
 def test_dampers_and_springs_may_be_as_stiff_as_they_like():

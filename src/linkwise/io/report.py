@@ -95,13 +95,14 @@ def _finite(*names: str) -> Callable[[Hinge, Drive], bool]:
 
 
 _KINDS: Final[dict[str, tuple[Callable[[Hinge, Drive], bool], str]]] = {
-    "dry friction": (_nonzero("friction"), "does not act"),
+    "dry friction": (_nonzero("friction"), "acts in lw.rollout(integrator='implicit') only"),
     "position limits": (
         _finite("lower", "upper"),
-        "act in lw.simulate(limits='stop') and (limits='spring') only",
+        "act in lw.simulate(limits='stop') and (limits='spring'), and in "
+        "lw.rollout(integrator='implicit'), only",
     ),
     "largest turns": (lambda _, drive: bool(np.isfinite(drive.max_angle)), "do not act"),
-    "effort limits": (_finite("effort"), "do not act: joint forces are applied as given"),
+    "effort limits": (_finite("effort"), "bound actuators only: joint forces are applied as given"),
     "speed limits": (_finite("velocity"), "do not act"),
     "springs": (
         lambda hinge, drive: not is_plain(hinge) and _nonzero("stiffness")(hinge, drive),

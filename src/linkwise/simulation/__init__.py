@@ -2,6 +2,11 @@
 
 from linkwise.front_door import open_front_door
 from linkwise.simulation.channel import Channel as Channel, Event as Event
+from linkwise.simulation.implicit.ground import (
+    ContactPoint as ContactPoint,
+    Ground as Ground,
+    ground_contacts as ground_contacts,
+)
 from linkwise.simulation.integrators import INTEGRATORS as INTEGRATORS
 from linkwise.simulation.limits import LimitSpring as LimitSpring
 from linkwise.simulation.linearize import linearize as linearize

@@ -12,13 +12,14 @@ one joint, 0 while a bound holds the force.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from linkwise.algebra import J, f
 from linkwise.codegen.request import Request
-from linkwise.codegen.stepping.stepping import STEP, Segment
+from linkwise.codegen.stepping.stepping import STEP, Segment, Sketch, Stepping
 from linkwise.codegen.writing import Writing
 from linkwise.model.actuator import ALL, Actuator, Range
 from linkwise.model.mechanism import Mechanism
@@ -39,6 +40,21 @@ TERMS, HALVINGS = 12, 4
 def with_activation(mech: Mechanism) -> list[Actuator]:
     """The actuators with dynamics of their own, in order."""
     return [a for a in mech.actuators if a.dynamics != "none"]
+
+
+def with_actuators(stepping: Stepping, mech: Mechanism, itemsize: int) -> Stepping:
+    """An explicit step with the forces of actuators at its beginning, held over the step."""
+    count = len(with_activation(mech))
+    s = Sketch("rest")
+    s.write("activation", [0.0] * count)
+    state = (*stepping.state, *(("activation",) if count else ()))
+    return replace(
+        stepping,
+        held=(*stepping.held, ("control", len(mech.actuators))),
+        state=state,
+        enter=(*stepping.enter, *([s.segment()] if count else [])),
+        step=(actuate(mech, itemsize, slopes=False), *stepping.step),
+    )
 
 
 def actuate(mech: Mechanism, itemsize: int, *, slopes: bool) -> Segment:
@@ -71,9 +87,9 @@ def actuate(mech: Mechanism, itemsize: int, *, slopes: bool) -> Segment:
             (_, j, c), acts = places[0], _unbounded(free, actuator.force)
             stiffness[j] = stiffness[j] - acts * c * c * (g[1] * a + b[1])
             damping[j] = damping[j] - acts * c * c * (g[2] * a + b[2])
-    efforts = _efforts(mech)
+    largest = efforts(mech)
     for j in range(mech.nv):
-        bounds = (-efforts[j], efforts[j])
+        bounds = (-largest[j], largest[j])
         acts = _unbounded(total[j], bounds)
         # slopes that would push away are left to the explicit part
         stiffness[j], damping[j] = (acts * maximum(x[j], 0.0) for x in (stiffness, damping))
@@ -85,8 +101,8 @@ def actuate(mech: Mechanism, itemsize: int, *, slopes: bool) -> Segment:
     if after:
         at.write("activation", after)
     if slopes:
-        at.write("stiffness", stiffness)
-        at.write("damping", damping)
+        at.write("stiffness", stiffness.tolist())
+        at.write("damping", damping.tolist())
     writes = tuple((key, len(values)) for key, values in at.writes.items())
     return Segment("actuate", at.traced(), writes)
 
@@ -103,7 +119,7 @@ def _places(mech: Mechanism, actuator: Actuator) -> list[tuple[int, int, float]]
     return places
 
 
-def _efforts(mech: Mechanism) -> list[float]:
+def efforts(mech: Mechanism) -> list[float]:
     """The largest force of the drive of each velocity (nv,)."""
     each = [body.drive.array("effort", body.hinge) for body in mech.bodies]
     return np.concatenate([np.zeros(0), *each]).tolist()

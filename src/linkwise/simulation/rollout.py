@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.arguments import count, itemsize, number
+from linkwise.arguments import all_are, count, itemsize, number
 from linkwise.codegen import arrays
 from linkwise.codegen.stepping.kernel import Motions, RolloutKernel, describe
 from linkwise.codegen.stepping.passive import passive as dampers_and_springs
@@ -25,8 +25,10 @@ from linkwise.errors import (
     caller,
 )
 from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.implicit.ground import ContactPoint, Ground, ground_contacts
 from linkwise.simulation.rollout_gradient import Origin, RolloutGradient, gradient
 from linkwise.simulation.rollout_input import (
+    actuator_commands,
     check_controller,
     commands,
     joint_forces,
@@ -60,6 +62,11 @@ class Rollout:
         kernel: The kernel that computed it, with `ops` of a step; None where steps ran one by one,
             and in copies and pickles, since machine code cannot leave its process.
         origin: What it was made of, for `gradient`; None where `kernel` is.
+        contact_forces: Mean forces of the ground in the step before each record, in world axes
+            (k, contacts, 3), or (batch, k, contacts, 3) [N]; None without contacts and on a GPU.
+        residual: The largest change of a velocity in the last sweep over the impulses of that step
+            (k,) or (batch, k) [m/s or rad/s]: what they are accurate to; None where nothing is
+            solved for.
     """
 
     mech: Mechanism
@@ -72,6 +79,8 @@ class Rollout:
     failed_step: NDArray[np.int64]
     kernel: Any = None
     origin: Origin | None = None
+    contact_forces: Array | None = None
+    residual: Array | None = None
 
     @property
     def batch(self) -> int | None:
@@ -148,6 +157,8 @@ def rollout(
     integrator: str = "rk4",
     record_every: int = 1,
     passive: bool = True,
+    controls: ArrayLike | None = None,
+    contacts: Ground | Sequence[ContactPoint] = (),
     loops: Loops = "closed",
     target: str = "cpu",
     dtype: Any = np.float64,
@@ -161,8 +172,9 @@ def rollout(
     many tens of bodies, whose straight-line code would be too long, move step by step instead, with
     the same result.
 
-    Gravity, joint forces, and dampers and springs of drives act. `simulate` also takes controllers
-    in Python, contacts and events.
+    Gravity, joint forces, and dampers and springs of drives act; actuators on request. Contacts,
+    friction and limits act with integrator="implicit". `simulate` also takes controllers in Python,
+    compliant contacts and events.
 
     Loops and couplings are held: such a mechanism moves step by step, and each step ends with a
     projection onto the nearest state that they allow, as in `simulate`.
@@ -187,9 +199,18 @@ def rollout(
         parameters: Numbers of the mechanism that replace its own, by name and in the same shapes:
             "gravity" (3 numbers), "inertia" (10 a body), "payload:NODE" (10), "armature" (nv); see
             `lw.compile`. Rollouts with other numbers share one kernel. Not for "variational".
-        integrator: "rk4", "euler" (semi-implicit), "rk4_mujoco" or "variational".
+        integrator: "rk4", "euler" (semi-implicit), "rk4_mujoco" or "variational"; or "implicit",
+            a step of order one for robots that touch something: dampers, springs and servos act at
+            its end, so that they may be stiff, and contacts, joint limits and Coulomb friction act
+            by impulses.
         record_every: Steps from one record to the next; the last state is recorded too.
-        passive: Whether dampers and springs of drives act: −damping v − stiffness (q − rest).
+        passive: Whether dampers and springs of drives act: −damping v − stiffness (q − rest); with
+            "implicit" also Coulomb friction.
+        controls: Commands of the actuators of the mechanism, in their order, in the shapes of
+            `tau`; default: the actuators do not act. With "implicit", servos act at the end of
+            each step and may be stiff; with others their forces are held over the step.
+        contacts: Points that may touch the ground, with "implicit": those of `ground_contacts`, or
+            a `Ground` for all collision shapes.
         loops: "closed" holds loops and couplings, on the "cpu" and in float64; "open" leaves them
             open.
         target: "cpu", or "cuda" for a GPU, where each thread moves one motion. NumPy arrays are
@@ -241,6 +262,10 @@ def rollout(
         held = commands(law, goal, inputs)
         sizes = {name: x.shape[-1] for name, x in law_inputs(law).items()}
         scalars = [name for name in held if name != "goal"]
+    points = _points(mech, contacts, integrator)
+    if controls is not None:
+        held["control"] = _checked(lambda x: actuator_commands(mech, x), controls, on_gpu)
+        sizes["control"] = len(mech.actuators)
     numbers = mechanism_numbers(mech, parameters)
     held |= numbers
     sizes |= {name: x.shape[-1] for name, x in numbers.items()}
@@ -249,6 +274,7 @@ def rollout(
     like = arrays.foreign((q, v, tau))
     single = q_start.ndim == v_start.ndim == 1 and all(x.ndim < 3 for x in held.values())
     threads = None if threads is None else count(threads, "threads", least=1)
+    more: Any = np.zeros(0)
     if on_gpu:
         kernel = gpu_kernel(
             mech,
@@ -257,6 +283,8 @@ def rollout(
             itemsize=size,
             law=law,
             parameters=tuple(numbers),
+            contacts=points,
+            actuated=controls is not None,
         )
         motions = kernel(q_start, v_start, held, step=length, steps=steps, every=every)
         q_all, v_all = motions.q, motions.v
@@ -264,9 +292,9 @@ def rollout(
         batch, kind = _batch(q_start, v_start, held), f"float{8 * size}"
         starts = [np.broadcast_to(x, (batch, x.shape[-1])) for x in (q_start, v_start)]
         begin = np.concatenate(starts, axis=1).astype(kind)
-        options = (integrator, passive, size, law, tuple(numbers), threads)
+        options = (integrator, passive, size, law, tuple(numbers), threads, points)
         kernel, motions = _on_cpu(mech, begin, held, length, steps, every, *options)
-        q_all, v_all = motions.records[..., : mech.nq], motions.records[..., mech.nq :]
+        q_all, v_all, more = np.split(motions.records, [mech.nq, mech.nq + mech.nv], axis=-1)
     times = length * np.array([*range(0, steps, every), steps] if steps else [0])
     status, failed = motions.status, motions.failed
     if not on_gpu:
@@ -274,12 +302,46 @@ def rollout(
     if single:
         q_all, v_all, status, failed = q_all[0], v_all[0], status[0], failed[0]
     origin = None
-    if kernel is not None and not on_gpu:
+    if kernel is not None and not on_gpu and integrator != "implicit" and controls is None:
         origin = Origin(held, given, law, passive, tuple(numbers), steps, every, threads)
     records = (times, q_all, v_all, status, failed)
-    result = Rollout(mech, integrator, length, *records, kernel, origin)
+    shown: tuple[Any, Any] = (None, None)
+    if more.shape[-1]:
+        shown = _shown(points, more[0] if single else more, length)
+    result = Rollout(mech, integrator, length, *records, kernel, origin, *shown)
     _report(result)
     return result
+
+
+def _points(
+    mech: Mechanism, contacts: Ground | Sequence[ContactPoint], integrator: str
+) -> tuple[ContactPoint, ...]:
+    """The points that may touch the ground; raises where they do not fit."""
+    if isinstance(contacts, Ground):
+        points = ground_contacts(mech, contacts)
+    else:
+        points = all_are(ContactPoint, contacts, "contacts")
+    if points and integrator != "implicit":
+        raise ModelError(
+            f"contacts were given with integrator={integrator!r}; they act by impulses, in steps "
+            "by integrator='implicit'."
+        )
+    for point in points:
+        mech.body(point.body)  # raises for an unknown name
+    return points
+
+
+def _shown(points: tuple[ContactPoint, ...], shown: Array, step: float) -> tuple[Any, Any]:
+    """Forces of contacts and the residual, from what implicit steps record."""
+    impulses, residual = shown[..., :-1], shown[..., -1]
+    if not points:
+        return None, residual
+    start = impulses.shape[-1] - sum(point.rows for point in points)
+    forces = np.empty((*impulses.shape[:-1], len(points), 3))
+    for i, point in enumerate(points):
+        forces[..., i, :] = impulses[..., start : start + 3] @ point.ground.axes / step
+        start += point.rows
+    return forces, residual
 
 
 def _steps(duration: float, step: float) -> int:
@@ -323,6 +385,7 @@ def _on_cpu(
     law: ControlLaw | None,
     parameters: tuple[str, ...],
     threads: int | None,
+    contacts: tuple[ContactPoint, ...],
 ) -> tuple[RolloutKernel | None, Motions]:
     """Motions from the states (batch, nq + nv), by a kernel where one can be compiled."""
     try:
@@ -336,9 +399,15 @@ def _on_cpu(
             itemsize=itemsize,
             law=law,
             parameters=parameters,
+            contacts=contacts,
+            actuated="control" in held,
         )
         return kernel, _in_parts(kernel, begin, held, length, steps, every, threads)
     except LoweringError as error:  # too many bodies, branches in the step of a hinge, or loops
+        if integrator == "implicit" or "control" in held:
+            raise ModelError(
+                f"{mech.name!r} cannot move by implicit steps, or with its actuators: {error}"
+            ) from None
         if parameters:
             raise ModelError(
                 f"parameters has {', '.join(parameters)}, and {mech.name!r} moves step by step, "
@@ -365,9 +434,9 @@ def _in_parts(
 
     Kernels write into the final array: copying the records would take as long as the motion.
     """
-    regular, nq = steps - steps % every, kernel.mech.nq
-    records = np.empty((len(start), 1 - (-steps // every), start.shape[1]), kernel.dtype)
-    records[:, 0] = start
+    regular, nq, width = steps - steps % every, kernel.mech.nq, start.shape[1]
+    records = np.empty((len(start), 1 - (-steps // every), kernel.width), kernel.dtype)
+    records[:, 0, :width], records[:, 0, width:] = start, 0.0
     status, failed = np.zeros(len(start), np.int32), np.full(len(start), -1, np.int64)
     for begin, end, apart in ((0, regular, every), (regular, steps, steps - regular)):
         if end == begin:
@@ -377,7 +446,7 @@ def _in_parts(
             for name, x in held.items()
         }
         first = begin // every
-        q, v = np.split(records[:, first], [nq], axis=1)
+        q, v = np.split(records[:, first, :width], [nq], axis=1)
         out = records[:, first + 1 : first + 1 + (end - begin) // apart]
         done = kernel.run(q, v, part, step, end - begin, apart, threads, out)
         new = (status == 0) & (done.status != 0)

@@ -20,6 +20,9 @@ from linkwise.dynamics.quantity import Frame, expression
 from linkwise.errors import LoweringError, ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
+from linkwise.simulation.actuation import efforts, with_actuators
+from linkwise.simulation.implicit.ground import ContactPoint
+from linkwise.simulation.implicit.segments import implicit_stepping, joints_with_rows
 from linkwise.simulation.integrators import INTEGRATORS
 from linkwise.simulation.integrators.command import command, held_inputs
 from linkwise.simulation.integrators.reverse import Dynamics, reverse_stepping
@@ -33,7 +36,7 @@ from linkwise.tasks.law import ControlLaw
 EXPLICIT = tuple(x.name for x in INTEGRATORS.values() if x.step and x.takes == "acceleration")
 """Integrators whose steps need accelerations only, by name."""
 
-COMPILED = (*EXPLICIT, "variational")
+COMPILED = (*EXPLICIT, "implicit", "variational")
 """Integrators that can be compiled, by name."""
 
 
@@ -48,6 +51,8 @@ def rollout_kernel(
     law: ControlLaw | None = None,
     parameters: Sequence[str] = (),
     reverse: Sequence[str] | None = None,
+    contacts: Sequence[ContactPoint] = (),
+    actuated: bool = False,
 ) -> RolloutKernel:
     """Many steps of a tree as machine code.
 
@@ -57,6 +62,8 @@ def rollout_kernel(
         parameters: Numbers of the mechanism that are held over each step (`scalar/parameters.py`).
         reverse: For the gradient of such a motion (`integrators/reverse.py`), the inputs whose
             gradients are added up over all steps; None for the motion itself.
+        contacts: Points that may touch the ground, in implicit steps.
+        actuated: Whether the actuators of the mechanism act.
 
     Raises:
         ModelError: An unknown integrator, or a law of another mechanism.
@@ -65,7 +72,8 @@ def rollout_kernel(
     """
     check_rollout(mech, integrator, law, parameters)
     names = tuple(nodes), tuple(parameters), None if reverse is None else tuple(reverse)
-    return _rollout(mech, integrator, with_passive, *names, forces_frame, itemsize, law)
+    acting = tuple(contacts), actuated
+    return _rollout(mech, integrator, with_passive, *names, forces_frame, itemsize, law, *acting)
 
 
 @once_per_mechanism
@@ -79,8 +87,10 @@ def _rollout(
     frame: Frame,
     itemsize: int,
     law: ControlLaw | None,
+    contacts: tuple[ContactPoint, ...],
+    actuated: bool,
 ) -> RolloutKernel:
-    options = (with_passive, nodes, parameters, reverse, frame, itemsize, law)
+    options = (with_passive, nodes, parameters, reverse, frame, itemsize, law, contacts, actuated)
     segments, content = _stepping(mech, integrator, *options)
     return RolloutKernel(mech, integrator, segments, content, itemsize=itemsize)
 
@@ -93,13 +103,16 @@ def gpu_kernel(
     itemsize: int = 8,
     law: ControlLaw | None = None,
     parameters: Sequence[str] = (),
+    contacts: Sequence[ContactPoint] = (),
+    actuated: bool = False,
 ) -> CudaMotion:
     """Many steps of a tree for an NVIDIA GPU; `source` is available without one.
 
     The arguments and errors are those of `rollout_kernel`.
     """
     check_rollout(mech, integrator, law, parameters)
-    return _on_gpu(mech, integrator, with_passive, tuple(parameters), itemsize, law)
+    acting = tuple(contacts), actuated
+    return _on_gpu(mech, integrator, with_passive, tuple(parameters), itemsize, law, *acting)
 
 
 @once_per_mechanism
@@ -110,8 +123,10 @@ def _on_gpu(
     parameters: tuple[str, ...],
     itemsize: int,
     law: ControlLaw | None,
+    contacts: tuple[ContactPoint, ...],
+    actuated: bool,
 ) -> CudaMotion:
-    options = (with_passive, (), parameters, None, "node", itemsize, law)
+    options = (with_passive, (), parameters, None, "node", itemsize, law, contacts, actuated)
     segments, _ = _stepping(mech, integrator, *options)
     return CudaMotion(mech, segments(), np.dtype(f"float{8 * itemsize}"))
 
@@ -126,6 +141,8 @@ def _stepping(
     frame: Frame,
     itemsize: int,
     law: ControlLaw | None,
+    contacts: tuple[ContactPoint, ...],
+    actuated: bool,
 ) -> tuple[Callable[[], Stepping], tuple[object, ...]]:
     """A function that makes the segments of a step, and what they depend on."""
     require_open(mech, "closed", "the kernel of a rollout", "lw.simulate holds them.")
@@ -145,8 +162,14 @@ def _stepping(
         )
     command = None if law is None else law.kernel.request
 
+    joints = joints_with_rows(mech, friction=with_passive)
+    acting = (joints, contacts) if integrator == "implicit" else ((), ())
+
     def segments() -> Stepping:
         ruled = None if command is None else traced(command)
+        if integrator == "implicit":
+            plain = implicit_stepping(mech, itemsize, forces, *acting, actuated=actuated)
+            return plain if ruled is None else _with_law(plain, mech, ruled)
         if integrator not in EXPLICIT:
             if reverse is not None:
                 return variational_reverse(mech, itemsize, forces, reverse)
@@ -156,9 +179,11 @@ def _stepping(
             dynamics = _dynamics(request, forces, ruled)
             return reverse_stepping(scheme, mech, dynamics, reverse)
         plain = traced_stepping(scheme, mech, traced(request), forces)
+        plain = with_actuators(plain, mech, itemsize) if actuated else plain
         return plain if ruled is None else _with_law(plain, mech, ruled)
 
-    content = (request, forces, reverse)
+    motors = mech.actuators if actuated else ()
+    content = (request, forces, reverse, acting, motors, efforts(mech) if actuated else ())
     return segments, content if command is None else (*content, command)
 
 
@@ -203,8 +228,8 @@ def check_rollout(
             f"the control law belongs to {law.mech.name!r}, made apart from the mechanism "
             f"{mech.name!r} that should move: make it with lw.control_law of this one."
         )
-    if integrator not in EXPLICIT:
-        known = ", ".join(repr(name) for name in EXPLICIT)
+    if integrator not in (*EXPLICIT, "implicit"):
+        known = ", ".join(repr(name) for name in (*EXPLICIT, "implicit"))
         raise ModelError(f"a control law works with {known}, not with {integrator!r}.")
     if law.kernel.request.names:
         raise ModelError("the control law returns more than joint forces; make it without `also`.")

@@ -32,7 +32,7 @@ QUICK = 2_000_000
 class Motions:
     """What a call gives."""
 
-    records: Array  # (batch, records, nq + nv), q and v side by side
+    records: Array  # (batch, records, width): q, v, and what else is shown, side by side
     status: NDArray[np.int32]  # a code for each motion, 0 for success (batch,)
     failed: NDArray[np.int64]  # the step in which that code came, -1 for none (batch,)
 
@@ -73,6 +73,7 @@ class RolloutKernel:
         from linkwise.codegen.cpu.machine import linked
 
         self._held = tuple((str(name), int(size)) for name, size in facts["held"])
+        self.shown = {str(name): int(size) for name, size in facts["shown"]}
         self._ops = Counter[str](facts["ops"])
         self._work, self._lanes = int(facts["work"]), int(facts["lanes"])
         self._nq, self._nv = int(facts["nq"]), int(facts["nv"])
@@ -86,6 +87,11 @@ class RolloutKernel:
     def stepping(self) -> Stepping:
         """The segments."""
         return self._make()
+
+    @property
+    def width(self) -> int:
+        """Numbers of a record: q, v, and what else is shown."""
+        return self._nq + self._nv + sum(self.shown.values())
 
     @property
     def held(self) -> tuple[tuple[str, int], ...]:
@@ -129,6 +135,7 @@ class RolloutKernel:
         code = object_code(unit)
         facts: dict[str, Any] = {
             "held": self.stepping.held,
+            "shown": self.stepping.shown,
             "ops": self.stepping.ops,
             "work": unit.work,
             "lanes": unit.lanes,
@@ -158,7 +165,7 @@ class RolloutKernel:
         """
         done = self.run(q[None], v[None], held, step, steps, steps)
         row, nq = done.records[0, 0], self._nq
-        return row[:nq], row[nq:], int(done.status[0]), int(done.failed[0])
+        return row[:nq], row[nq : nq + self._nv], int(done.status[0]), int(done.failed[0])
 
     def run(
         self,
@@ -183,7 +190,7 @@ class RolloutKernel:
             steps: How many, a multiple of `every`.
             every: How many steps from one record to the next.
             threads: Processor cores; default: chosen from the batch size.
-            out: The array of records (batch, records, nq + nv), with contiguous rows.
+            out: The array of records (batch, records, width), with contiguous rows.
         """
         from linkwise.codegen.cpu.device import cores, spread  # with llvmlite
 
@@ -196,7 +203,7 @@ class RolloutKernel:
             strides.append(over_batch)
             times.append(over_time)
         records = steps // every
-        width = self._nq + self._nv
+        width = self.width
         out = np.empty((count, records, width), self.dtype) if out is None else out
         assert out.shape == (count, records, width) and out.strides[2] == self.itemsize
         between, apart_records = (x // self.itemsize for x in out.strides[:2])

@@ -238,10 +238,8 @@ class _Motion:
         return self.emit_.any_lane(build, fine)
 
     def _store(self, build: ir.IRBuilder, work: Any, row: Any, stride: Any, state: Any) -> None:
-        emit, st = self.emit_, self.stepping
-        places = [
-            self.offset[name] + j for name, n in (("q", st.nq), ("v", st.nv)) for j in range(n)
-        ]
+        emit = self.emit_
+        places = [self.offset[name] + j for name, n in self.stepping.record for j in range(n)]
         for start in range(0, len(places), emit.lanes):
             values = [get(emit, build, work, at) for at in places[start : start + emit.lanes]]
             store_rows(emit, build, values, row, stride, state, start)

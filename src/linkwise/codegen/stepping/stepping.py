@@ -32,6 +32,13 @@ class Stepping:
     # one step. A segment that occurs several times is the same object.
     step: tuple[Segment, ...]
     leave: tuple[Segment, ...]  # from the state to q and v
+    # registers that are recorded behind q and v, with their lengths
+    shown: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def record(self) -> tuple[tuple[str, int], ...]:
+        """The registers of a record, with their lengths."""
+        return (("q", self.nq), ("v", self.nv), *self.shown)
 
     @property
     def segments(self) -> tuple[Segment, ...]:

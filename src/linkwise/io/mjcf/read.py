@@ -227,7 +227,7 @@ def report_contacts(
         some = "1 geom" if len(touching) == 1 else f"{len(touching)} geoms"
         reason = (
             f"contacts of {some} do not act: bodies pass through each other and through the "
-            "ground, but for contacts given to lw.simulate"
+            "ground, but for contacts given to lw.rollout or lw.simulate"
         )
         reporter.note(touching[0].element, "kept", reason, "motion")
 

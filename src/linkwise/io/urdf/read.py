@@ -178,7 +178,7 @@ def _report_what_does_not_act(robot: Robot, loops: list[Driven]) -> None:
         some = "1 collision shape" if len(shapes) == 1 else f"{len(shapes)} collision shapes"
         reason = (
             f"contacts of {some} do not act: links pass through each other and through the "
-            "ground, but for contacts given to lw.simulate"
+            "ground, but for contacts given to lw.rollout or lw.simulate"
         )
         robot.reporter.note(shapes[0], "kept", reason, "motion")
 

@@ -19,7 +19,7 @@ next, β = e u_n.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -34,8 +34,11 @@ from linkwise.dynamics.mass_root import HingeRoot, root_of
 from linkwise.dynamics.quantity import expression
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.actuation import SLOPES, actuate, with_activation
 from linkwise.simulation.implicit.ground import ContactPoint
 from linkwise.simulation.implicit.impulse import Sweep, inverses
+from linkwise.simulation.integrators.command import nodes
+from linkwise.simulation.integrators.cut import Call, cut
 from linkwise.simulation.integrators.traced import leave
 from linkwise.simulation.rates import carried, check_turns, moved, rates, velocities
 from linkwise.spatial.choice import minimum, where
@@ -88,7 +91,7 @@ class Joint:
     upper: float
 
 
-def joints_with_rows(mech: Mechanism, *, friction: bool, limits: bool) -> tuple[Joint, ...]:
+def joints_with_rows(mech: Mechanism, *, friction: bool = True) -> tuple[Joint, ...]:
     """The joints that have friction or limits, of hinges whose v is the rate of q."""
     joints = list[Joint]()
     for k, body in enumerate(mech.bodies):
@@ -97,8 +100,7 @@ def joints_with_rows(mech: Mechanism, *, friction: bool, limits: bool) -> tuple[
         fields = {x: body.drive.array(x, body.hinge) for x in ("friction", "lower", "upper")}
         for i in range(body.hinge.nv):
             rub = float(fields["friction"][i]) if friction else 0.0
-            low = float(fields["lower"][i]) if limits else -np.inf
-            high = float(fields["upper"][i]) if limits else np.inf
+            low, high = float(fields["lower"][i]), float(fields["upper"][i])
             if rub > 0.0 or np.isfinite(low) or np.isfinite(high):
                 places = int(mech.v_start[k]) + i, int(mech.q_start[k]) + i
                 joints.append(Joint(*places, rub, low, high))
@@ -111,21 +113,25 @@ def implicit_stepping(
     passive: Passive | None,
     joints: tuple[Joint, ...],
     points: tuple[ContactPoint, ...],
+    *,
+    actuated: bool = False,
     sweeps: int = SWEEPS,
 ) -> Stepping:
-    """The segments of a step on a mechanism."""
-    made = _Implicit(mech, itemsize, passive, joints, points)
-    free, move = made.free(), made.move()
-    step = (free, replace(made.sweep(), most=sweeps), move) if made.size else (free, move)
-    state = ("q0", "u0", *(("impulse", "residual") if made.size else ()))
-    held = (("tau", mech.nv),)
-    return Stepping(
-        "implicit", mech.nq, mech.nv, held, state, (made.enter(),), step, (leave(mech),)
-    )
+    """The segments of a step on a mechanism.
+
+    Args:
+        passive: Dampers and springs.
+        joints: Joints with friction or limits.
+        points: Points that may touch the ground.
+        actuated: Whether the actuators of the mechanism act.
+        sweeps: Sweeps over the impulses, at most.
+    """
+    made = _Implicit(mech, itemsize, passive, joints, points, actuated)
+    return made.stepping(sweeps)
 
 
 class _Implicit:
-    """Sketches over q0, u0 and impulse (the state), w, and the problem: rows, b, mobility, ..."""
+    """A step over q0, u0 and impulse (the state), and the problem: w, rows, b, mobility, ..."""
 
     def __init__(
         self,
@@ -134,19 +140,38 @@ class _Implicit:
         passive: Passive | None,
         joints: tuple[Joint, ...],
         points: tuple[ContactPoint, ...],
+        actuated: bool,
     ) -> None:
         self.mech, self.passive, self.joints, self.points = mech, passive, joints, points
+        self.actuated, self.itemsize = actuated, itemsize
         self.request = Request((FORCES,), mech, (), itemsize=itemsize)
-        self.enough = ENOUGH[itemsize]
         self.bodies = tuple(dict.fromkeys(p.body for p in points))
         starts = np.cumsum([len(joints), *(p.rows for p in points)]).tolist()
         self.contacts = list(zip(starts[:-1], points, strict=True))
         self.size = int(starts[-1])  # rows
-        self.pattern = list[list[int]]()  # places in w of the entries of each row of Y
 
-    # ------------------------------------------------------------------------------ segments
+    def stepping(self, sweeps: int) -> Stepping:
+        """The step, as it is registered."""
+        mech, held, state = self.mech, [("tau", self.mech.nv)], ["q0", "u0"]
+        first = list[Segment]()
+        if self.actuated:
+            first.append(actuate(mech, self.itemsize, slopes=True))
+            held.append(("control", len(mech.actuators)))
+            state += ["activation"] if with_activation(mech) else []
+        state += ["impulse", "residual"] if self.size else []
+        return Stepping(
+            "implicit",
+            mech.nq,
+            mech.nv,
+            tuple(held),
+            tuple(state),
+            (self._enter(),),
+            (*first, *self._step(sweeps)),
+            (leave(mech),),
+            (("impulse", self.size), ("residual", 1)) if self.size else (),
+        )
 
-    def enter(self) -> Segment:
+    def _enter(self) -> Segment:
         """(q, v) to the state, without impulses before the first step."""
         s = Sketch("enter")
         q, v = s.read("q", self.mech.nq), s.read("v", self.mech.nv)
@@ -155,45 +180,85 @@ class _Implicit:
         if self.size:
             s.write("impulse", [0.0] * self.size)
             s.write("residual", [0.0])
+        if self.actuated and (count := len(with_activation(self.mech))):
+            s.write("activation", [0.0] * count)
         return s.segment()
 
-    def _state(self, at: Writing) -> tuple[Any, Any, Any]:
-        """q, v and h at the beginning of the step."""
-        q, u = at.read("q0", self.mech.nq), at.read("u0", self.mech.nv)
-        return q, velocities(self.mech, q, u), at.read(STEP, 1)[0]
-
-    def free(self) -> Segment:
-        """w, and the problem of the impulses."""
+    def _step(self, sweeps: int) -> list[Segment]:
+        """The step runs once on graph nodes, and is cut where it asks for the impulses."""
         at, mech = Writing(self.request), self.mech
-        q, v, h = self._state(at)
-        push = at.read("tau", mech.nv)
-        given = {"q": q, **self._armature(h)}
-        if self.passive is not None:  # springs at q + h v
-            push = self.passive.added(push, q, v) - h * self.passive.stiffness * v
-        root = root_of(at, **given)
+        q, u, (h,) = at.read("q0", mech.nq), at.read("u0", mech.nv), at.read(STEP, 1)
+        v, push = velocities(mech, q, u), at.read("tau", mech.nv)
+        given: dict[str, Any] = {"q": q}
+        d, k = self._slopes(at)
+        if d is not None:
+            if self.passive is not None:
+                push = self.passive.added(push, q, v)
+            push = push - h * k * v  # springs and servos at q + h v
+            armature = mech.armature.astype(object) + h * d + h * h * k
+            stiffened = given | {"parameters": ("armature",), "armature": armature}
+            root = root_of(at, **stiffened)
+            # K is empty where no body hangs on another: all but D is then without armature
+            given = stiffened if (mech.parent >= 0).any() else given
+        else:
+            root = root_of(at, **given)
         w = h * root.solved(at.value(FORCES, v=v, tau=push, **given))
+        still = v + h * carried(mech, v, np.zeros(mech.nv, dtype=object))
+        calls = list[Call]()
         if self.size:
-            still = v + h * _of_axes(mech, v)
             rows, b = self._rows(at, q, v, still, h, root, given)
-            for row, x in zip(rows, at.read("impulse", self.size), strict=True):
-                for k, y in row.items():
-                    w[k] = w[k] + y * x
-            mobility = [sum(y * y for y in row.values()) for row in rows]
-            self.pattern = [list(row) for row in rows]
-            at.write("rows", [y for row in rows for y in row.values()])
-            at.write("b", b)
-            at.write("mobility", mobility)
-            at.write("inverse", inverses(rows, mobility, self.contacts).tolist())
-            if self.joints:
-                at.write("bounds", [x for joint in self.joints for x in _bounds(joint, q, h)])
-        at.write("w", w)
-        return _segment("free", at)
+            before = at.read("impulse", self.size)
+            for row, x in zip(rows, before, strict=True):
+                for i, y in row.items():
+                    w[i] = w[i] + y * x
+            calls.append(self._solve(at, rows, b, q, h, w, sweeps))
+            w = at.read("solved", mech.nv)
+        after = still + at.value(COLORED, x=root.star_solved(w), **given)
+        u = rates(mech, q, after)
+        ends = {"q0": nodes(moved(mech, q, u, h)), "u0": nodes(u)}
+        ends["guards"] = [check.node for check in at.checks]
 
-    def sweep(self) -> Segment:
-        """One sweep over the impulses."""
+        def check(s: Sketch) -> None:
+            check_turns(s, mech, [s.read(STEP, 1)[0] * x for x in s.writes["u0"]])
+            for guard, x in zip(at.checks, s.writes["guards"], strict=True):
+                s.check(guard.code, x, guard.low, guard.high)
+
+        return cut(cast("Any", at), calls, ends, group=mech.nv, check=check)
+
+    def _slopes(self, at: Writing) -> tuple[Any, Any]:
+        """d and k of dampers, springs and servos (nv,); None where there are none."""
+        d, k = np.zeros(self.mech.nv, dtype=object), np.zeros(self.mech.nv, dtype=object)
+        if self.passive is not None:
+            d, k = d + self.passive.damping, k + self.passive.stiffness
+        if self.actuated:
+            k, d = (x + at.read(name, self.mech.nv) for x, name in zip((k, d), SLOPES, strict=True))
+        elif self.passive is None:
+            return None, None
+        return d, k
+
+    def _solve(
+        self, at: Writing, rows: list[dict[int, Any]], b: Any, q: Any, h: Any, w: Any, sweeps: int
+    ) -> Call:
+        """The call of the sweeps, with what they need in its registers."""
+        mobility = [sum(y * y for y in row.values()) for row in rows]
+        values = {
+            "rows": [y for row in rows for y in row.values()],
+            "b": b,
+            "mobility": mobility,
+            "inverse": inverses(rows, mobility, self.contacts).tolist(),
+            "w": w,
+        }
+        if self.joints:
+            values["bounds"] = [x for joint in self.joints for x in _bounds(joint, q, h)]
+        arguments = {name: [at.scalar(x).node for x in each] for name, each in values.items()}
+        sweep = replace(self._sweep([list(row) for row in rows]), most=sweeps)
+        return Call(sweep, arguments, {"solved": "w"})
+
+    def _sweep(self, pattern: list[list[int]]) -> Segment:
+        """One sweep over the impulses; `pattern` has the places in w of each row's entries."""
         s, m = Sketch("sweep"), self.size
-        entries = iter(s.read("rows", sum(map(len, self.pattern))))
-        rows = [{k: next(entries) for k in places} for places in self.pattern]
+        entries = iter(s.read("rows", sum(map(len, pattern))))
+        rows = [{k: next(entries) for k in places} for places in pattern]
         b, mobility, inverse = (s.read(name, m) for name in ("b", "mobility", "inverse"))
         laws = Sweep(rows, b, mobility, inverse, s.read("impulse", m), s.read("w", self.mech.nv))
         bounds: Any = s.read("bounds", 3 * len(self.joints)) if self.joints else ()
@@ -210,31 +275,10 @@ class _Implicit:
         s.write("impulse", laws.impulse)
         s.write("w", laws.w)
         s.write("residual", [laws.worst])
-        s.write("again", [laws.worst - self.enough])
+        s.write("again", [laws.worst - ENOUGH[self.itemsize]])
         return s.segment(again="again", most=SWEEPS)
 
-    def move(self) -> Segment:
-        """q' and v'."""
-        at, mech = Writing(self.request), self.mech
-        q, v, h = self._state(at)
-        given = {"q": q, **self._armature(h)}
-        x = root_of(at, **given).star_solved(at.read("w", mech.nv))
-        after = v + h * _of_axes(mech, v) + at.value(COLORED, x=x, **given)
-        u = rates(mech, q, after)
-        check_turns(at, mech, [h * x for x in u])
-        at.write("q0", moved(mech, q, u, h))
-        at.write("u0", u)
-        return _segment("move", at)
-
     # ------------------------------------------------------------------------------- problem
-
-    def _armature(self, h: Any) -> dict[str, Any]:
-        """What makes M̂ of 𝓜 in `at.value`."""
-        if self.passive is None:
-            return {}
-        armature = self.mech.armature.astype(object)
-        armature = armature + h * self.passive.damping + h * h * self.passive.stiffness
-        return {"parameters": ("armature",), "armature": armature}
 
     def _rows(
         self, at: Writing, q: Any, v: Any, still: Any, h: Any, root: HingeRoot, given: Any
@@ -284,18 +328,8 @@ class _Implicit:
         return S, gaps
 
 
-def _of_axes(mech: Mechanism, v: Any) -> Any:
-    """What turning axes add to v̇, ω × v_lin for free hinges: rates are in fixed axes."""
-    return carried(mech, v, np.zeros(mech.nv, dtype=object))
-
-
 def _is_zero(at: Writing, x: Any) -> bool:
     return at.scalar(x).node == at.graph.constant(0.0)
-
-
-def _segment(name: str, at: Writing) -> Segment:
-    writes = tuple((key, len(values)) for key, values in at.writes.items())
-    return Segment(name, at.traced(), writes)
 
 
 def _bounds(joint: Joint, q: Any, h: Any) -> tuple[Any, Any, Any]:
