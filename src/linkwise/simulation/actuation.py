@@ -38,7 +38,7 @@ TERMS, HALVINGS = 12, 4
 
 
 def with_activation(mech: Mechanism) -> list[Actuator]:
-    """The actuators with dynamics of their own, in order."""
+    """The actuators whose activation has dynamics, in order."""
     return [a for a in mech.actuators if a.dynamics != "none"]
 
 
@@ -160,4 +160,4 @@ def _decay(x: Any) -> Any:
 
 
 LARGEST = math.sqrt(np.finfo(np.float32).max)
-"""Stands in for a bound that is not there."""
+"""The bound where there is none."""
