@@ -1,0 +1,125 @@
+"""Actuators: their forces, bounds, filters and files, against formulas and MuJoCo."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.errors import ModelError
+
+STEP = 2e-3
+
+
+def arm(*actuators, drive=None):
+    """Two pins with dampers."""
+    b = lw.Builder("arm")
+    inertia = lw.SpatialInertia.from_com(1.5, (0.0, 0.02, 0.2), (0.02, 0.02, 0.005))
+    drive = lw.Drive(damping=0.3, armature=0.05) if drive is None else drive
+    b.body("a", "world", lw.hinges.Pin((0, 1, 0)), inertia=inertia, drive=drive)
+    b.body(
+        "b", "a", lw.hinges.Pin((0.6, 0.8, 0)), inboard=(0, 0, 0.4), inertia=inertia, drive=drive
+    )
+    b.node("tip", "b", (0.1, 0.0, 0.4))
+    return b.actuator(*actuators).build()
+
+
+GENERAL = {
+    "motor": lw.Actuator.motor("m", "a", gear=3.0, control=(-1.0, 0.7)),
+    "velocity": lw.Actuator.velocity("m", "b", kv=2.0),
+    "bounded velocity": lw.Actuator.velocity("m", "b", kv=2.0, force=(-0.2, 0.3)),
+    "affine gain": lw.Actuator("m", (("a", 2.0),), gain=(1.0, 0.0, -0.1), bias=(0.1, 0.0, -0.2)),
+    "tendon": lw.Actuator("m", (("a", 0.5), ("b", -1.5)), force=(-2.0, 2.0)),
+    "filter": lw.Actuator("m", (("a", 1.0),), dynamics="filter", time_constant=0.05),
+    "integrator": lw.Actuator("m", (("b", 1.0),), dynamics="integrator", activation=(-0.1, 0.1)),
+    "node": lw.Actuator("m", node="tip", wrench=(0.0, 0.1, 0.0, 1.0, -2.0, 0.5)),
+}
+"""Without stiffness: MuJoCo's implicit steps take the slope by velocities only."""
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("kind", GENERAL)
+def test_motions_with_actuators_are_those_of_mujoco(kind, tmp_path):
+    """Through a file: what is written acts in MuJoCo, what is read back acts here."""
+    mujoco = pytest.importorskip("mujoco")
+    lw.save(arm(GENERAL[kind]), tmp_path / "arm.xml")
+    mech = lw.load(tmp_path / "arm.xml")
+    assert [dataclasses.astuple(a) for a in mech.actuators] == [dataclasses.astuple(GENERAL[kind])]
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "arm.xml"))
+    model.opt.timestep, model.opt.integrator = STEP, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = (0.4, -0.7), (0.5, 1.0)
+    controls = np.sin(np.linspace(0.0, 9.0, 200))[:, None]
+    runs = lw.rollout(
+        mech,
+        data.qpos.copy(),
+        data.qvel.copy(),
+        duration=200 * STEP,
+        step=STEP,
+        integrator="implicit",
+        controls=controls,
+    )
+    still = lw.rollout(
+        mech, data.qpos, data.qvel, duration=200 * STEP, step=STEP, integrator="implicit"
+    )
+    for u in controls:
+        data.ctrl[:] = u
+        mujoco.mj_step(model, data)
+    np.testing.assert_allclose(runs.q[-1], data.qpos, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(runs.v[-1], data.qvel, rtol=0, atol=1e-11)
+    assert np.abs(runs.q[-1] - still.q[-1]).max() > 1e-3  # the actuator acts
+
+
+def test_stiff_servos_are_stable_and_reach_their_commands():
+    """kp = 1e6 at 10 ms, where an explicit step multiplies errors by thousands."""
+    servos = [lw.Actuator.position(n, n, kp=1e6, kv=100.0) for n in "ab"]
+    goal = np.array([0.3, -0.2])
+    runs = lw.rollout(
+        arm(*servos), [0.0, 0.0], duration=2.0, step=1e-2, integrator="implicit", controls=goal
+    )
+    np.testing.assert_allclose(runs.q[-1], goal, atol=1e-4)
+    assert np.abs(runs.v[-1]).max() < 1e-6
+
+
+def test_efforts_bound_the_sum_of_actuators_at_a_joint():
+    drive = lw.Drive(effort=2.0)
+    two = arm(*(lw.Actuator.motor(n, "a") for n in "xy"), drive=drive)
+    plain = arm(drive=drive)
+    options = {"duration": 0.1, "integrator": "rk4"}
+    runs = lw.rollout(two, [0.1, 0.2], controls=[1.5, 3.0], **options)
+    same = lw.rollout(plain, [0.1, 0.2], tau=[2.0, 0.0], **options)
+    np.testing.assert_allclose(runs.q, same.q, rtol=1e-12)
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "euler", "implicit"])
+def test_motors_are_joint_forces_in_every_integrator(integrator):
+    motors = [lw.Actuator.motor(n, n, gear=2.0) for n in "ab"]
+    tau = np.array([0.4, -0.6])
+    options = {"duration": 0.2, "integrator": integrator}
+    runs = lw.rollout(arm(*motors), [0.1, 0.2], controls=0.5 * tau, **options)
+    same = lw.rollout(arm(), [0.1, 0.2], tau=tau, **options)
+    np.testing.assert_allclose(runs.q, same.q, rtol=1e-12, atol=1e-14)
+    assert np.abs(runs.q[-1] - runs.q[0]).max() > 1e-2
+
+
+def test_mistakes_are_named():
+    with pytest.raises(ModelError, match="'c'"):
+        arm(lw.Actuator.motor("m", "c"))
+    with pytest.raises(ModelError, match="'m'"):
+        arm(lw.Actuator.motor("m", "a"), lw.Actuator.motor("m", "b"))
+    with pytest.raises(ModelError, match="needs joints, or a node"):
+        lw.Actuator("m")
+    with pytest.raises(ModelError, match="has no actuators"):
+        lw.rollout(arm(), [0.0, 0.0], duration=0.1, controls=[1.0])
+    with pytest.raises(ModelError, match="goes from 1 to -1"):
+        lw.Actuator.motor("m", "a", control=(1.0, -1.0))
+
+
+def test_parts_of_mechanisms_keep_their_actuators():
+    one = arm(lw.Actuator.motor("m", "a"), lw.Actuator.motor("n", "b"))
+    assert [a.name for a in one.extract("b").actuators] == ["n"]
+    both = one.mount(one, at="tip", prefix="other_")
+    assert [a.name for a in both.actuators] == ["m", "n", "other_m", "other_n"]
+    assert both.actuators[2].joints == (("other_a", 1.0),)
+    assert [a.name for a in one.without("m").actuators] == ["n"]
+    assert [a.name for a in one.lock(["a"]).actuators] == ["m", "n"]
