@@ -52,4 +52,8 @@ def integrator(name: object, known: Mapping[str, Integrator]) -> Integrator:
     if isinstance(name, str) and name in known:
         return known[name]
     names = ", ".join(repr(x) for x in known)
+    if name == "implicit":
+        raise ModelError(
+            f"integrator='implicit' makes steps in lw.rollout only; use one of {names}."
+        )
     raise ModelError(f"integrator={name!r} is unknown; use one of {names}.")
