@@ -21,7 +21,11 @@ def hinged(attributes: str, **more: str) -> str:
 
 
 URDF = {
-    "dry friction": ("continuous", '<dynamics friction="1"/>', "dry friction of 'j' acts in lw.rollout"),
+    "dry friction": (
+        "continuous",
+        '<dynamics friction="1"/>',
+        "dry friction of 'j' acts in lw.rollout",
+    ),
     "position limits": (
         "revolute",
         '<limit lower="-1" upper="1" effort="1e308" velocity="1e308"/>',
