@@ -61,8 +61,14 @@ yes:
   %facts = load ptr, ptr %facts.at
   %api.at = getelementptr i8, ptr %frame, i64 16
   %api = load ptr, ptr %api.at
+  %older = icmp eq ptr %api, null
+  br i1 %older, label %answer, label %current
+current:
   %minor.at = getelementptr i8, ptr %api, i64 36
-  %minor = load i32, ptr %minor.at
+  %minor.here = load i32, ptr %minor.at
+  br label %answer
+answer:
+  %minor = phi i32 [ 1, %yes ], [ %minor.here, %current ]  ; versions up to 0.1 do not say
   %out.major = getelementptr i8, ptr %facts, i64 24
   store i32 0, ptr %out.major
   %out.minor = getelementptr i8, ptr %facts, i64 28

@@ -83,14 +83,23 @@ ask:
 streams:
   %out.at = getelementptr i8, ptr %record, i64 24
   %stream = load ptr, ptr %out.at
+  %api.at = getelementptr i8, ptr %frame, i64 16
+  %api = load ptr, ptr %api.at
+  %api.size = load i64, ptr %api
+  %current = icmp ugt i64 %api.size, 184
+  br i1 %current, label %place, label %here
+place:
   %no.gpu = call ptr @question(ptr %frame, i64 184, ptr %record, i64 28)
   %placed = icmp eq ptr %no.gpu, null
-  br i1 %placed, label %here, label %failed
+  br i1 %placed, label %number, label %failed
+number:
+  %ordinal.here = load i32, ptr %out.at
+  br label %here
 failed:
-  %failure = phi ptr [ %no.stream, %ask ], [ %no.gpu, %streams ]
+  %failure = phi ptr [ %no.stream, %ask ], [ %no.gpu, %place ]
   ret ptr %failure
 here:
-  %ordinal = load i32, ptr %out.at
+  %ordinal = phi i32 [ 0, %streams ], [ %ordinal.here, %number ]  ; older versions do not say
   %gpu = sext i32 %ordinal to i64
   %gpus = call i64 @fact(i64 10)
   %known = icmp ult i64 %gpu, %gpus
