@@ -148,3 +148,18 @@ def test_a_jacobian_of_a_node_turns_with_it():
     expected = differences(J @ v, mech, given, ("q", "v"), node)
     along = called(lw.jvp(J @ v, "q", "v"), mech, given, node)
     assert np.abs(along - expected).max() < 1e-8 * max(np.abs(expected).max(), 1.0)
+
+
+def test_large_mechanisms_use_the_algebra():
+    """Straight code of a hundred bodies would be too long: expressions run as loops over bodies."""
+    chain = lw.models.chain(100)
+    rng = np.random.default_rng(0)
+    q, v, tau, dq, w = 0.1 * rng.standard_normal((5, chain.nv))
+    along = lw.compile(lw.jvp(FORWARD, "q"), chain)(q=q, v=v, tau=tau, dq=dq)
+    gradient = lw.compile(lw.vjp(FORWARD, "q", "tau"), chain)(q=q, v=v, tau=tau, weight=w)
+    assert abs(w @ along - gradient["q"] @ dq) < 1e-9 * abs(w @ along)
+    h = 1e-5
+    moved = [lw.forward_dynamics(chain, q + s * h * dq, v, tau) for s in (1, -1)]
+    assert np.abs((moved[0] - moved[1]) / (2 * h) - along).max() < 1e-7 * np.abs(along).max()
+    with pytest.raises(lw.errors.ExpressionError, match="only expressions have derivatives"):
+        lw.dynamics.inverse_dynamics_second_derivatives(chain, q, v, tau)

@@ -1,8 +1,8 @@
 """Derivatives of kernels, from the scalar graph: along a direction, and of a weighted sum.
 
 `lw.differentiate` works on the algebra and needs a rule for every symbol. These work on whatever a
-kernel computes, expressions and formulas alike: closed chains, tasks, control laws, poses. A graph
-has nine operations, so there are nine rules:
+kernel computes as straight code, expressions and formulas alike: closed chains, tasks, control
+laws, poses. A graph has nine operations, so there are nine rules:
 
     y = a + b, a - b, -a      ẏ = ȧ + ḃ, ȧ - ḃ, -ȧ            y = a b       ẏ = ȧ b + a ḃ
     y = 1/a                   ẏ = -ȧ y²                        y = √a        ẏ = ȧ / (2 y)
@@ -20,8 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.algebra.expr import Expr
+from linkwise.algebra.differential import differentiate
+from linkwise.algebra.expr import Expr, total
+from linkwise.algebra.symbols import vector
 from linkwise.codegen.formula import Formula
+from linkwise.codegen.rolled.layout import total_size
 from linkwise.codegen.scalar.graph import Graph
 from linkwise.errors import ExpressionError
 from linkwise.front_door import open_front_door
@@ -45,7 +48,8 @@ def jvp(of: Differentiable, *wrt: str) -> Formula:
 
     Returns:
         A formula whose result has the shape of the original, all results of one that has several
-        behind one another.
+        behind one another. For mechanisms that are too large for straight code it is
+        `lw.differentiate(of, name)`, applied to the directions.
     """
     return Formula(_along, (of, _names(of, wrt)))
 
@@ -103,7 +107,26 @@ def _inputs(at: Writing, name: str) -> Any:
     return at.reads[name]
 
 
+def _algebraic(at: Writing, of: Differentiable, name: str) -> Expr | None:
+    """∂/∂name as an expression, where a mechanism is too large for a scalar graph, else None."""
+    if hasattr(at, "graph"):
+        return None
+    if not isinstance(of, Expr):
+        raise ExpressionError(
+            f"a derivative of {of} was requested for {at.mech.name!r}; its straight code would be "
+            "too long, and only expressions have derivatives that run as loops over bodies "
+            "(lw.differentiate)."
+        )
+    return differentiate(of, name)
+
+
 def _along(at: Writing, of: Differentiable, wrt: tuple[str, ...]) -> Any:
+    large = [_algebraic(at, of, name) for name in wrt]
+    exprs = [
+        A @ vector(f"d{x}", A.domain) for A, x in zip(large, wrt, strict=True) if A is not None
+    ]
+    if exprs:
+        return at.value(total([(1.0, expr) for expr in exprs]))
     outputs, shape = results(at, of)
     seeds = dict[int, int]()
     for name in wrt:
@@ -115,6 +138,12 @@ def _along(at: Writing, of: Differentiable, wrt: tuple[str, ...]) -> Any:
 
 
 def _gradients(at: Writing, of: Differentiable, wrt: tuple[str, ...]) -> Any:
+    large = [_algebraic(at, of, name) for name in wrt]
+    exprs = [A.T @ vector("w", A.range) for A in large if A is not None]
+    if exprs and isinstance(of, Expr):
+        weight = at.read("weight", total_size(of.range, at.mech, len(at.nodes)))
+        values = at.value(*exprs, w=weight)
+        return (values,) if len(exprs) == 1 else tuple(values)
     outputs, _ = results(at, of)
     arrays = {name: _inputs(at, name) for name in wrt}
     weights = [x.node for x in at.read("weight", len(outputs))]
