@@ -40,6 +40,7 @@ from .dynamics import (
     operational_inertia as operational_inertia,
     operational_space as operational_space,
     passive_force as passive_force,
+    regressor as regressor,
 )
 from .errors import (
     ClosureError as ClosureError,

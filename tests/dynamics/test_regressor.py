@@ -25,9 +25,9 @@ def other(mech, seed=5):
 def test_linear_in_the_parameters(name):
     mech = tree(name)
     q, v, x = state(mech)
-    torque = lw.dynamics.regressor(mech, q, v, x)
-    energy = lw.dynamics.regressor(mech, q, v, of="energy")
-    momentum = lw.dynamics.regressor(mech, q, v, of="momentum")
+    torque = lw.regressor(mech, q, v, x)
+    energy = lw.regressor(mech, q, v, of="energy")
+    momentum = lw.regressor(mech, q, v, of="momentum")
     for it in (mech, other(mech)):
         pi = lw.dynamics.inertial_parameters(it)
         close(torque @ pi + it.armature * x, lw.inverse_dynamics(it, q, v, x), 1e-12)
@@ -39,9 +39,9 @@ def test_linear_in_the_parameters(name):
 def test_batches():
     mech = tree("floating")
     q, v, x = states(mech, 3)
-    every = lw.dynamics.regressor(mech, q, v, x)
+    every = lw.regressor(mech, q, v, x)
     assert every.shape == (3, mech.nv, 10 * mech.n_bodies)
-    close(every[2], lw.dynamics.regressor(mech, q[2], v[2], x[2]), 1e-13)
+    close(every[2], lw.regressor(mech, q[2], v[2], x[2]), 1e-13)
 
 
 @pytest.mark.parametrize("name", ["every hinge, others", "pins"])
@@ -49,7 +49,7 @@ def test_base_parameters(name):
     mech = tree(name)
     base = lw.dynamics.base_parameters(mech)
     q, v, x = state(mech, 9)
-    Y, pi = lw.dynamics.regressor(mech, q, v, x), lw.dynamics.inertial_parameters(mech)
+    Y, pi = lw.regressor(mech, q, v, x), lw.dynamics.inertial_parameters(mech)
     assert 0 < len(base.columns) < len(pi) and len(base.names) == len(base.columns)
     close(Y[:, base.columns] @ (base.matrix @ pi), Y @ pi, 1e-8)
 
@@ -69,7 +69,7 @@ def test_pinocchio(short):
 
     it = robot(short)
     theirs = pin.computeJointTorqueRegressor(it.model, it.data, it.q_pin, it.v_pin, it.x_pin)
-    ours = lw.dynamics.regressor(it.mech, it.q, it.v, it.x)
+    ours = lw.regressor(it.mech, it.q, it.v, it.x)
     order = [0, 1, 2, 3, 4, 7, 5, 8, 9, 6]  # m, mc, Ixx Ixy Iyy Ixz Iyz Izz
     names = [body.hinge_name for body in it.mech.bodies]
     for j, name in enumerate(it.model.names[1:]):
@@ -82,8 +82,8 @@ def test_bad_input():
     mech = tree("pins")
     q, v, x = state(mech)
     with pytest.raises(lw.ModelError, match="of is 'mass'; it must be 'torque'"):
-        lw.dynamics.regressor(mech, q, v, x, of="mass")
+        lw.regressor(mech, q, v, x, of="mass")
     with pytest.raises(lw.ModelError, match="vdot is missing"):
-        lw.dynamics.regressor(mech, q, v)
+        lw.regressor(mech, q, v)
     with pytest.raises(lw.ModelError, match="vdot is given"):
-        lw.dynamics.regressor(mech, q, v, x, of="energy")
+        lw.regressor(mech, q, v, x, of="energy")

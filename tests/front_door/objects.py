@@ -68,6 +68,7 @@ for _name, _function in {
     "LoadReport": "save",
     "MacroMini": "macro_mini",
     "Mobility": "mobility",
+    "MomentumDerivatives": "momentum_derivatives",
     "MultiArm": "multi_arm_parts",
     "MultiArmMotion": "multi_arm_dynamics",
     "OperationalSpace": "operational_space",

@@ -158,6 +158,8 @@ _of(
     lambda: call(arm(), q(), v(), vdot=v(), loops="open"),
 )
 _of("forward_dynamics_second_derivatives", lambda: call(arm(), q(), v(), tau=v(), loops="open"))
+_of("jacobian_derivative", lambda: call(arm(), q(), arm().bodies[-1].name))
+_of("momentum_derivatives", lambda: call(arm(), q(), v(), vdot=v()))
 _of("forward_dynamics_derivatives", lambda: call(arm(), q(), v(), tau=v(), loops="open"))
 _of(
     "linearize",
@@ -445,7 +447,7 @@ RECORDS = frozenset(
     "Aggregate Assembly AugmentedArm AugmentedObject AugmentedPart DriveForces "
     "ContactState ControlLaw ControlReport CoordinateDynamics "
     "Embedded Energy Event ForceClosure ForwardDynamicsDerivatives "
-    "ForwardDynamicsSecondDerivatives InverseDynamicsSecondDerivatives "
+    "ForwardDynamicsSecondDerivatives InverseDynamicsSecondDerivatives MomentumDerivatives "
     "BaseParameters InverseDynamicsDerivatives Linearization ForceLoop ForceSpace GraspEffort "
     "GraspMargins Hinge HybridMotion Impact IndependentCoordinates InertialProperties "
     "InertialShape InnovationsFactors InternalForces LevelReport LoadDistribution LoadEffect "

@@ -112,12 +112,16 @@ def _algebraic(at: Writing, of: Differentiable, name: str) -> Expr | None:
     if hasattr(at, "graph"):
         return None
     if not isinstance(of, Expr):
-        raise ExpressionError(
-            f"a derivative of {of} was requested for {at.mech.name!r}; its straight code would be "
-            "too long, and only expressions have derivatives that run as loops over bodies "
-            "(lw.differentiate)."
-        )
+        raise _too_long(at, of)
     return differentiate(of, name)
+
+
+def _too_long(at: Writing, of: object) -> ExpressionError:
+    return ExpressionError(
+        f"a derivative of {of} was requested for {at.mech.name!r}; its straight code would be "
+        "too long, and only expressions have derivatives that run as loops over bodies "
+        "(lw.differentiate)."
+    )
 
 
 def _along(at: Writing, of: Differentiable, wrt: tuple[str, ...]) -> Any:
@@ -162,6 +166,8 @@ def slopes(at: Writing, arrays: list[Any], wrt: str) -> list[Any]:
     Returns:
         Each with one axis more, the last, for the entries.
     """
+    if not hasattr(at, "graph"):
+        raise _too_long(at, at.request.quantity)
     x, outputs = _inputs(at, wrt), [at.scalar(y).node for array in arrays for y in array.flat]
     columns = list[Any]()
     for e in np.eye(at.mech.nv if wrt == "q" else len(x)):

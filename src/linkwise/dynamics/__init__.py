@@ -99,6 +99,11 @@ from linkwise.dynamics.momentum import (
     momentum as momentum,
     whole_inertia as whole_inertia,
 )
+from linkwise.dynamics.motion_derivatives import (
+    MomentumDerivatives as MomentumDerivatives,
+    jacobian_derivative as jacobian_derivative,
+    momentum_derivatives as momentum_derivatives,
+)
 from linkwise.dynamics.operational_space import (
     OperationalSpace as OperationalSpace,
     operational_inertia as operational_inertia,
