@@ -27,7 +27,7 @@ from linkwise.spatial.pose import Pose
 from linkwise.sweeps.closure_statement import ClosureStatements
 from linkwise.sweeps.program import PLACED, Block, Ident, Program, Quantity, Statement, Term
 from linkwise.sweeps.result_part import bodies as body_numbers, entries
-from linkwise.sweeps.structured_block import ArticulatedBlock, dense, mirrored
+from linkwise.sweeps.structured_block import ArticulatedBlock, dense, mirrored, times
 
 if TYPE_CHECKING:
     from linkwise.sweeps.aggregate import Aggregates
@@ -359,10 +359,10 @@ class Interpreter:
                 result = self._from_nodes(blocks, there, self.columns.width(term.operand.columns))
         for block in reversed(left):
             matrix = self.block(block, here, inner, outer, node)
-            result = matrix if result is None else matrix @ result
+            result = matrix if result is None else times(matrix, result)
         for block in term.right:
             assert result is not None
-            result = result @ self.block(block, here, inner, outer, node)
+            result = times(result, self.block(block, here, inner, outer, node))
         if result is None:  # a bare number is a multiple of the identity
             result = np.eye(self.bodies.sizes(term.rows)[here])
         return term.number * dense(result)

@@ -24,6 +24,34 @@ def columns_crossed(p: Matrix, x: Matrix) -> Matrix:
     )
 
 
+def is_zero(x: Any) -> bool:
+    """Whether an entry, a number or a graph node, is zero in every state."""
+    return x == 0.0 if isinstance(x, float | int) else getattr(x, "is_zero", False)
+
+
+def times(a: Any, b: Any) -> Any:
+    """a @ b; of graph nodes without the zeros, of which matrices over a tree are full."""
+    if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):
+        return a @ b
+    if a.dtype != object and b.dtype != object:
+        return a @ b
+    out = np.full((len(a), b.shape[1]), 0.0, dtype=object)
+    rows = [[(j, x) for j, x in enumerate(row) if not is_zero(x)] for row in a.tolist()]
+    for c, column in enumerate(b.T.tolist()):
+        entries = {j: x for j, x in enumerate(column) if not is_zero(x)}
+        if not entries:
+            continue
+        for r, row in enumerate(rows):
+            total: Any = None
+            for j, x in row:
+                if j in entries:
+                    part = x * entries[j]
+                    total = part if total is None else total + part
+            if total is not None:
+                out[r, c] = total
+    return out
+
+
 class Structured:
     """A block that is not an array."""
 
@@ -71,6 +99,17 @@ class ShiftBlock(Structured):
         return self @ np.eye(6)
 
     def __matmul__(self, x: Matrix) -> Matrix:
+        if x.dtype != object:
+            return self._applied(x)
+        filled = [c for c, column in enumerate(x.T.tolist()) if not all(map(is_zero, column))]
+        if len(filled) == x.shape[1]:
+            return self._applied(x)
+        out = np.full(x.shape, 0.0, dtype=object)
+        if filled:
+            out[:, filled] = self._applied(x[:, filled])
+        return out
+
+    def _applied(self, x: Matrix) -> Matrix:
         if self.star:
             back = self.rot.T
             moved = x[3:] - columns_crossed(self.p, x[:3])  # v + ω × p
