@@ -365,7 +365,8 @@ def test_constants_of_equal_bodies_are_folded():
     rolled = roll(program, mech)
     assert rolled.table.size == 0
     straight = lw.compile(NAMED["forward dynamics"], mech, rolled=False, cache=False).ops
-    assert rolled.ops["mul"] < 1.2 * straight["mul"]
+    # Straight code has only the inertia that hinges feel (`sweeps/felt_inertia.py`).
+    assert rolled.ops["mul"] < 1.3 * straight["mul"]
     assert rolled.ops["inv"] == straight["inv"] + 1  # the tip has nothing to fold here
     mixed = roll(program, mech, most_classes=0)
     assert len(mixed.codes) == 2 and mixed.table.size > 0

@@ -207,15 +207,13 @@ def _forward(at: Writing, rank: int | None = None) -> Any:
         return closed_forward(at, rank)
     state = {"q": at.q, "v": at.v}
     tau = at.read("tau", at.mech.nv)
-    M, c = at.value(mass, bias, **state)
+    M, by_v, c = at.value(mass, differentiate(INVERSE, "v"), bias, **state)
     # From the tips to the base: entries between branches, which are zero, stay zero.
     inverse = factored(M[::-1, ::-1])
     for pivot, scale in zip(inverse.pivots, np.diag(M)[::-1], strict=True):
         at.check(status_code.MATRIX, pivot - SINGULAR[at.itemsize] * scale, 0.0, np.inf)
     vdot = (inverse @ (tau - c)[::-1, None])[::-1, 0]
-    by_q, by_v, _ = at.value(
-        differentiate(INVERSE, "q"), differentiate(INVERSE, "v"), mass, vdot=vdot, **state
-    )
+    by_q = at.value(differentiate(INVERSE, "q"), vdot=vdot, **state)
     solved = [-(inverse @ x[::-1])[::-1] for x in (by_q, by_v)]
     return *solved, inverse.matrix[::-1, ::-1]
 

@@ -357,8 +357,11 @@ class Interpreter:
             else:
                 left.pop()  # B: forces at the nodes of this body, summed
                 result = self._from_nodes(blocks, there, self.columns.width(term.operand.columns))
-        for block in reversed(left):
-            matrix = self.block(block, here, inner, outer, node)
+        factors = [self.block(block, here, inner, outer, node) for block in left]
+        if result is not None and self._rows_first(factors, result):
+            while len(factors) > 1:  # H A, which multiplies all columns
+                factors[:2] = [times(factors[0], factors[1])]
+        for matrix in reversed(factors):
             result = matrix if result is None else times(matrix, result)
         for block in term.right:
             assert result is not None
@@ -366,6 +369,12 @@ class Interpreter:
         if result is None:  # a bare number is a multiple of the identity
             result = np.eye(self.bodies.sizes(term.rows)[here])
         return term.number * dense(result)
+
+    def _rows_first(self, factors: Sequence[Any], right: Any) -> bool:
+        """Whether factors are multiplied with each other before a matrix of many columns."""
+        if not self.arithmetic.structured or not all(isinstance(x, np.ndarray) for x in factors):
+            return False
+        return len(factors) > 1 and len(factors[0]) < min(len(right), right.shape[1])
 
     def _from_nodes(self, blocks: list[Any], body: int, columns: int) -> Any:
         total = np.zeros((self.bodies.sizes(BODY)[body], columns))

@@ -17,12 +17,13 @@ they are computed before the pass they are in.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from linkwise.algebra.expr import Expr, Symbol
 from linkwise.algebra.role import Vector
-from linkwise.algebra.space import BODY, CONSTRAINT, Space
+from linkwise.algebra.space import BODY, CONSTRAINT, ONE, Space
 from linkwise.front_door import open_front_door
 from linkwise.model.closure_rate import RATES
 from linkwise.sweeps.result_part import ALL, ResultPart
@@ -177,6 +178,47 @@ class Program:
         from linkwise.sweeps.show import program_latex
 
         return program_latex(self)
+
+
+def distributed(program: Program) -> Program:
+    """H (A x + B y) as H A x + H B y at each body, for matrices with a column for each joint.
+
+    H A is one row where hinges have one degree of freedom, and multiplies all columns.
+    """
+    reads = Counter(ident for s in program.statements for ident, _ in s.needs())
+    results = {program.result.ident, *(quantity.ident for _, quantity in program.more)}
+    passes = list[Pass]()
+    for step in program.passes:
+        made = {
+            s.target.ident: s
+            for s in step.statements
+            if s.terms and not s.target.block and s.target.rows is BODY
+            if s.target.columns is not ONE and reads[s.target.ident] == 1
+            if s.target.ident not in results
+        }
+        statements, gone = list[Statement](), set[Ident]()
+        for statement in step.statements:
+            terms = list[Term]()
+            for term in statement.terms:
+                inner = made.get(term.operand.ident) if term.operand is not None else None
+                if inner is None or statement.target.rows is BODY or not _is_local(term):
+                    terms.append(term)
+                    continue
+                gone.add(inner.target.ident)
+                terms += [
+                    replace(x, number=term.number * x.number, left=term.left + x.left)
+                    for x in inner.terms
+                ]
+            statements.append(replace(statement, terms=tuple(terms)))
+        kept = tuple(s for s in statements if s.target.ident not in gone)
+        passes.append(replace(step, statements=kept))
+    return replace(program, passes=tuple(passes))
+
+
+def _is_local(term: Term) -> bool:
+    """Whether a term has blocks of body k on the left only."""
+    here = all(not block.step and block.place == "k" for block in term.left)
+    return term.place == "k" and bool(term.left) and not term.right and here
 
 
 open_front_door(globals(), ("Program",))

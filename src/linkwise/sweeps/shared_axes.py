@@ -21,6 +21,7 @@ import numpy as np
 from linkwise.algebra import role
 from linkwise.algebra.expr import Symbol
 from linkwise.algebra.space import JOINT, ONE
+from linkwise.model.hinges.screw_hinges import AxisHinge
 from linkwise.spatial.inertia import SpatialInertia, trusted_inertia
 from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.spatial.vector import cross_force, cross_velocity
@@ -152,10 +153,34 @@ SPECIALS = {"", "phi(q)", "H(q)", "a", "b", "A_V", "B_V", "cross", "swap", "a_g"
 SPECIALS |= {"H_rate", "bias_rate_q", "bias_rate_v"}
 """Statements that mean the same in all frames."""
 
+MADE = {"a", "b", "a_g", "H", "M", "N", "phi", "A_V", "B_V"}
+"""Leaves over bodies that are."""
+
 
 def may_share(program: Program) -> bool:
     """Whether nothing of a program is seen from a body: its inputs and results are over joints."""
     results = [program.result, *(quantity for _, quantity in program.more)]
-    inputs = [x.range for x in program.inputs if isinstance(x.role, role.Vector)]
     spaces = {x for r in results for x in (r.rows, r.columns)}
+    spaces |= {x.range for x in program.inputs if _source(x) not in MADE}
     return spaces <= {JOINT, ONE} and {s.special for s in program.statements} <= SPECIALS
+
+
+def _source(leaf: Symbol) -> str:
+    return getattr(leaf.role, "source", "")
+
+
+def shared_limbs(program: Program, bodies: Bodies) -> SharedAxes | None:
+    """Bodies in the frame of the first one of their limb; None where that cannot be cheaper.
+
+    It may be for matrices over joints, whose columns travel along limbs.
+    """
+    mech = bodies.mech
+    results = [program.result, *(quantity for _, quantity in program.more)]
+    if all(quantity.columns is ONE for quantity in results):
+        return None
+    parents = mech.parent.tolist()
+    shared = [
+        isinstance(body.hinge, AxisHinge) and p >= 0 and parents[p] >= 0
+        for p, body in zip(parents, mech.bodies, strict=True)
+    ]
+    return SharedAxes(mech, bodies.nodes, bodies.node_body, shared) if any(shared) else None

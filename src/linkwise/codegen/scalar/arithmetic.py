@@ -46,10 +46,15 @@ INERTIA, ARMATURE = 12, 22
 
 
 class Constants:
-    """The numbers of bodies, to be folded into the code."""
+    """The numbers of bodies, to be folded into the code; with other inertias where given."""
 
-    def __init__(self, mech: Mechanism | Embedded, itemsize: int) -> None:
-        self.mech, self.itemsize = mech, itemsize
+    def __init__(
+        self,
+        mech: Mechanism | Embedded,
+        itemsize: int,
+        inertias: Sequence[SpatialInertia] | None = None,
+    ) -> None:
+        self.mech, self.itemsize, self.inertias = mech, itemsize, inertias
         self.tree: Mechanism = mech.mech if isinstance(mech, Embedded) else mech
 
     def pose(self, k: int, q: Any) -> Pose:
@@ -60,7 +65,7 @@ class Constants:
 
     def inertia(self, k: int) -> SpatialInertia:
         """M_k."""
-        return self.tree.inertias[k]
+        return self.tree.inertias[k] if self.inertias is None else self.inertias[k]
 
     def armature(self, k: int) -> Any:
         """The armature (nv_k,)."""

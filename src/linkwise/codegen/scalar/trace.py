@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.codegen.scalar.arithmetic import Nodes
+from linkwise.codegen.scalar.arithmetic import Constants, Nodes
 from linkwise.codegen.scalar.graph import Check, Graph, Loop, Scalar
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
-from linkwise.sweeps.bodies import bodies_of
+from linkwise.sweeps.aggregate import Aggregates
+from linkwise.sweeps.bodies import Bodies, bodies_of
+from linkwise.sweeps.felt_inertia import felt_inertias, may_regroup
 from linkwise.sweeps.interpret import Interpreter
-from linkwise.sweeps.program import Program
+from linkwise.sweeps.program import Program, distributed
+from linkwise.sweeps.shared_axes import may_share, shared_limbs
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +81,19 @@ def trace(
         rank: How many rows of loops and couplings have to be independent; None for any number.
     """
     bodies = bodies_of(mech, nodes)
-    arithmetic = Nodes(program, bodies, parameters, itemsize)
-    arithmetic.counted = rank is not None
-    return traced_run(Interpreter(program, bodies, arithmetic), arithmetic, rank)
+    kinds, numbers = [bodies], None
+    if type(bodies) is Bodies and may_share(program):
+        if may_regroup(program):
+            numbers = Constants(bodies.mech, itemsize, felt_inertias(bodies.mech))
+        program = distributed(program)
+        kinds += [limbs] if (limbs := shared_limbs(program, bodies)) is not None else []
+
+    def traced(bodies: Bodies | Aggregates) -> Traced:
+        arithmetic = Nodes(program, bodies, parameters, itemsize, numbers)
+        arithmetic.counted = rank is not None
+        return traced_run(Interpreter(program, bodies, arithmetic), arithmetic, rank)
+
+    return min(map(traced, kinds), key=lambda t: t.graph.count(t.roots).total())
 
 
 def traced_run(run: Interpreter, arithmetic: Nodes, rank: int | None = None) -> Traced:
