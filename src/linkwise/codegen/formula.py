@@ -23,6 +23,7 @@ from linkwise.sweeps.result_part import Names, ResultPart, choice
 if TYPE_CHECKING:
     from linkwise.codegen.request import Request
     from linkwise.codegen.scalar.trace import Traced
+    from linkwise.sweeps.factored import Factored
 
 
 class TooLongError(Exception):
@@ -92,6 +93,10 @@ class FormulaInputs:
         """The values of expressions."""
         raise NotImplementedError  # abstract: graphs and numbers each have their own
 
+    def solved(self, inverse: Factored, rights: Sequence[Any]) -> list[Any]:
+        """-A⁻¹ B for each B (n, m), and A⁻¹."""
+        return [*(-(inverse @ right) for right in rights), inverse.matrix]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Formula:
@@ -131,4 +136,4 @@ class Formula:
             at.write(str(i), array.ravel().tolist())
         made, shapes = at.traced(), tuple(x.shape for x in arrays)
         shape, parts = (made.shape, shapes) if self.names else (shapes[0], ())
-        return Traced(made.graph, made.inputs, made.outputs, shape, made.checks, parts)
+        return Traced(made.graph, made.inputs, made.outputs, shape, made.checks, parts, at.solve)

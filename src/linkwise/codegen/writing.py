@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,12 +13,15 @@ from linkwise.algebra.expr import Expr
 from linkwise.codegen.formula import FormulaInputs, TooLongError
 from linkwise.codegen.request import Request
 from linkwise.codegen.scalar.arithmetic import objects
+from linkwise.codegen.scalar.column_solve import Columns, ColumnSolve
 from linkwise.codegen.scalar.graph import Loop, Scalar
 from linkwise.codegen.scalar.trace import Sketch, Traced, trace
 from linkwise.codegen.stages import derived, worth_rolling
 from linkwise.model.mechanism import Mechanism
+from linkwise.sweeps.factored import Factored
 from linkwise.sweeps.lower import lower
 from linkwise.sweeps.result_part import ResultPart
+from linkwise.sweeps.sparse import is_zero
 
 
 class Writing(Sketch, FormulaInputs):
@@ -28,6 +31,7 @@ class Writing(Sketch, FormulaInputs):
         Sketch.__init__(self)
         FormulaInputs.__init__(self, request)
         self._known = dict[object, Traced]()  # graphs that were traced before
+        self.solve: ColumnSolve | None = None
 
     def loop(
         self,
@@ -63,6 +67,26 @@ class Writing(Sketch, FormulaInputs):
         results = self.graph.loop(Loop(inner.traced(), nodes, len(x), most))
         out = objects([Scalar(self.graph, node) for node in results])
         return out[:-1], out[-1]
+
+    def solved(self, inverse: Factored, rights: Sequence[Any]) -> list[Any]:
+        """-A⁻¹ B for each B (n, m), and A⁻¹; the graph knows that columns are alike."""
+        results = super().solved(inverse, rights)
+        turned, identity = results[-1][:, ::-1], np.eye(len(inverse.pivots))[:, ::-1]
+        matrices = [
+            Columns(self._nodes(right), self._nodes(result), -1.0)
+            for right, result in zip(rights, results[:-1], strict=True)
+        ]
+        matrices.append(Columns(self._nodes(identity), self._nodes(turned), 1.0))
+        nodes = self._nodes(np.tril(inverse.lower, -1))
+        lower = {(i, j): int(nodes[i, j]) for i, j in np.argwhere(nodes >= 0).tolist()}
+        reciprocal = tuple(self.scalar(x).node for x in inverse.reciprocal)
+        self.solve = ColumnSolve(lower, reciprocal, tuple(matrices))
+        return results
+
+    def _nodes(self, array: Any) -> Any:
+        """The node of each entry, -1 for zeros."""
+        rows = array.tolist()
+        return np.array([[-1 if is_zero(x) else self.scalar(x).node for x in r] for r in rows])
 
     def values(
         self,

@@ -82,12 +82,13 @@ def _ranked(formula: Formula, rank: int | None) -> Formula:
     return Formula(formula.write, (*formula.options, rank), formula.names)
 
 
-def held_call(mech: Mechanism, formula: Formula) -> Callable[..., Any]:
+def held_call(mech: Mechanism, formula: Formula, record: Any) -> Callable[..., Any]:
     """The bare call of a formula for one state of a closed chain; None where `held` is needed."""
 
     def call(*arrays: Any) -> Any:
         rank = one_state(mech).rank
-        return None if rank is None else one_call(mech, _ranked(formula, rank))(*arrays)
+        parts = None if rank is None else one_call(mech, _ranked(formula, rank))(*arrays)
+        return None if parts is None else record(*parts)
 
     return call
 

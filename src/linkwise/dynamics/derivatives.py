@@ -21,10 +21,10 @@ from linkwise.dynamics.kernels import (
     check_mechanism,
     is_closed,
     no_call,
-    one_call,
     tree_of,
     written,
 )
+from linkwise.model.hinges import Free
 from linkwise.model.hinges.hinge import Hinge
 from linkwise.model.hinges.jet import Jet
 from linkwise.model.mechanism import Mechanism
@@ -111,7 +111,7 @@ def inverse_dynamics_derivatives(
     if loops is HELD and not options:  # most calls: one state
         quick = _one_state(mech, INVERSE_DERIVATIVES)(q, v, vdot)
         if quick is not None:
-            return InverseDynamicsDerivatives(*quick)
+            return quick
 
     def of_tree(**options: Any) -> dict[str, Array]:
         return written(tree_of(mech), INVERSE_DERIVATIVES)(q, v, vdot, **options)
@@ -153,7 +153,7 @@ def forward_dynamics_derivatives(
     if loops is HELD and not options:  # most calls: one state
         quick = _one_state(mech, FORWARD_DERIVATIVES)(q, v, tau)
         if quick is not None:
-            return ForwardDynamicsDerivatives(*quick)
+            return quick
     check_mechanism(mech)
     if is_closed(mech, loops):
         arrays = {"q": q, "v": v, "tau": tau}
@@ -175,7 +175,7 @@ def linearized(
     if loops is HELD and not options:  # most calls: one state
         quick = _one_state(mech, LINEARIZED)(q, v, tau)
         if quick is not None:
-            return Linearization(*quick)
+            return quick
     check_mechanism(mech)
     if is_closed(mech, loops):
         arrays = {"q": q, "v": v, "tau": tau}
@@ -186,20 +186,26 @@ def linearized(
 
 @once_per_mechanism
 def _one_state(mech: Mechanism, formula: Formula) -> Callable[..., Any]:
-    """The bare call for one state, with loops and couplings held."""
+    """The bare call for one state, with loops and couplings held: a record, or None."""
     check_mechanism(mech)
-    if not is_closed(mech):
-        return one_call(mech, formula)
-    return no_call if formula is INVERSE_DERIVATIVES else held_call(mech, formula)
+    if is_closed(mech):
+        closed = formula is not INVERSE_DERIVATIVES
+        return held_call(mech, formula, RECORDS[formula]) if closed else no_call
+    device = written(mech, formula).device
+    if device.fast is None:
+        return no_call
+    device.machine.return_as(RECORDS[formula])
+    return device.fast
 
 
 # ------------------------------------------------------------------------------------- kernels
 
 
 def _inverse(at: Writing) -> Any:
-    state = {"q": at.q, "v": at.v, "vdot": at.read("vdot", at.mech.nv)}
-    by_q, by_v = (differentiate(INVERSE, x) for x in ("q", "v"))
-    return at.value(by_q, by_v, mass, **state)
+    state = {"q": at.q, "v": at.v}
+    vdot = at.read("vdot", at.mech.nv)
+    M, by_v = at.value(mass, differentiate(INVERSE, "v"), **state)
+    return at.value(differentiate(INVERSE, "q"), vdot=vdot, **state), by_v, M
 
 
 def _forward(at: Writing, rank: int | None = None) -> Any:
@@ -214,8 +220,41 @@ def _forward(at: Writing, rank: int | None = None) -> Any:
         at.check(status_code.MATRIX, pivot - SINGULAR[at.itemsize] * scale, 0.0, np.inf)
     vdot = (inverse @ (tau - c)[::-1, None])[::-1, 0]
     by_q = at.value(differentiate(INVERSE, "q"), vdot=vdot, **state)
-    solved = [-(inverse @ x[::-1])[::-1] for x in (by_q, by_v)]
-    return *solved, inverse.matrix[::-1, ::-1]
+    known = _free_roots(at)
+    for right, columns in zip((by_q, by_v), known, strict=True):
+        right[:, list(columns)] = 0.0
+    *solved, by_tau = at.solved(inverse, [by_q[::-1], by_v[::-1]])
+    for result, columns in zip(solved, known, strict=True):
+        for j, column in columns.items():
+            result[::-1, j] = column
+    return *(x[::-1] for x in solved), by_tau[::-1, ::-1]
+
+
+def _free_roots(at: Writing) -> tuple[dict[int, Any], dict[int, Any]]:
+    """Columns of ∂v̇/∂q and ∂v̇/∂v that are the same for all that hangs on a free root.
+
+    Uniform gravity g and uniform motion change nothing between bodies. In axes of the root,
+    v̇ = (ω̇, g − ω × u + what does not depend on its position, attitude and linear velocity u).
+    """
+    mech, by_q, by_v = at.mech, dict[int, Any](), dict[int, Any]()
+    for k, body in enumerate(mech.bodies):
+        start, q_start = int(mech.v_start[k]), int(mech.q_start[k])
+        bare = not mech.armature[start : start + 6].any()  # a rotor would feel it
+        if type(body.hinge) is not Free or mech.parent[k] >= 0 or not bare:
+            continue
+        pose = body.hinge.pose(at.q[None, q_start : q_start + 7])
+        gravity = pose.rot[0].T @ (body.inboard.rot.T @ mech.gravity)
+        linear = slice(start + 3, start + 6)
+        for j in range(3):
+            for columns, at_column, vector in (
+                (by_q, start + j, gravity),
+                (by_q, start + 3 + j, np.zeros(3)),
+                (by_v, start + 3 + j, -at.v[start : start + 3]),
+            ):
+                column = np.full(mech.nv, 0.0, dtype=object)
+                column[linear] = np.cross(vector, np.eye(3)[j])
+                columns[at_column] = column
+    return by_q, by_v
 
 
 def _linearized(at: Writing, rank: int | None = None) -> Any:
@@ -249,3 +288,9 @@ def _turning(hinge: Hinge, q: Any, v: Any) -> Any:
 INVERSE_DERIVATIVES = Formula(_inverse, names=("q", "v", "vdot"))
 FORWARD_DERIVATIVES = Formula(_forward, names=("q", "v", "tau"))
 LINEARIZED = Formula(_linearized, names=("A", "B"))
+
+RECORDS: dict[Formula, Any] = {
+    INVERSE_DERIVATIVES: InverseDynamicsDerivatives,
+    FORWARD_DERIVATIVES: ForwardDynamicsDerivatives,
+    LINEARIZED: Linearization,
+}

@@ -8,10 +8,13 @@ where nearly everything may cancel, shows it. With Y = L⁻¹ H P it is P - Y* �
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from linkwise.sweeps.sparse import is_zero, times
 
 Matrix = Any
 """An array of numbers, or of dtype object: numbers and graph nodes mixed."""
@@ -43,20 +46,69 @@ class Factored:
         y = y if self.free is None else self.free[:, None] * y
         for i in range(len(self.pivots)):
             for j in range(i):
-                y[i] = y[i] - self.lower[i, j] * y[j]
+                if not is_zero(self.lower[i, j]):
+                    y[i] = y[i] - self.lower[i, j] * y[j]
         return y
 
     def congruence(self, x: Matrix) -> Matrix:
         """x* A⁻¹ x = Y* Δ⁻¹ Y, for x (n, m)."""
         y = self.half(x)
-        return y.T @ self._scaled(y)
+        return times(y.T, self._scaled(y))
 
     def __matmul__(self, x: Matrix) -> Matrix:
         y = self._scaled(self.half(x))
-        for i in reversed(range(len(self.pivots))):
-            for j in range(i + 1, len(self.pivots)):
-                y[i] = y[i] - self.lower[j, i] * y[j]
+        if y.dtype == object:
+            self._substitute_back(y)
+        else:
+            for i in reversed(range(len(self.pivots))):
+                for j in range(i + 1, len(self.pivots)):
+                    y[i] = y[i] - self.lower[j, i] * y[j]
         return y if self.free is None else self.free[:, None] * y
+
+    def _substitute_back(self, y: Matrix) -> None:
+        """y = L⁻* y of graph nodes, where L may have the zeros of a tree.
+
+        Row i follows from the rows above it: the j > i with L(j, i) ≠ 0. Where a column of y is
+        zero from row i up to row t, it follows from the rows above t alone, which are fewer:
+        y(i) = Σ W(i, t)(j) y(j). These weights pay where more columns have use for them than there
+        are rows above t.
+        """
+        n, filled = len(self.pivots), ~np.vectorize(is_zero, otypes=[bool])(y)
+        above = [[j for j in range(i + 1, n) if not is_zero(self.lower[j, i])] for i in range(n)]
+        tree = all(not rows or rows[1:] == above[rows[0]] for rows in above)
+        top, uses = np.full(y.shape, -1), Counter[tuple[int, int]]()
+        for i in reversed(range(n)):
+            for c in range(y.shape[1]):
+                if tree and not filled[i, c]:
+                    t = top[above[i][0], c] if above[i] else -1
+                    top[i, c] = i if t < 0 else t
+                    uses[i, int(top[i, c])] += 1
+        weights = dict[tuple[int, int], dict[int, Any]]()
+        for i in reversed(range(n)):
+            direct = {j: -self.lower[j, i] for j in above[i]}
+            for t in {int(x) for x in top[i] if x not in (-1, i)}:
+                if uses[i, t] > len(above[t]):
+                    weights[i, t] = self._weights(direct, t, above[t], weights)
+            for c in range(y.shape[1]):
+                rows = weights.get((i, int(top[i, c])), direct)
+                for j, w in rows.items():
+                    y[i, c] = y[i, c] + w * y[j, c]
+
+    def _weights(
+        self,
+        direct: dict[int, Any],
+        t: int,
+        above: list[int],
+        weights: dict[tuple[int, int], dict[int, Any]],
+    ) -> dict[int, Any]:
+        """W(i, t): what y(i) takes from the rows above t, where all from i up to t are zero."""
+        out = {j: direct[j] for j in above}
+        for s, w in direct.items():
+            if s not in out:
+                inner = weights.get((s, t)) or {j: -self.lower[j, s] for j in above}
+                for j in above:
+                    out[j] = out[j] + w * inner[j]
+        return out
 
     def __rmatmul__(self, x: Matrix) -> Matrix:
         return (self @ x.T).T

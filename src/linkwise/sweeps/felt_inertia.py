@@ -13,13 +13,16 @@ body: it may have negative moments.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
+from typing import Any
 
 import numpy as np
 
 from linkwise.algebra import role
 from linkwise.algebra.dense import STATE_VECTORS
+from linkwise.algebra.expr import Symbol
 from linkwise.errors import LinkwiseError
 from linkwise.model.builder import Builder
 from linkwise.model.drive import Drive
@@ -28,7 +31,7 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.inertia import SpatialInertia, trusted_inertia
 from linkwise.spatial.pose import Pose
-from linkwise.sweeps.bodies import bodies_of
+from linkwise.sweeps.bodies import Bodies
 from linkwise.sweeps.interpret import Interpreter
 from linkwise.sweeps.numbers import Numbers
 from linkwise.sweeps.program import Program
@@ -80,14 +83,16 @@ def may_regroup(program: Program) -> bool:
     That depends on its expressions, not on the mechanism, and numbers tell: M stands for moving
     bodies in 𝓜 and in the bias as a whole, not in H φ b by itself.
     """
-    return _keeps_value(replace(program, chosen=ALL))
+    return not program.constrained and _keeps_value(replace(program, chosen=ALL))
 
 
 @lru_cache(maxsize=256)
 def _keeps_value(program: Program) -> bool:
-    mech = _sample()
-    rng = np.random.default_rng(0)
-    state, bodies = (mech.random(rng), rng.standard_normal(mech.nv)), bodies_of(mech, ())
+    mech, rng = _sample(), np.random.default_rng(0)
+    state = (mech.random(rng), rng.standard_normal(mech.nv))
+    node = mech.node("bend")
+    bodies = _Chosen(mech, [node], [mech.body_index[node.body]])
+    bodies.names = sorted({n for x in program.inputs for n in getattr(x.role, "hinges", ())})
     vectors = [x for x in program.inputs if isinstance(x.role, role.Vector)]
     given = {
         x.role.source: rng.standard_normal(sum(bodies.sizes(x.range)))
@@ -112,16 +117,31 @@ class _Felt(Numbers):
         return felt_inertias(self.tree)[k]
 
 
+class _Chosen(Bodies):
+    """Bodies whose hinges are chosen as those with `names`, which they take in turn."""
+
+    names: Sequence[str] = ()
+
+    def operator(self, run: Interpreter, leaf: Symbol) -> list[Any] | None:
+        """The blocks of a memoryless operator; None for others."""
+        if not isinstance(leaf.role, role.Selection):
+            return super().operator(run, leaf)
+        named = [self.names[k % len(self.names)] for k in range(self.mech.n_bodies)]
+        sizes = zip(named, self.sizes(leaf.range), strict=True)
+        return [float(name in leaf.role.hinges) * np.eye(size) for name, size in sizes]
+
+
 @cache
 def _sample() -> Mechanism:
     """Trees on a free base and on the ground, with pins and slides along all axes."""
     b, rng = Builder("felt inertia"), np.random.default_rng(0)
-    hinges = {"base": Free(), "turn": Pin((0.0, 0.0, 1.0)), "slide": Prismatic((1.0, 0.0, 0.0))}
-    hinges |= {"bend": Pin((0.0, 1.0, 0.0)), "roll": Pin((-1.0, 0.0, 0.0)), "lift": Prismatic()}
-    parents = ("world", "base", "turn", "slide", "turn", "world")
-    for (name, hinge), parent in zip(hinges.items(), parents, strict=True):
+    x, y, z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+    parents = {"base": "world", "turn": "base", "slide": "turn", "bend": "slide", "roll": "turn"}
+    parents |= {"lift": "world", "last": "lift", "post": "world", "top": "post"}
+    hinges = (Free(), Pin(z), Prismatic(x), Pin(y), Pin((-1.0, 0.0, 0.0)), Prismatic(z), Pin(z))
+    for (name, parent), hinge in zip(parents.items(), (*hinges, Pin(y), Pin(x)), strict=True):
         place, moments = rng.standard_normal(3), 1.0 + 0.2 * rng.random(3)
         inertia = SpatialInertia.from_com(1.0 + rng.random(), rng.standard_normal(3), moments)
         inboard = Pose.rpy(rng.standard_normal(3), place)
         b.body(name, parent, hinge, inboard=inboard, inertia=inertia, drive=Drive(armature=0.3))
-    return b.body("last", "lift", Pin(), inboard=(0.3, 0.2, 0.1), inertia=inertia).build()
+    return b.build()

@@ -27,7 +27,8 @@ from linkwise.spatial.pose import Pose
 from linkwise.sweeps.closure_statement import ClosureStatements
 from linkwise.sweeps.program import PLACED, Block, Ident, Program, Quantity, Statement, Term
 from linkwise.sweeps.result_part import bodies as body_numbers, entries
-from linkwise.sweeps.structured_block import ArticulatedBlock, dense, mirrored, times
+from linkwise.sweeps.sparse import times
+from linkwise.sweeps.structured_block import ArticulatedBlock, dense, mirrored
 
 if TYPE_CHECKING:
     from linkwise.sweeps.aggregate import Aggregates

@@ -108,9 +108,11 @@ class SharedAxes(Bodies):
             return super().special(run, statement, k)
         if what == "H(q)":
             return self._hinge_map(run, k)
-        if what not in ("a", "b", "B_V"):  # zero where hinge maps are constant
+        if what in ZERO:
             return super().special(run, statement, k)
         V = run.blocks_of(statement.reads[0][0])[k][None, :, 0]
+        if what == "A_V":
+            return cross_velocity(V, self._hinge_map(run, k)).T
         if what == "a":
             part = slice(self.mech.v_start[k], self.mech.v_start[k + 1])
             return cross_velocity(V, (self._hinge_map(run, k).T @ numbers.v[part])[None]).T
@@ -149,8 +151,10 @@ def moved(inertia: SpatialInertia, pose: Pose) -> SpatialInertia:
     return trusted_inertia(m[None], (c + m * p)[None], mirrored(turned)[None])
 
 
-SPECIALS = {"", "phi(q)", "H(q)", "a", "b", "A_V", "B_V", "cross", "swap", "a_g"}
-SPECIALS |= {"H_rate", "bias_rate_q", "bias_rate_v"}
+ZERO = {"H_rate", "bias_rate_q", "bias_rate_v"}
+"""Statements that give zero where hinge maps are constant, as those of bodies in a shared frame."""
+
+SPECIALS = {"", "phi(q)", "H(q)", "a", "b", "A_V", "B_V", "cross", "swap", "a_g"} | ZERO
 """Statements that mean the same in all frames."""
 
 MADE = {"a", "b", "a_g", "H", "M", "N", "phi", "A_V", "B_V"}

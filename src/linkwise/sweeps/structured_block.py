@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.sweeps.factored import Factored
+from linkwise.sweeps.sparse import is_zero
 
 Matrix = Any
 """An array of numbers, or of dtype object: numbers and graph nodes mixed."""
@@ -22,34 +23,6 @@ def columns_crossed(p: Matrix, x: Matrix) -> Matrix:
     return np.stack(
         [p[1] * x[2] - p[2] * x[1], p[2] * x[0] - p[0] * x[2], p[0] * x[1] - p[1] * x[0]]
     )
-
-
-def is_zero(x: Any) -> bool:
-    """Whether an entry, a number or a graph node, is zero in every state."""
-    return x == 0.0 if isinstance(x, float | int) else getattr(x, "is_zero", False)
-
-
-def times(a: Any, b: Any) -> Any:
-    """a @ b; of graph nodes without the zeros, of which matrices over a tree are full."""
-    if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):
-        return a @ b
-    if a.dtype != object and b.dtype != object:
-        return a @ b
-    out = np.full((len(a), b.shape[1]), 0.0, dtype=object)
-    rows = [[(j, x) for j, x in enumerate(row) if not is_zero(x)] for row in a.tolist()]
-    for c, column in enumerate(b.T.tolist()):
-        entries = {j: x for j, x in enumerate(column) if not is_zero(x)}
-        if not entries:
-            continue
-        for r, row in enumerate(rows):
-            total: Any = None
-            for j, x in row:
-                if j in entries:
-                    part = x * entries[j]
-                    total = part if total is None else total + part
-            if total is not None:
-                out[r, c] = total
-    return out
 
 
 class Structured:

@@ -29,8 +29,8 @@ NPY_KIND = {4: 11, 8: 12}
 METH_FASTCALL = 0x0080
 
 # Entries of the module's table.
-TYPE, NEW, OWNER, NONE, HOLD, RELEASE, TUPLE, PUT, DTYPE_4, DTYPE_8 = range(10)
-ENTRIES = 10
+TYPE, NEW, OWNER, NONE, HOLD, RELEASE, TUPLE, PUT, DTYPE_4, DTYPE_8, RECORD = range(11)
+ENTRIES = 11
 
 ON_STACK = 1 << 16
 """Bytes of scratch memory that are taken from the stack; more is allocated."""
@@ -62,12 +62,23 @@ def fill_table(address: int) -> None:
     entries = {
         HOLD: python.Py_IncRef,
         RELEASE: python.Py_DecRef,
-        TUPLE: python.PyTuple_New,
+        TUPLE: python.PyType_GenericAlloc,
         PUT: python.PyTuple_SetItem,
     }
     for entry, function in entries.items():
         table[entry] = ctypes.cast(function, ctypes.c_void_p).value
     table[DTYPE_4], table[DTYPE_8] = id(np.dtype(np.float32)), id(np.dtype(np.float64))
+    table[RECORD] = id(tuple)
+
+
+def return_as(record: type[tuple[Any, ...]], address: int) -> None:
+    """Let the function of a loaded module return several results as a named tuple.
+
+    Args:
+        record: The class, which must live as long as the process, as that of a module does.
+        address: That of the module's table.
+    """
+    (ctypes.c_void_p * ENTRIES).from_address(address)[RECORD] = id(record)
 
 
 class _MethodDef(ctypes.Structure):
@@ -176,7 +187,8 @@ def _parted(
     itemsize: int,
 ) -> tuple[ir.IRBuilder, Any]:
     """A tuple of views of an array, one for each part. Where memory is out, it leaks a little."""
-    together = _called(build, table, TUPLE, POINTER, [_int(len(parts))])
+    record = build.inttoptr(_entry(build, table, RECORD), POINTER)
+    together = _called(build, table, TUPLE, POINTER, [record, _int(len(parts))])
     build = _demand(function, build, failed, _exists(build, together))
     data, start = _field(build, array, DATA, POINTER), 0
     for i, shape in enumerate(parts):

@@ -25,14 +25,11 @@ from linkwise.codegen.cpu.rows import load_rows, store_rows
 from linkwise.codegen.scalar.graph import Loop
 from linkwise.codegen.scalar.trace import Traced
 
-LONGEST = 4000
+LONGEST = 7000
 """Nodes of a graph that stays in one piece."""
 
-PART = 2000
+PART = 500
 """Nodes of one part of a longer one."""
-
-PART_OF_MATRIX = 1000
-"""The same where the result is a matrix, of whose columns little is shared."""
 
 
 def emit_graph(traced: Traced, *, itemsize: int, lanes: int, packed: int = 1) -> Unit:
@@ -41,7 +38,13 @@ def emit_graph(traced: Traced, *, itemsize: int, lanes: int, packed: int = 1) ->
     Where that is one, sines of `packed` of its angles are taken together.
     """
     module = ir.Module()
-    body = GraphBody(Emitter(module, itemsize, lanes, packed), traced)
+    emit = Emitter(module, itemsize, lanes, packed)
+    body = GraphBody(emit, traced)
+    if packed > 1 and traced.solve is not None:
+        from linkwise.codegen.cpu.llvm_columns import ColumnBody
+
+        places = traced.solve.placed(traced.outputs)
+        body = body if places is None else ColumnBody(emit, traced, places, packed)
     emit_loop(module, body.emit, len(traced.inputs), body.state)
     return finished(module, traced, body.emit, lanes * body.slots)
 
@@ -133,7 +136,11 @@ class GraphBody:
         for number, loop in enumerate(self.graph.loops):
             self.loops[number] = _Loop(self.emit, loop, self.slots)
             self.slots += self.loops[number].size
+        self.prepare(build, place)
         return self._in_one_function(build, place) if parts is None else parts.state(build, place)
+
+    def prepare(self, build: ir.IRBuilder, place: Place) -> None:
+        """What comes before all else: nothing."""
 
     def node(
         self, build: ir.IRBuilder, node: int, value: dict[int, Any], work: Any
@@ -342,8 +349,7 @@ class _Parts:
         self.body, self.emit, self.graph = body, body.emit, body.graph
         free = ("const", "input")
         order = [n for n in body.needed if self.graph.op[n] not in free]
-        size = PART_OF_MATRIX if len(body.traced.shape) == 2 else PART
-        self.parts = [order[i : i + size] for i in range(0, len(order), size)]
+        self.parts = [order[i : i + PART] for i in range(0, len(order), PART)]
         part_of = {n: i for i, part in enumerate(self.parts) for n in part}
         part_of |= {n: -1 for n in body.needed if self.graph.op[n] == "input"}
         angles = {

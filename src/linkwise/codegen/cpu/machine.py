@@ -34,6 +34,11 @@ class Machine:
     tables: tuple[tuple[str, Any], ...] = ()  # arrays that the functions read, kept alive with them
     evaluated: Any = None  # instead of functions, a formula that is evaluated in NumPy
 
+    def return_as(self, record: type[tuple[Any, ...]]) -> None:
+        """Let `fast` return several results as a named tuple."""
+        if self.fast is not None:
+            fastcall.return_as(record, self.engine.get_global_value_address("table"))
+
 
 @cache
 def host() -> tuple[str, str, str]:

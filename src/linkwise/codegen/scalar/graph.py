@@ -80,7 +80,8 @@ class Graph:
         self.inputs.append(name)
         return self._node("input", len(self.inputs) - 1)
 
-    def _is(self, node: int, value: float) -> bool:
+    def is_constant(self, node: int, value: float) -> bool:
+        """Whether a node is this constant."""
         return self.op[node] == "const" and self.value[node] == value
 
     def add(self, a: int, b: int) -> int:
@@ -89,9 +90,9 @@ class Graph:
         if x == "const" or y == "const":
             if x == y:
                 return self.constant(self.value[a] + self.value[b])
-            if self._is(a, 0.0):
+            if self.is_constant(a, 0.0):
                 return b
-            if self._is(b, 0.0):
+            if self.is_constant(b, 0.0):
                 return a
         if y == "neg":
             return self.sub(a, self.a[b])
@@ -105,9 +106,9 @@ class Graph:
         """a - b."""
         if a == b:
             return self.constant(0.0)
-        if self._is(b, 0.0):
+        if self.is_constant(b, 0.0):
             return a
-        if self._is(a, 0.0):
+        if self.is_constant(a, 0.0):
             return self.neg(b)
         if self.op[a] == self.op[b] == "const":
             return self.constant(self.value[a] - self.value[b])
@@ -155,7 +156,7 @@ class Graph:
         """b where a > 0, else 0: all choices are made of it."""
         if self.op[a] == "const":
             return b if self.value[a] > 0.0 else self.constant(0.0)
-        return b if self._is(b, 0.0) else self._node("gate", a, b)
+        return b if self.is_constant(b, 0.0) else self._node("gate", a, b)
 
     def _cancelled(self, a: int, b: int) -> int | None:
         """x (1/x) = 1 and (y (1/x)) x = y."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.codegen.scalar.arithmetic import Constants, Nodes
+from linkwise.codegen.scalar.column_solve import ColumnSolve
 from linkwise.codegen.scalar.graph import Check, Graph, Loop, Scalar
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
@@ -31,6 +32,7 @@ class Traced:
     checks: tuple[Check, ...] = ()  # what has to hold for the result to mean something
     # of several results that stand one after another, the shape of each
     parts: tuple[tuple[int, ...], ...] = ()
+    solve: ColumnSolve | None = None  # columns that may be done side by side
 
     @property
     def roots(self) -> list[int]:
@@ -82,9 +84,9 @@ def trace(
     """
     bodies = bodies_of(mech, nodes)
     kinds, numbers = [bodies], None
+    if type(bodies) is Bodies and may_regroup(program):
+        numbers = Constants(bodies.mech, itemsize, felt_inertias(bodies.mech))
     if type(bodies) is Bodies and may_share(program):
-        if may_regroup(program):
-            numbers = Constants(bodies.mech, itemsize, felt_inertias(bodies.mech))
         program = distributed(program)
         kinds += [limbs] if (limbs := shared_limbs(program, bodies)) is not None else []
 

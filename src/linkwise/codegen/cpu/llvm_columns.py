@@ -1,0 +1,181 @@
+"""One state whose result has columns A⁻¹ B: several columns a vector register.
+
+The graph is straight code up to the factors of A and the entries of B, which go to work memory in
+rows. Each function `columns` then solves as many columns as a register holds, and stores them.
+Entries that are zero in all of them are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from linkwise.codegen.cpu import ir
+from linkwise.codegen.cpu.emit import FLAGS, Emitter, Finite
+from linkwise.codegen.cpu.ir import BIT, BYTE, INT, INT32, declared
+from linkwise.codegen.cpu.llvm import GraphBody, Place, get, put
+from linkwise.codegen.cpu.rows import store_some
+from linkwise.codegen.scalar.column_solve import Columns, ColumnSolve
+from linkwise.codegen.scalar.trace import Traced
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Columns that are done together."""
+
+    matrix: Columns
+    first: int  # the first column
+    count: int  # how many there are
+    slot: int  # where the first entry of B is, in work memory
+    place: int  # where X(0, first) is in the output
+    stride: int  # from there to X(1, first)
+
+
+class ColumnBody(GraphBody):
+    """The code of one state, with columns side by side."""
+
+    def __init__(
+        self, emit: Emitter, traced: Traced, places: list[tuple[int, int]], width: int
+    ) -> None:
+        assert traced.solve is not None
+        self.solve: ColumnSolve = traced.solve
+        self.wide = Emitter(emit.module, emit.itemsize, width)
+        self.outputs = traced.outputs
+        self.lower = {key: slot for slot, key in enumerate(self.solve.lower)}
+        self.start = len(self.lower)  # of Δ⁻¹
+        rows, at, columns = len(self.solve.reciprocal), 0, list[_Group]()
+        self.right = self.start + rows  # of B
+        for matrix, (place, stride) in zip(self.solve.matrices, places, strict=True):
+            for first in range(0, matrix.right.shape[1], width):
+                count = min(width, matrix.right.shape[1] - first)
+                columns.append(_Group(matrix, first, count, at, place + first, stride))
+                at += width
+        self.columns, self.across = columns, at
+        self.others = self._others(traced)
+        kept = [*self.solve.lower.values(), *self.solve.reciprocal]
+        self.kept = list(enumerate(kept))
+        for group in columns:
+            for i, j in np.argwhere(self._right(group) >= 0).tolist():
+                slot = self.right + i * at + group.slot + j
+                self.kept.append((slot, int(self._right(group)[i, j])))
+        self.rest = self.right + rows * at
+        self.kept += [(self.rest + i, node) for i, (_, node) in enumerate(self.others)]
+        self.region = 0
+        nodes = [node for _, node in self.kept]
+        super().__init__(emit, replace(traced, outputs=nodes, shape=(len(nodes),), solve=None))
+
+    @staticmethod
+    def _right(group: _Group) -> Any:
+        return group.matrix.right[:, group.first : group.first + group.count]
+
+    def _others(self, traced: Traced) -> list[tuple[int, int]]:
+        """Outputs that are not columns: where they are, and their nodes."""
+        graph, covered = traced.graph, set[int]()
+        for group in self.columns:
+            for i in range(len(group.matrix.right)):
+                for j in range(group.count):
+                    place = group.place + i * group.stride + j
+                    is_zero = group.matrix.result[i, group.first + j] < 0
+                    if not is_zero or graph.is_constant(traced.outputs[place], 0.0):
+                        covered.add(place)
+        return [(p, node) for p, node in enumerate(traced.outputs) if p not in covered]
+
+    # ------------------------------------------------------------------------ straight code
+
+    def prepare(self, build: ir.IRBuilder, place: Place) -> None:
+        """Zeros for B, of which the straight code stores the other entries."""
+        self.region = self.slots
+        self.slots += self.rest + len(self.others)
+        begin = build.gep(place.work, [ir.Constant(INT, self.region + self.right)])
+        pointer = BYTE.as_pointer()
+        kind = ir.FunctionType(ir.VOID, [pointer, BYTE, INT, BIT])
+        size = (self.rest - self.right) * self.emit.itemsize
+        fill = declared(self.emit.module, "llvm.memset.p0.i64", kind)
+        given = [ir.Constant(BYTE, 0), ir.Constant(INT, size), ir.Constant(BIT, 0)]
+        build.call(fill, [build.bitcast(begin, pointer), *given])
+
+    def groups(self) -> list[tuple[int, list[int]]]:
+        """Numbers for work memory, one by one."""
+        return [(slot, [node]) for slot, node in self.kept]
+
+    def stored(
+        self, build: ir.IRBuilder, values: list[Any], place: Place, start: int, result: Finite
+    ) -> None:
+        """Put a number into work memory."""
+        (value,) = values
+        put(self.emit, build, place.work, self.region + start, value)
+
+    # ----------------------------------------------------------------------------- columns
+
+    def conclude(
+        self, build: ir.IRBuilder, place: Place, status: Any, given: Any, result: Any
+    ) -> None:
+        """Solve all columns, store the other outputs, and the status."""
+        region = build.gep(place.work, [ir.Constant(INT, self.region)])
+        output = build.gep(place.output, [build.mul(place.state, place.out_stride)])
+        sums = [build.call(self._function(group), [region, output]) for group in self.columns]
+        while len(sums) > 1:
+            pairs = zip(sums[::2], sums[1::2], strict=False)
+            rest = [sums[-1]] if len(sums) % 2 else []
+            sums = [build.fadd(a, b) for a, b in pairs] + rest
+        finite = Finite(self.emit, result)
+        for lane in range(self.wide.lanes):
+            finite.add(build, build.extract_element(sums[0], ir.Constant(INT32, lane)))
+        for i, (at, _) in enumerate(self.others):
+            value = get(self.emit, build, place.work, self.region + self.rest + i)
+            finite.add(build, value)
+            build.store(value, build.gep(output, [ir.Constant(INT, at)]))
+        super().conclude(build, place, status, given, finite.total(build))
+
+    def _function(self, group: _Group) -> ir.Function:
+        """columns(region, output): solves and stores; returns a sum that shows finite results."""
+        emit, wide, n = self.emit, self.wide, len(self.solve.reciprocal)
+        pointer = emit.number.as_pointer()
+        kind = ir.FunctionType(wide.type, [pointer, pointer])
+        name = emit.module.unique_name("columns")
+        function = ir.Function(emit.module, kind, name, internal=True, noinline=True)
+        region, output = function.args
+        for argument in function.args:
+            argument.add_attribute("noalias")
+        build = ir.IRBuilder(function.append_basic_block("entry"))
+        filled, pointers = (self._right(group) >= 0).any(axis=1), wide.type.as_pointer()
+        x: list[Any] = [None] * n
+
+        def less(i: int, j: int, factor: tuple[int, int]) -> None:
+            """x(i) - L x(j), where both may be zero."""
+            if factor in self.lower and x[j] is not None:
+                number = self._number(build, region, self.lower[factor])
+                product = build.fmul(number, x[j], flags=FLAGS)
+                x[i] = build.binary(f"fsub {FLAGS}", x[i] or wide.constant(0.0), product)
+
+        for i in range(n):
+            if filled[i]:
+                slot = self.right + i * self.across + group.slot
+                at = build.bitcast(build.gep(region, [ir.Constant(INT, slot)]), pointers)
+                x[i] = build.load(at, align=emit.itemsize)
+            for j in range(i):
+                less(i, j, (i, j))
+        for i in range(n):
+            if x[i] is not None:
+                scale = self._number(build, region, self.start + i)
+                scale = build.fneg(scale) if group.matrix.sign < 0.0 else scale
+                x[i] = build.fmul(scale, x[i], flags=FLAGS)
+        finite = Finite(wide)
+        for i in reversed(range(n)):
+            for j in range(i + 1, n):
+                less(i, j, (j, i))
+            value = wide.constant(0.0) if x[i] is None else x[i]
+            finite.add(build, value)
+            start = group.place + i * group.stride
+            store_some(wide, build, value, output, start, group.count)
+        build.ret(finite.total(build))
+        return function
+
+    def _number(self, build: ir.IRBuilder, region: Any, slot: int) -> Any:
+        """A number of work memory in all lanes."""
+        x = build.load(build.gep(region, [ir.Constant(INT, slot)]), align=self.emit.itemsize)
+        one = build.insert_element(ir.undefined(self.wide.type), x, ir.Constant(INT32, 0))
+        lanes = ir.vector(INT32, self.wide.lanes)
+        return build.shuffle_vector(one, one, ir.Constant(lanes, [0] * self.wide.lanes))
