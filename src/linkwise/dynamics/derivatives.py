@@ -231,7 +231,7 @@ def _forward(at: Writing, rank: int | None = None) -> Any:
 
 
 def _free_roots(at: Writing) -> tuple[dict[int, Any], dict[int, Any]]:
-    """Columns of ∂v̇/∂q and ∂v̇/∂v that are the same for all that hangs on a free root.
+    """Columns of ∂v̇/∂q and ∂v̇/∂v that are the same for every tree on a free root.
 
     Uniform gravity g and uniform motion change nothing between bodies. In axes of the root,
     v̇ = (ω̇, g − ω × u + what does not depend on its position, attitude and linear velocity u).

@@ -80,8 +80,8 @@ def _sum(one: SpatialInertia, other: SpatialInertia, sign: float) -> SpatialIner
 def may_regroup(program: Program) -> bool:
     """Whether a program gives the same with the inertias that hinges feel.
 
-    That depends on its expressions, not on the mechanism, and numbers tell: M stands for moving
-    bodies in 𝓜 and in the bias as a whole, not in H φ b by itself.
+    That depends on its expressions, not on the mechanism, and numbers decide: joint forces
+    as a whole, 𝓜 and the bias, do, and H φ b by itself does not.
     """
     return not program.constrained and _keeps_value(replace(program, chosen=ALL))
 

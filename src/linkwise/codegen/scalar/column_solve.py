@@ -1,6 +1,6 @@
 """Linear systems inside a graph whose columns may be done side by side.
 
-A graph has each number of A⁻¹ B as a node of its own. That many columns are solved with the same
+A graph has each number of A⁻¹ B as a separate node. That many columns are solved with the same
 factors L Δ L* is written beside it, so that code for one state can take several columns at a time.
 """
 
