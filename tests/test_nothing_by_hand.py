@@ -12,13 +12,13 @@ from linkwise.algebra.family import family_of
 from linkwise.dynamics.closure import CLOSED, Setting
 from linkwise.dynamics.hybrid import hybrid_expression
 from linkwise.dynamics.quantity import AS_WRITTEN, METHODS, QUANTITIES
-from linkwise.grasp.multi_arm.equation import MULTI_ARM, RCCFD
+from linkwise.dynamics.rccfd import RCCFD
 from linkwise.tasks.quantity import TASK, Law, torque
 
 SOURCES = Path(linkwise.__file__).parent
 AS_PRINTED = {
+    "dynamics/closure.py": "name not in RCCFD",
     "dynamics/kernels.py": "name not in AS_WRITTEN",
-    "grasp/multi_arm/equation.py": "name not in RCCFD",
 }
 """Where the algorithms of the papers are compiled, or what a user asks for, and what says so."""
 
@@ -47,10 +47,7 @@ def test_only_the_algorithms_of_papers_run_as_they_are_written():
     assert result == {name: [text] for name, text in AS_PRINTED.items()}
     assert set(METHODS) == {"FD1", "FD2", "FD3", "FD4"}
     assert AS_WRITTEN == {*METHODS, *(f"{name}_with_forces" for name in METHODS)}
-    assert set(RCCFD) == {
-        *("free_acceleration", "compliance", "correction", "filtered_force", "acceleration"),
-        *("innovation", "tip_of_innovation", "smoothed"),
-    }
+    assert set(RCCFD) == {"RCCFD1", "RCCFD2", "RCCFD3"}
 
 
 def test_a_derivation_by_hand_would_be_found():
@@ -61,7 +58,7 @@ def test_a_derivation_by_hand_would_be_found():
 
 ASKED_FOR = {
     *("articulated_inertias", "articulated_inertias_inboard", "hinge_inertia", "kalman_gain"),
-    *("shifted_gain", "articulated_shift", "coloring", "whitening", "own_compliance"),
+    *("shifted_gain", "articulated_shift", "coloring", "whitening"),
     *("articulated_scatter", "articulated_gather"),
     *("strict_articulated_scatter", "strict_articulated_gather"),
     # Equations of motion in the coordinates of the innovations, and the columns X of tasks.
@@ -74,7 +71,6 @@ ASKED_FOR = {
 def test_what_is_derived_is_written_without_the_articulated_recursion():
     """No P, D, G, K or ψ in the textbook form, unless they are what is asked for."""
     result = {name: make(J) for name, make in QUANTITIES.items() if name not in AS_WRITTEN}
-    result |= {name: make() for name, make in MULTI_ARM.items() if name not in RCCFD}
     setting = Setting(couplings=True)
     result |= {name: make(setting) for name, make in {**CLOSED, **TASK}.items()}
     result |= {"torque": torque(setting, Law()), "hybrid": hybrid_expression("a", "b")}

@@ -1,8 +1,8 @@
 """Algorithms and theorems that carry the name of a paper.
 
 Wen and Bayard's control law and its energy; the diagonalised equations of motion and the
-innovations; RCCFD1 to RCCFD3, `multi_arm_dynamics(..., method=...)`; Theorem 2 of Khatib's reduced
-inertia and its general form, macro and mini. FD1 to FD4 are in `lw.dynamics.QUANTITIES`.
+innovations; Theorem 2 of Khatib's reduced inertia and its general form, macro and mini. FD1 to FD4
+and RCCFD1 to RCCFD3 are values of `method` of `lw.forward_dynamics`.
 """
 
 from linkwise.documented import OF_TREES as _OF_TREES
@@ -22,10 +22,6 @@ from linkwise.dynamics.innovations import (
     velocity_from_diagonal as velocity_from_diagonal,
 )
 from linkwise.front_door import open_front_door
-from linkwise.grasp import (
-    MultiArmMotion as MultiArmMotion,
-    multi_arm_dynamics as multi_arm_dynamics,
-)
 from linkwise.inertial import (
     DextrousCoordination as DextrousCoordination,
     MacroMini as MacroMini,

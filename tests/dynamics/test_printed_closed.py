@@ -1,4 +1,4 @@
-"""What is printed is what runs: closed chains, tasks and several arms, on hinges with armature.
+"""What is printed is what runs: closed chains and tasks, on hinges with armature.
 
 The text of each expression is read back, compiled and run. Its numbers are compared with those of
 the function, and with a reference of dense matrices that are assembled from Jacobians alone.
@@ -18,12 +18,12 @@ from linkwise.algebra.armature import without_armature
 from linkwise.algebra.dense import Dense
 from linkwise.algebra.expr import Expr
 from linkwise.dynamics.closure import CLOSED, Setting, closed_expression, closed_kernel
-from linkwise.grasp.multi_arm.equation import AS_BLOCKS, EQUAL, MULTI_ARM, multi_arm_kernel
+from linkwise.dynamics.rccfd import RCCFD
 from linkwise.model.closure import closure_nodes
 from linkwise.spatial.array import Array
 from linkwise.tasks.quantity import TASK, Law, torque
 from linkwise.tasks.task_stack import task_stack
-from tests.dense_kinematics import body_jacobians, mass_matrix, node_jacobian
+from tests.dense_kinematics import mass_matrix
 from tests.dynamics.test_printed_expressions import SMALL, read_back
 
 
@@ -50,7 +50,7 @@ def check_armature(expr: Expr, mech: lw.Mechanism, given: dict, expected: Array,
     return True
 
 
-@pytest.mark.parametrize("table", [CLOSED, TASK], ids=["closed", "task"])
+@pytest.mark.parametrize("table", [CLOSED, RCCFD, TASK], ids=["closed", "named", "task"])
 def test_expressions_of_constraints_are_read_back(table):
     for case in (Setting(), Setting(couplings=True), Setting(pushed="world", closing=True)):
         for make in table.values():
@@ -243,83 +243,3 @@ def test_the_printed_torque_of_tasks_is_what_its_function_gives(law: Law):
     assert printed is made.expression["torque"]
     same(numbers(printed, stack.mech, given, nodes=nodes), expected)
     assert check_armature(printed, stack.mech, given, expected, nodes=nodes)
-
-
-# -------------------------------------------------------------------------------- several arms
-
-
-@cache
-def arms() -> lw.Mechanism:
-    """Two arms and the object between them, which are trees beside each other."""
-    b = lw.Builder("arms")
-    two_arms(b)
-    inertia = lw.SpatialInertia.from_com(2.0, (0.05, 0.0, 0.1), 0.1 * np.eye(3))
-    b.body("object", "world", lw.hinges.Free(), inertia=inertia)
-    b.node("grasp", "object", lw.Pose.rpy((0.2, 0.1, 0.0), (0.0, 0.2, 0.1)))
-    return b.build()
-
-
-AT = ("end_x", "end_y", "grasp")
-
-
-@cache
-def arms_state() -> dict[str, Array]:
-    mech, rng = arms(), np.random.default_rng(2)
-    given = {"q": mech.random(rng), "v": mech.random_velocity(rng)}
-    given |= {name: rng.standard_normal(mech.nv) for name in ("tau", "vdot", "T_prime", "eps")}
-    return given | {"f": rng.standard_normal(6 * len(AT))}
-
-
-@cache
-def of_dense_arms() -> dict[str, Array]:
-    """Each equation from 𝓜 and J of Jacobians, and L D L* = 𝓜."""
-    mech, given = arms(), arms_state()
-    q, v, vdot, f, T, eps = (given[x] for x in ("q", "v", "vdot", "f", "T_prime", "eps"))
-    A, (lower, D), bodies = mass_matrix(mech, q), factors(mech, q), body_jacobians(mech, q)
-    J = np.concatenate([node_jacobian(mech, q, name) for name in AT])
-    ahead, behind = (
-        np.concatenate([node_jacobian(mech, mech.integrate(q, v, h), x) for x in AT])
-        for h in (1e-5, -1e-5)
-    )
-    rate, inverse = (ahead - behind) @ v / 2e-5, np.linalg.inv(A)
-    seen = np.linalg.solve(D, eps)
-    result = {
-        "bias_free_force": given["tau"] - lw.bias_force(mech, q, v),
-        "bias_acceleration": rate,
-        "free_acceleration": inverse @ T,
-        "tip_acceleration": J @ vdot + rate,
-        "compliance": J @ inverse @ J.T,
-        "own_compliance": bodies @ inverse @ bodies.transpose(0, 2, 1),
-        "correction": inverse @ J.T @ f,
-        "filtered_force": J @ inverse @ T,
-        "acceleration": inverse @ (T + J.T @ f),
-        "innovation": np.linalg.solve(lower, T),
-        "tip_of_innovation": J @ np.linalg.solve(lower.T, seen),
-        "smoothed": np.linalg.solve(lower.T, seen) + inverse @ J.T @ f,
-        "inertia": A,
-        "jacobian": J,
-        "node_velocity": J @ v,
-    }
-    return result | {general: result[name] for name, general in EQUAL.items()}
-
-
-NOT_OF_BARE_ARMS = {
-    *("bias_free_force", "bias_acceleration", "tip_acceleration", "jacobian", "node_velocity"),
-}
-"""Equations of several arms that have no armature in them."""
-
-
-@pytest.mark.parametrize("name", MULTI_ARM)
-def test_the_printed_expression_of_several_arms_is_what_its_function_gives(name: str):
-    mech, given, expected = arms(), arms_state(), of_dense_arms()[name]
-    expr = MULTI_ARM[name]()
-    printed = read_back(expr)
-    assert printed is expr
-    options = {"nodes": AT, "blocks": name in AS_BLOCKS}
-    # J̇ is a central difference, good to 1e-9.
-    rtol = 1e-7 if name in ("bias_acceleration", "tip_acceleration") else 1e-9
-    same(numbers(printed, mech, given, **options), expected, rtol)
-    function = multi_arm_kernel(mech, name, AT, target="numpy")
-    same(function(*(given[x] for x in function.arguments)), expected, rtol)
-    armed = check_armature(printed, mech, given, expected, **options)
-    assert armed == (name not in NOT_OF_BARE_ARMS)

@@ -70,7 +70,6 @@ for _name, _function in {
     "Mobility": "mobility",
     "MomentumDerivatives": "momentum_derivatives",
     "MultiArm": "multi_arm_parts",
-    "MultiArmMotion": "multi_arm_dynamics",
     "OperationalSpace": "operational_space",
     "Projection": "project_position",
     "Recording": "simulate",
@@ -204,8 +203,6 @@ for _name, _function in {
     "TaskSpace": "task_space",
 }.items():
     _made(f"{_name}(batch)", lambda name=_function: twice(name))
-_made("MultiArmMotion(batch)", lambda: lw.papers.multi_arm_dynamics(
-    held(), np.stack([q(held())] * 2), v(held()) * 0, v(held())))  # fmt: skip
 _made("ObjectTorque(batch)", lambda: OBJECTS["ObjectController"]().torque(
     np.stack([q(held())] * 2), np.zeros((2, held().nv)), X6))  # fmt: skip
 _made("AugmentedPart(batch)", lambda: OBJECTS["AugmentedObject(batch)"]().object)

@@ -256,10 +256,6 @@ _of("independent_force", lambda: call(lw.loops.embed(linkage()), crank()[0], tau
 _of("independent_velocity", lambda: call(lw.loops.embed(linkage()), v=crank()[1]))
 _of("close_loop", lambda: call(arm(), q(), "new", "tip", "world", hinge=lw.hinges.Pin()))
 _of("multi_arm_parts", lambda: call(held(), body="bar"))
-_of(
-    "multi_arm_dynamics",
-    lambda: call(held(), q(held()), v(held()) * 0, v(held()), method="RCCFD2", contact="rows"),
-)
 _of("augmented_object", lambda: call(held(), q(held()), v(held()) * 0, tolerance=1e-9))
 _of("reflected_load", lambda: call(held(), q(held()), arm="arm_1_cart", tolerance=1e-9))
 
@@ -451,7 +447,7 @@ RECORDS = frozenset(
     "BaseParameters InverseDynamicsDerivatives Linearization ForceLoop ForceSpace GraspEffort "
     "GraspMargins Hinge HybridMotion Impact IndependentCoordinates InertialProperties "
     "InertialShape InnovationsFactors InternalForces LevelReport LoadDistribution LoadEffect "
-    "MacroMini MacroMiniState Mobility MotionForceCommand MultiArm MultiArmMotion ObjectTorque "
+    "MacroMini MacroMiniState Mobility MotionForceCommand MultiArm ObjectTorque "
     "OperationalSpace Projection Recording ReducedInertia ReflectedLoad Renumbering Rollout "
     "RolloutGradient "
     "SmallestMini Solution TaskCoordinates TaskDynamics TaskSpace Touch viewer.Viewer "

@@ -314,16 +314,6 @@ def test_least_effort_with_limits():
     assert "arm_" in refused.reason
 
 
-def test_the_algorithms_of_the_source_give_the_same_forces():
-    """RCCFD2 and the general solution for loose grasps (b.9), by the operators of the arms."""
-    mech, grasp, q, v, tau = soft_arms(4)
-    tau[mech.v_slice("object")] = 0.0
-    f = grasp.contact_forces(q, v, tau)
-    for method in ("CCFD", "RCCFD2"):
-        other = lw.papers.multi_arm_dynamics(mech, q, v, tau, method=method, target="numpy")
-        np.testing.assert_allclose(other.contact_forces, f, atol=1e-9)
-
-
 @pytest.mark.parametrize("name", ["soft_finger", "frictionless"])
 def test_acceleration_terms_of_the_new_hinges(name):
     """γ = J̇_c v by differences of J_c along the motion."""

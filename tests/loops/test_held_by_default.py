@@ -309,7 +309,6 @@ ALWAYS = {
     "drive_forces",
     "constraint_forces",
     "holding_forces",
-    "multi_arm_dynamics",
     "coordinate_dynamics",  # hands `loops` on to task_dynamics
 }
 """They hold loops without a keyword."""

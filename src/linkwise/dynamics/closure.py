@@ -40,7 +40,7 @@ from linkwise.algebra import (
 )
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import CONSTRAINT
-from linkwise.algebra.symbols import vector
+from linkwise.algebra.symbols import articulated, vector
 from linkwise.dynamics.kernels import (
     Forces,
     acting,
@@ -51,6 +51,7 @@ from linkwise.dynamics.kernels import (
     side_by_side,
 )
 from linkwise.dynamics.quantity import Frame, check_frame, expression
+from linkwise.dynamics.rccfd import RCCFD
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model import closure
 from linkwise.model.closure import (
@@ -111,6 +112,11 @@ class Setting:
         return _sum(Q @ B.T @ phi.T @ a + kappa_g if self.loops else None, kappa)
 
     @property
+    def missing(self) -> Expr:
+        """γ, less what the constraints shall accelerate by."""
+        return self.lifted_bias - closing if self.closing else self.lifted_bias
+
+    @property
     def push(self) -> Expr | None:
         """B f: the effect of forces at nodes on the bodies."""
         return {"node": B @ f, "world": B @ rot_W.T @ f}.get(self.pushed)
@@ -121,11 +127,21 @@ class Setting:
         return tau - bias if self.push is None else tau - bias + H @ phi @ self.push
 
     @property
+    def whitened(self) -> Expr:
+        """(I - H ψ K) J_c* = H ψ B Q* + (I - H ψ K) Y*."""
+        loops = H @ articulated.psi @ B @ Q.T if self.loops else None
+        return _sum(loops, articulated.whitening @ Y.T if self.couplings else None)
+
+    @property
+    def compliance(self) -> Expr:
+        """Ω = J_c 𝓜⁻¹ J_c*, by the articulated recursion."""
+        return self.whitened.T @ articulated.D.inv @ self.whitened
+
+    @property
     def force(self) -> Expr:
         """-λ."""
-        missing = self.lifted_bias - closing if self.closing else self.lifted_bias
         J_c = self.jacobian
-        return (J_c @ mass.inv @ J_c.T).inv @ (J_c @ mass.inv @ self.acting + missing)
+        return (J_c @ mass.inv @ J_c.T).inv @ (J_c @ mass.inv @ self.acting + self.missing)
 
 
 def _sum(*parts: Expr | None) -> Expr:
@@ -191,7 +207,7 @@ def closed_kernel(
 
     Args:
         mech: The mechanism.
-        name: A key of CLOSED.
+        name: A key of CLOSED or RCCFD.
         forced: Nodes with external forces; they come after those of the loops.
         frame: Axes of these forces.
         closing: Whether the constraints accelerate, by an input of that name.
@@ -206,14 +222,15 @@ def _kernel(
 ) -> Kernel:
     for node in forced:
         mech.node(node)  # raises for an unknown name
-    expr = CLOSED[name](setting_of(mech, frame, closing))
+    expr = {**CLOSED, **RCCFD}[name](setting_of(mech, frame, closing))
     nodes = (*closure_nodes(mech), *forced)
+    derive = name not in RCCFD
     if rank is None:
-        return compile(expr, mech, nodes=nodes)
+        return compile(expr, mech, nodes=nodes, derive=derive)
     from linkwise.codegen.kernel import kernel as kernel_of
     from linkwise.codegen.request import Request
 
-    return kernel_of(Request((expr,), mech, nodes, rank=rank))
+    return kernel_of(Request((expr,), mech, nodes, rank=rank, derive=derive))
 
 
 def program_of(mech: Mechanism, name: str) -> Program:

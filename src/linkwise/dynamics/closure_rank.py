@@ -157,6 +157,7 @@ def accelerated(
     forces_frame: Frame = "node",
     closing: ArrayLike | None = None,
     options: Mapping[str, Any] | None = None,
+    name: str = "forward_dynamics",
 ) -> Array:
     """Joint accelerations caused by joint forces while loops and couplings hold.
 
@@ -174,12 +175,13 @@ def accelerated(
         forces_frame: Axes of `forces`.
         closing: The value of J_c v̇ + γ.
         options: out, status and threads.
+        name: "forward_dynamics", or an algorithm of `RCCFD`.
     """
     given = dict(options or {})
 
     def computed(rank: int | None, **more: Any) -> Array:
         return run(
-            mech, "forward_dynamics", arrays, forces=forces, forces_frame=forces_frame,
+            mech, name, arrays, forces=forces, forces_frame=forces_frame,
             closing=closing, options=given | more, rank=rank,
         )  # fmt: skip
 
@@ -191,7 +193,8 @@ def accelerated(
     status = given.get("status")
     codes = np.zeros(lead, np.int32) if status is None else status
     result = computed(rank, status=codes)
-    if not acting(forces) and closing is None and all(map(closure.is_traceable, mech.loops)):
+    usual = name == "forward_dynamics" and closing is None and not acting(forces)
+    if usual and all(map(closure.is_traceable, mech.loops)):
         one_state(mech).forward_dynamics = closed_kernel(mech, "forward_dynamics", rank=rank).quick
     if not codes.any():
         return result

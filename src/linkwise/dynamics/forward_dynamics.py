@@ -23,13 +23,14 @@ from linkwise.dynamics.kernels import (
     tree_of,
 )
 from linkwise.dynamics.quantity import METHODS, NODE_AXES, Frame, check_frame
+from linkwise.dynamics.rccfd import RCCFD
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
-Method: TypeAlias = Literal["FD1", "FD2", "FD3", "FD4"]
-"""The algorithms of JPL 88-11, Part I."""
+Method: TypeAlias = Literal["FD1", "FD2", "FD3", "FD4", "RCCFD1", "RCCFD2", "RCCFD3"]
+"""The algorithms of JPL 88-11, Parts I and II."""
 
 
 def forward_dynamics(
@@ -61,7 +62,8 @@ def forward_dynamics(
     Loops and couplings, the mimic joints of a URDF among them, are held by forces λ, of which Ω λ =
     −(J_c 𝓜⁻¹ (τ − C) + γ) with J_c = Q J + Y, γ = J̇_c v and Ω = J_c 𝓜⁻¹ J_c*:
         v̇ = 𝓜⁻¹ (τ − C + J_c* λ),   O(n) + O(m³) for m rows of constraints
-    Source: JPL 88-11-II, (6.18), for arms that hold an object; 000 section 5, application 3.
+    Source: JPL 88-11-II, RCCFD1 to RCCFD3, for arms that hold an object; 000 section 5,
+    application 3.
     Departs: any loops, any blocked directions; λ acts on node b of a loop, as f(0) on the object.
 
     Rows of the constraints may depend on others: accelerations are still unique, since Ω is made
@@ -77,9 +79,9 @@ def forward_dynamics(
     Damping, friction, springs and limits of the hinges are not part of it: add their forces to tau.
 
     Args:
-        method: "FD1", "FD2", "FD3" or "FD4", to run that algorithm as written (`quantity.py`);
-            default: the cheapest form that is derived. All agree up to round-off. They are
-            algorithms of trees: with loops or couplings, pass loops="open".
+        method: An algorithm to run as written: "FD1" to "FD4" for trees (with loops or couplings,
+            pass loops="open"), "RCCFD1" to "RCCFD3" with loops or couplings held. Default: the
+            cheapest form that is derived. All agree up to round-off.
         closing: The value of J_c v̇ + γ (m,) or (batch, m), in the order of
             `lw.loops.constraint_names`: −2 a J_c v − a² e is Baumgarte's; default: zero.
 
@@ -97,17 +99,20 @@ def forward_dynamics(
         quick = one_state(mech).forward_dynamics
         if quick is not None and (result := quick(q, v, tau)) is not None:
             return result
-    if method is not None and str(method) not in METHODS:
-        raise unknown_name("method", method, METHODS, owner="forward dynamics")
+    if method is not None and str(method) not in (*METHODS, *RCCFD):
+        raise unknown_name("method", method, (*METHODS, *RCCFD), owner="forward dynamics")
     name = method or "forward_dynamics"
     check_frame(forces_frame, "forces_frame")
     check_mechanism(mech)
     arrays = {"q": q, "v": v, "tau": tau}
     if is_closed(mech, loops):
-        if method is not None:
-            refuse(mech, f"forward_dynamics(..., method={method!r})", "Leave method out.")
+        if method in METHODS:
+            advice = "Leave method out, or choose one of RCCFD1 to RCCFD3."
+            refuse(mech, f"forward_dynamics(..., method={method!r})", advice)
         check_closing(mech, closing)
-        return accelerated(mech, arrays, forces, forces_frame, closing, options)
+        return accelerated(mech, arrays, forces, forces_frame, closing, options, name)
+    if method in RCCFD:
+        raise ModelError(f"{method} holds loops or couplings, and there are none to hold.")
     if closing is not None:
         raise ModelError(f"closing was given, but {mech.name!r} has no loops or couplings to hold.")
     mech = tree_of(mech)

@@ -28,11 +28,6 @@ from linkwise.grasp.load import (
     reflected_load as reflected_load,
 )
 from linkwise.grasp.load_distribution import LoadDistribution as LoadDistribution
-from linkwise.grasp.multi_arm.dynamics import (
-    MultiArmMethod as MultiArmMethod,
-    MultiArmMotion as MultiArmMotion,
-    multi_arm_dynamics as multi_arm_dynamics,
-)
 from linkwise.grasp.object_control import (
     ObjectController as ObjectController,
     ObjectTorque as ObjectTorque,

@@ -105,7 +105,7 @@ def rigid_parts(mech: Mechanism, body: str | None = None) -> MultiArm:
             f"the object {parts.object!r} of {mech.name!r} has several moving bodies ({inside}), "
             "so arms that hold different parts of it do not add up at one point. The augmented "
             "object is one rigid body; lw.operational_inertia and "
-            "lw.papers.multi_arm_dynamics accept any object."
+            "lw.forward_dynamics accept any object."
         )
     return parts
 

@@ -27,10 +27,12 @@ Source: 003, sections 6 and 7; the contacts are those of 001-II, of any kind.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.algebra import mass as mass_operator
 from linkwise.dynamics.closure import constraint_bias, constraint_error, constraint_jacobian
 from linkwise.dynamics.innovations import innovations
 from linkwise.dynamics.joint_force import coriolis_force, gravity_force
@@ -38,9 +40,13 @@ from linkwise.dynamics.kinematics import jacobian, jacobian_bias
 from linkwise.dynamics.velocity_space import Scale, scale
 from linkwise.errors import ClosureError, SingularHingeError
 from linkwise.grasp.arms import Arm, MultiArm
-from linkwise.grasp.multi_arm.equation import multi_arm_kernel
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
+from linkwise.pipeline import compile
 from linkwise.spatial.array import Array
+
+if TYPE_CHECKING:
+    from linkwise.codegen.kernel import Kernel
 
 TOLERANCE = 1e-10
 """Motions of an arm at its contacts below this fraction of its largest count as lost."""
@@ -181,7 +187,7 @@ def held_states(
     eps = eps.reshape(right.shape)
     _check_resisted(mech, q, right, eps)
     names = parts.object_bodies
-    mass = multi_arm_kernel(mech, "inertia", rows=names, columns=names)(q)
+    mass = _inertia(mech, names)(q)
     J_p, bias = _at_point(mech, parts, q, v, point)
     states = list[HeldState]()
     for i in range(len(q)):
@@ -192,6 +198,12 @@ def held_states(
         bias_o, v_o, unit = forces[i][:, of_object], v[i, of_object], measure.columns[of_object]
         states.append(_held(arms, mass[i], bias_o, J_p[i], bias[i], v_o, unit, measure.length))
     return states
+
+
+@once_per_mechanism
+def _inertia(mech: Mechanism, names: tuple[str, ...]) -> Kernel:
+    """The kernel of 𝓜_o, the rows and columns of the object."""
+    return compile(mass_operator, mech, rows=names, columns=names)
 
 
 def _check_resisted(mech: Mechanism, q: Array, right: Array, eps: Array) -> None:
