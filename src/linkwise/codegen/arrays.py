@@ -151,7 +151,7 @@ def stream(like: Any) -> AbstractContextManager[Any]:
     torch = sys.modules.get("torch")
     if library(like) != "torch" or torch is None:
         return nullcontext()
-    address = torch.cuda.current_stream().cuda_stream
+    address = torch.cuda.current_stream(like.device).cuda_stream
     cp = cupy()
     return cp.cuda.ExternalStream(address) if address else cp.cuda.Stream.null
 

@@ -10,6 +10,7 @@ beside it runs, which has forward derivatives too.
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import weakref
 from collections.abc import Iterable, Sequence
@@ -136,24 +137,23 @@ def differentiable(made: Kernel, values: Sequence[Any], status: Any) -> Any:
 
 def _run(number: int, inputs: Sequence[Any]) -> tuple[Any, Any]:
     """Results (..., size) and codes (...) of tensors (..., n), in one call of a kernel."""
-    function = _functions[number]
-    lead, first = _lead(inputs), inputs[0]
-    rows = [_rows(x.detach(), lead) for x in inputs]
+    function, first, lead = _functions[number], inputs[0], _lead(inputs)
     made = function.kernel(first.dtype.itemsize, "cuda" if first.is_cuda else "cpu")
     batch = (prod(lead),) if lead else ()
-    if lead and all(x.ndim == 1 for x in rows):
-        rows[0] = rows[0].expand(*batch, -1)
-    kind = {"dtype": first.dtype, "device": first.device}
-    out = torch.empty((*batch, *made.signature.shape), **kind)
-    codes = torch.zeros(batch, dtype=torch.int32, device=first.device)
     with arrays.stream(first) if first.is_cuda else nullcontext():
-        bare = [_bare(x) for x in (*rows, out, codes)]
-        made(*bare[:-2], out=bare[-2], status=bare[-1])
-    if function.trouble != "quiet" and bool(codes.any()):
-        if function.trouble == "raise" and not lead:
-            made(*bare[:-2])
-        made.warn(codes.reshape(-1).cpu().numpy())
-    return out.reshape(*lead, function.size), codes.reshape(lead)
+        rows = [_rows(_bare(x.detach()), lead) for x in inputs]
+        if lead and all(x.ndim == 1 for x in rows):
+            rows[0] = np.broadcast_to(rows[0], (*batch, len(rows[0])))
+        result = torch.empty((*lead, function.size), dtype=first.dtype, device=first.device)
+        codes = torch.empty(lead, dtype=torch.int32, device=first.device)
+        out = _bare(result).reshape((*batch, *made.signature.shape))
+        status = _bare(codes).reshape(batch)
+        made(*rows, out=out, status=status)
+        if function.trouble != "quiet" and status.any():
+            if function.trouble == "raise" and not lead:
+                made(*rows)
+            made.warn(codes.reshape(-1).cpu().numpy())
+    return result, codes
 
 
 def _bare(x: Any) -> Any:
@@ -162,14 +162,24 @@ def _bare(x: Any) -> Any:
 
 
 def _rows(x: Any, lead: tuple[int, ...]) -> Any:
-    """A tensor (..., n) as rows (batch, n), or (n,) if all states share it."""
-    n = x.shape[-1]
-    shared = prod(x.shape[:-1]) == 1
-    return x.reshape(n) if shared else x.expand(*lead, n).reshape(prod(lead), n)
+    """An array (..., n) as rows (batch, n), or (n,) if all states share it."""
+    if x.ndim == 1 or (x.ndim == 2 == len(lead) + 1 and len(x) == lead[0]):  # most calls
+        return x
+    n, before = x.shape[-1], x.shape[:-1]
+    if prod(before) == 1:
+        return x.reshape(n)
+    x = x if before == lead else np.broadcast_to(x, (*lead, n))
+    return x.reshape(prod(lead), n)
 
 
 def _lead(inputs: Sequence[Any]) -> tuple[int, ...]:
-    return tuple(torch.broadcast_shapes(*(x.shape[:-1] for x in inputs)))
+    shapes = [x.shape[:-1] for x in inputs]
+    longest = shapes[0]
+    for shape in shapes:
+        longest = shape if len(shape) > len(longest) else longest
+    if all(shape == longest or not shape for shape in shapes):  # most calls
+        return tuple(longest)
+    return tuple(torch.broadcast_shapes(*shapes))
 
 
 def _mapped(dims: Sequence[int | None], number: int, inputs: Sequence[Any]) -> Any:
@@ -254,6 +264,9 @@ class Call(torch.autograd.Function):
     def vmap(info: Any, dims: Any, number: int, *inputs: Any) -> Any:
         """Many calls as one."""
         return _mapped(dims[1:], number, inputs)
+
+
+setattr(Call.forward, "__signature__", inspect.signature(Call.forward))  # which each call reads
 
 
 def call(number: int, inputs: Sequence[Any]) -> tuple[Any, Any]:
