@@ -266,7 +266,8 @@ class Call(torch.autograd.Function):
         return _mapped(dims[1:], number, inputs)
 
 
-setattr(Call.forward, "__signature__", inspect.signature(Call.forward))  # which each call reads
+forward: Any = Call.forward
+forward.__signature__ = inspect.signature(forward)  # which each call reads
 
 
 def call(number: int, inputs: Sequence[Any]) -> tuple[Any, Any]:
