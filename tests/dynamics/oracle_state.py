@@ -15,7 +15,7 @@ import linkwise as lw
 from linkwise.io.mjcf import write_mjcf
 from linkwise.io.report import Reporter
 from linkwise.spatial.array import Array
-from tests.dynamics.mechanisms import state
+from tests.cases import state
 from tests.dynamics.test_oracles import MJCF, ROBOTS, robot
 from tests.oracles.mujoco_oracle import parse_model
 from tests.oracles.pinocchio_oracle import SWAPPED

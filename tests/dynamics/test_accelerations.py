@@ -12,8 +12,8 @@ from linkwise.algebra import H, a, a_g, phi, vdot
 from linkwise.algebra.dense import Dense
 from linkwise.errors import ModelError, ShapeError, UnknownNameError
 from linkwise.sweeps.interpret import run
+from tests.cases import TREES, close, state, states, tree
 from tests.dense_kinematics import body_jacobians, node_jacobian
-from tests.dynamics.mechanisms import TREES, close, state, states, tree
 from tests.dynamics.oracle_state import (
     MUJOCO,
     PINOCCHIO,

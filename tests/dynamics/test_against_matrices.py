@@ -8,8 +8,8 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import bias
 from linkwise.algebra.dense import Dense
+from tests.cases import TREES, close, state, tree
 from tests.dense_kinematics import gravity_torque, mass_matrix, node_jacobian
-from tests.dynamics.mechanisms import TREES, close, state, tree
 
 pytestmark = pytest.mark.parametrize("name", TREES)
 NODES = ("tool", "body_2", "post")

@@ -20,7 +20,7 @@ from linkwise.errors import (
     TroubleWarning,
     UnknownNameError,
 )
-from tests.dynamics.mechanisms import close, state, states
+from tests.cases import close, state, states
 
 CALLS = {
     "forward_dynamics": lambda m, q, v, x, **o: lw.forward_dynamics(m, q, v, x, **o),

@@ -7,7 +7,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.codegen.scalar import status
-from tests.dynamics.mechanisms import close, state
+from tests.cases import close, state
 from tests.dynamics.test_derivatives import differences
 from tests.loops.pinocchio_loops import SETTINGS, loops_in_pinocchio
 from tests.loops.random_loops import LIGHT, looped, null_space

@@ -9,8 +9,8 @@ import linkwise as lw
 from linkwise.algebra import A_V, B_V, H, M, bias, phi
 from linkwise.algebra.dense import Dense
 from linkwise.errors import ModelError, ShapeError
+from tests.cases import close, state, states, tree
 from tests.dense_kinematics import mass_matrix
-from tests.dynamics.mechanisms import close, state, states, tree
 
 CORIOLIS = H @ phi @ (M @ phi.T @ A_V + B_V @ phi.T @ H.T)
 ARM = lw.models.puma560()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from tests.dynamics.mechanisms import close, state, tree
+from tests.cases import close, state, tree
 from tests.dynamics.test_oracles import ROBOTS, robot
 
 COORDINATES = ("pin", "prismatic", "helical", "cylindrical", "universal", "gimbal", "translation")

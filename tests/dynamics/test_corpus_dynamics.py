@@ -16,7 +16,7 @@ import linkwise as lw
 from linkwise.dynamics import hybrid_expression
 from linkwise.errors import SingularHingeError
 from linkwise.sweeps.interpret import run
-from tests.dynamics.mechanisms import close, state
+from tests.cases import close, state
 from tests.dynamics.oracle_state import InPinocchio, spatial_force, tree_in_pinocchio
 from tests.io.test_mjcf_corpus import GOOD, HERE_ONLY, _in
 from tests.io.test_urdf_corpus import BROKEN

@@ -7,7 +7,7 @@ import pytest
 
 import linkwise as lw
 from tests.algebra.test_differential import STENCIL
-from tests.dynamics.mechanisms import TREES, close, state, states, tree
+from tests.cases import TREES, close, state, states, tree
 from tests.dynamics.test_oracles import ROBOTS, robot
 
 

@@ -19,8 +19,8 @@ from linkwise.errors import (
     TroubleWarning,
 )
 from linkwise.sweeps.interpret import run
+from tests.cases import close, state, states, tree
 from tests.dense_kinematics import mass_matrix
-from tests.dynamics.mechanisms import close, state, states, tree
 
 NAMES = ("every hinge, armature", pytest.param("floating", marks=pytest.mark.slow))
 

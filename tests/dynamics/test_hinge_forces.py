@@ -15,8 +15,8 @@ from linkwise.errors import ModelError, SingularHingeError
 from linkwise.spatial.vector import cross_force
 from linkwise.sweeps.cost import cost
 from linkwise.sweeps.interpret import run
+from tests.cases import TREES, close, state, states, tree
 from tests.dense_kinematics import body_jacobians, mass_matrix
-from tests.dynamics.mechanisms import TREES, close, state, states, tree
 from tests.dynamics.oracle_state import (
     MUJOCO,
     PINOCCHIO,

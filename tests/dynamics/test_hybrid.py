@@ -23,8 +23,8 @@ from linkwise.errors import ModelError, ShapeError, SingularHingeError, UnknownN
 from linkwise.sweeps.cost import cost
 from linkwise.sweeps.interpret import run
 from linkwise.sweeps.lower import lower
+from tests.cases import TREES, close, state, states, tree
 from tests.dense_kinematics import mass_matrix, node_jacobian
-from tests.dynamics.mechanisms import TREES, close, state, states, tree
 from tests.dynamics.oracle_state import MUJOCO, PINOCCHIO, in_mujoco, in_pinocchio
 from tests.dynamics.test_random_trees import trees
 

@@ -14,8 +14,8 @@ from linkwise.algebra.family import riccati
 from linkwise.errors import ModelError, ShapeError, SingularHingeError, TroubleWarning
 from linkwise.spatial.pose import Pose
 from linkwise.sweeps.interpret import run
+from tests.cases import TREES, close, state, states, tree
 from tests.dense_kinematics import mass_matrix
-from tests.dynamics.mechanisms import TREES, close, state, states, tree
 from tests.dynamics.oracle_state import MUJOCO, PINOCCHIO, in_mujoco, in_pinocchio
 from tests.oracles.pinocchio_oracle import SWAPPED
 

@@ -8,7 +8,7 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import D, mass
 from linkwise.errors import ExpressionError, UnknownNameError
-from tests.dynamics.mechanisms import close, state, tree
+from tests.cases import close, state, tree
 
 
 @pytest.mark.parametrize("name", ["every hinge, armature", "mass ratio of a million"])

@@ -25,8 +25,8 @@ from linkwise.dynamics.inverse_kinematics.joints import couplings, joints, tight
 from linkwise.dynamics.inverse_kinematics.search import inverse_kinematics
 from linkwise.dynamics.inverse_kinematics.solution import Solution
 from linkwise.spatial import quaternion, rotation
+from tests.cases import TREES, close, tree
 from tests.dense_kinematics import node_jacobian
-from tests.dynamics.mechanisms import TREES, close, tree
 
 PUMA = lw.models.puma560()
 ARM = lw.models.seven_dof_arm()

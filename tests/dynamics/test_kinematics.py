@@ -14,8 +14,8 @@ from linkwise.errors import ModelError, ShapeError, TroubleWarning, UnknownNameE
 from linkwise.models.random_tree import HINGE_KINDS
 from linkwise.spatial import Array
 from linkwise.spatial.pose import log
+from tests.cases import TREES, close, state, states, tree
 from tests.dense_kinematics import body_jacobians
-from tests.dynamics.mechanisms import TREES, close, state, states, tree
 
 ALL = [*TREES, "all hinges"]
 FEW = ["every hinge, armature", "floating", "no armature"]

@@ -10,8 +10,8 @@ import pytest
 import linkwise as lw
 from linkwise.errors import ModelError, ShapeError, TroubleWarning, UnknownNameError
 from linkwise.spatial import Array
+from tests.cases import close, state, states, tree
 from tests.dense_kinematics import node_jacobian
-from tests.dynamics.mechanisms import close, state, states, tree
 
 TREES = ["every hinge, armature", "every hinge, others", "floating"]
 NODES = ["tool", "body_2", "post"]

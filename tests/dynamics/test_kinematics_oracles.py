@@ -13,7 +13,7 @@ import linkwise as lw
 from linkwise.io.mjcf import write_mjcf
 from linkwise.io.report import Reporter
 from linkwise.spatial.array import Array
-from tests.dynamics.mechanisms import close, state
+from tests.cases import close, state
 from tests.dynamics.test_oracles import MJCF, ROBOTS, ROTATED, robot
 from tests.oracles.pinocchio_tree import HINGES, model_of
 

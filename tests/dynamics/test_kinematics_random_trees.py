@@ -9,8 +9,8 @@ from hypothesis import given, settings, strategies as st
 import linkwise as lw
 from linkwise.algebra import E_phi
 from linkwise.algebra.dense import Dense
+from tests.cases import close, state
 from tests.dense_kinematics import body_jacobians, node_jacobian
-from tests.dynamics.mechanisms import close, state
 from tests.dynamics.test_random_trees import trees
 
 

@@ -10,7 +10,7 @@ from linkwise.algebra import E_phi, phi
 from linkwise.algebra.dense import Dense
 from linkwise.errors import ModelError, ShapeError, UnknownNameError
 from linkwise.model.derived import renumber
-from tests.dynamics.mechanisms import close, state, tree
+from tests.cases import close, state, tree
 
 NAMES = ["every hinge, armature", "no armature"]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from tests.dynamics.mechanisms import close, state
+from tests.cases import close, state
 
 
 @pytest.fixture(scope="module")

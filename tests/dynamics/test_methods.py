@@ -13,8 +13,8 @@ from linkwise.algebra.dense import Dense
 from linkwise.dynamics.quantity import METHODS, fd1, fd2, fd3, fd4, pushing
 from linkwise.errors import ModelError, SingularHingeError, UnknownNameError
 from linkwise.sweeps.interpret import run
+from tests.cases import TREES, close, state, states, tree
 from tests.dense_kinematics import mass_matrix, node_jacobian
-from tests.dynamics.mechanisms import TREES, close, state, states, tree
 from tests.dynamics.oracle_state import MUJOCO, PINOCCHIO, in_mujoco, in_pinocchio
 
 NODES = ("body_2", "tool")

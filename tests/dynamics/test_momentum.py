@@ -11,7 +11,7 @@ import linkwise as lw
 from linkwise.algebra import V
 from linkwise.algebra.dense import Dense
 from linkwise.errors import ModelError, ShapeError
-from tests.dynamics.mechanisms import close, state, tree
+from tests.cases import close, state, tree
 from tests.dynamics.test_oracles import MJCF, ROBOTS, ROTATED, robot
 
 POINT = np.array([0.3, -0.2, 0.5])

@@ -12,8 +12,8 @@ import linkwise as lw
 from linkwise.dynamics.velocity_space import reach
 from linkwise.errors import ModelError, RankWarning, ShapeError, TroubleWarning, UnknownNameError
 from tests.algebra.trees import MOVING
+from tests.cases import close, state, tree
 from tests.dense_kinematics import body_jacobians, mass_matrix, node_jacobian
-from tests.dynamics.mechanisms import close, state, tree
 
 WRIST = np.array([0.3, 0.4, 0.5, 0.7, 0.0, 0.2])  # the axes 4 and 6 of the PUMA are one line
 

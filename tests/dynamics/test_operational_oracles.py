@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from tests.dynamics.mechanisms import close
+from tests.cases import close
 from tests.dynamics.test_oracles import MJCF, ROTATED, robot
 
 pytestmark = pytest.mark.oracle

@@ -9,7 +9,7 @@ import pytest
 from tools.corpus import find_urdf
 
 import linkwise as lw
-from tests.dynamics.mechanisms import close, state
+from tests.cases import close, state
 
 pytestmark = pytest.mark.oracle
 

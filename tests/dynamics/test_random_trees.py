@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import linkwise as lw
+from tests.cases import close, state
 from tests.dense_kinematics import mass_matrix
-from tests.dynamics.mechanisms import close, state
 
 
 @st.composite

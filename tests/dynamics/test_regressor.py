@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from tests.dynamics.mechanisms import close, state, states, tree
+from tests.cases import close, state, states, tree
 from tests.dynamics.test_oracles import ROBOTS, robot
 
 

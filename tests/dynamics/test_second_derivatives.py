@@ -7,7 +7,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.dynamics import second_derivatives
-from tests.dynamics.mechanisms import close, state, states, tree
+from tests.cases import close, state, states, tree
 from tests.dynamics.test_derivatives import differences
 from tests.dynamics.test_oracles import robot
 

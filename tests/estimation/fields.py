@@ -9,6 +9,7 @@ import numpy as np
 import linkwise as lw
 from linkwise.estimation import RandomField
 from tests.algebra.trees import MOVING, bushy, welded
+from tests.cases import close as close
 from tests.estimation.reference import Reference
 
 
@@ -83,11 +84,3 @@ def measurement(mech: lw.Mechanism, seed: int = 0) -> np.ndarray:
 def bound(name: str, noise: str) -> float:
     """Both sides solve with a covariance of T: digits are lost with its condition number."""
     return 1e-14 * max(10.0, reference(name, noise).condition())
-
-
-def close(result, expected, bound: float, scale: float | None = None) -> None:
-    """Equal up to a bound, relative to the largest entry that is expected (or to a scale)."""
-    assert np.shape(result) == np.shape(expected)
-    size = float(np.abs(expected).max(initial=0.0)) if scale is None else scale
-    apart = float(np.abs(np.asarray(result) - expected).max(initial=0.0))
-    assert apart <= bound * size or apart == 0.0, f"{apart / size:.1e} of {size}, over {bound:.1e}"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
 import linkwise as lw
 from linkwise.models.puma560 import add_puma560
 from linkwise.spatial.array import Array
+from tests import cases
 from tests.grasp.random_systems import _arm
+
+close = partial(cases.close, bound="closed chains", least=1.0)
 
 
 @cache
@@ -112,15 +115,6 @@ def in_a_plane() -> tuple[lw.Mechanism, Array]:
             angles[name], parent = 0.3 + 0.2 * len(angles), name
         b.node(f"tip_{k}", parent, (0.3, 0.0, 0.0))
     return grasped(b, angles, ["tip_1", "tip_2"], lw.hinges.Planar())
-
-
-NEAR = 1e-10
-"""Of the largest entry: closed chains lose three to four digits of sixteen by their condition."""
-
-
-def close(result: Array, expected: Array, tolerance: float = NEAR) -> None:
-    assert result.shape == expected.shape
-    assert np.abs(result - expected).max() <= tolerance * max(1.0, np.abs(expected).max())
 
 
 def accelerated(mech: lw.Mechanism, q: Array, v: Array, vdot: Array, node: str = "object") -> Array:

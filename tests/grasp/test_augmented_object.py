@@ -75,7 +75,7 @@ def test_closed_chain(name: str) -> None:
     vdot, total = lw.forward_dynamics(mech, q, v, tau), augmented.total_force(tau)
     for i in range(3):
         one = lw.grasp.augmented_object(mech, q[i], v[i])
-        close(one.coriolis, augmented.coriolis[i], 1e-12)
+        close(one.coriolis, augmented.coriolis[i], bound=1e-12)
         close(augmented[i].acceleration(total[i]), accelerated(mech, q[i], v[i], vdot[i]))
         close(one.force(one.acceleration(total[i])), total[i])
     assert (
@@ -106,7 +106,7 @@ def check_random(seed: int, **kinds: object) -> None:
     assert augmented.rank <= min(arm.rank for arm in augmented.arms.values())  # (70)
     expected = accelerated(s.mech, s.q, s.v, dense_motion(s.mech, s.q, s.v, tau, s.theta).vdot)
     # Differences of the dense reference are good to 1e-9 or so.
-    close(augmented.acceleration(augmented.total_force(tau)), expected, 1e-8)
+    close(augmented.acceleration(augmented.total_force(tau)), expected, bound=1e-8)
 
 
 def test_an_object_in_a_plane() -> None:
@@ -118,7 +118,7 @@ def test_an_object_in_a_plane() -> None:
     assert np.abs(full.directions[[0, 1, 5]]).max() < 1e-12
     theta = {loop.name: np.zeros(0) for loop in mech.loops}
     expected = accelerated(mech, q, v, dense_motion(mech, q, v, tau, theta).vdot)
-    close(full.acceleration(full.total_force(tau)), expected, 1e-8)
+    close(full.acceleration(full.total_force(tau)), expected, bound=1e-8)
     arm = full.arm("grasp_1")
     null = arm.null_torque(np.arange(4.0))
     assert np.abs(null).max() > 0.1 and np.abs(arm.force(null)).max() < 1e-12
@@ -130,7 +130,7 @@ def test_points_by_name_and_by_place() -> None:
     q, v = moving(mech, 5)
     named = lw.grasp.augmented_object(mech, q, v, point="rim_1")
     placed = lw.grasp.augmented_object(mech, q, v, point=mech.node("rim_1").pose.p)
-    close(named.inertia, placed.inertia, 1e-14)
+    close(named.inertia, placed.inertia, bound=1e-14)
     close(named.inertia, lw.operational_space(mech, q, "rim_1", frame="world").inertia @ np.eye(6))
 
 

@@ -37,11 +37,13 @@ def test_where_the_object_has_fewer_motions(name: str) -> None:
     assert (augmented.rank, [arm.rank for arm in augmented.arms.values()]) == expected
     assert np.abs(v).max() > 0.1
     result = augmented.acceleration(augmented.total_force(driven(mech, 4)))
-    close(result, accelerated(mech, q, v, vdot), 1e-8)
-    close(augmented.lost.T @ result, augmented.lost.T @ augmented.enforced, 1e-8)
+    close(result, accelerated(mech, q, v, vdot), bound=1e-8)
+    close(augmented.lost.T @ result, augmented.lost.T @ augmented.enforced, bound=1e-8)
     if augmented.rank == 3:
         close(
-            augmented.inertia, lw.operational_space(mech, q, "object", frame="world").inertia, 1e-9
+            augmented.inertia,
+            lw.operational_space(mech, q, "object", frame="world").inertia,
+            bound=1e-9,
         )
     assert (
         np.abs(augmented.lost.T @ augmented.inertia).max() < 1e-9 * np.abs(augmented.inertia).max()
@@ -56,7 +58,7 @@ def test_71_where_an_arm_could_do_more() -> None:
     mass = lw.mass_matrix(mech, q)[np.ix_(arm.rows, arm.rows)]
     Omega = arm.jacobian @ np.linalg.solve(mass, arm.jacobian.T)
     held = exist.T @ np.linalg.inv(Omega) @ exist
-    close(exist.T @ arm.inertia @ exist, held, 1e-9)
+    close(exist.T @ arm.inertia @ exist, held, bound=1e-9)
     free = np.linalg.inv(exist.T @ Omega @ exist)  # "the procedure for a single redundant arm"
     assert np.linalg.eigvalsh(held - free)[-1] > 0.1 * np.linalg.eigvalsh(held)[-1]
     assert np.linalg.eigvalsh(held - free)[0] > -1e-9

@@ -10,14 +10,7 @@ import pytest
 import linkwise as lw
 from linkwise.spatial.rotation import log as rotation_log, random_rotation, skew
 from linkwise.tasks.representation import EulerAngles
-
-NEAR = 1e-11
-"""Of the largest entry: a few hundred roundings through mass matrices of condition 1e3."""
-
-
-def close(result: np.ndarray, expected: np.ndarray, tolerance: float = NEAR) -> None:
-    assert result.shape == expected.shape
-    assert np.abs(result - expected).max() <= tolerance * np.abs(expected).max()
+from tests.cases import close
 
 
 def some_load(rng: np.random.Generator) -> tuple[lw.SpatialInertia, lw.Pose]:

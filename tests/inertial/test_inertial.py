@@ -15,9 +15,8 @@ from linkwise.errors import (
     TroubleWarning,
     UnknownNameError,
 )
+from tests.cases import close, linkage, state, states, tree
 from tests.dense_kinematics import mass_matrix
-from tests.dynamics.mechanisms import close, state, states, tree
-from tests.loops.linkages import linkage
 
 NOWHERE = 1e-9
 """Singular values of J below this part of the largest are zero, for the reference."""

@@ -9,7 +9,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.errors import ModelError, ShapeError
-from tests.dynamics.mechanisms import close
+from tests.cases import close
 
 SHAPES = {
     kind: partial(lw.inertial.ellipsoid, kind=kind) for kind in ("belted", "gyration", "inertia")

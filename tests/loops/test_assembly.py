@@ -11,7 +11,7 @@ import pytest
 import linkwise as lw
 from linkwise.errors import ClosureError, ModelError, ShapeError
 from linkwise.loops.assembly_search import opened, problem, widened
-from tests.loops.linkages import bennett
+from tests.cases import bennett
 from tests.loops.random_loops import KINDS, LIGHT, looped, triangle
 
 

@@ -7,8 +7,8 @@ import pytest
 
 import linkwise as lw
 from linkwise.errors import ModelError
+from tests.cases import LINKAGES, linkage, parallelogram, rank_of
 from tests.dense_kinematics import mass_matrix
-from tests.loops.linkages import LINKAGES, linkage, parallelogram, rank_of
 from tests.loops.random_loops import triangle
 
 NODES = {

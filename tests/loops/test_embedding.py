@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -18,9 +18,12 @@ from linkwise.algebra import J, bias, mass, tau, vdot
 from linkwise.dynamics.kernels import kernel
 from linkwise.errors import RankWarning
 from linkwise.spatial.array import Array
+from tests import cases as shared
 from tests.loops import embedding_cases as cases
 from tests.loops.embedding_cases import near, reference
 from tests.loops.random_loops import KINDS, looped
+
+close = partial(shared.close, bound="embedding", least=1.0)
 
 CASES: dict[str, Callable[[], lw.Mechanism]] = {
     "coupled tree": lambda: cases.coupled_tree(1, 5),
@@ -51,11 +54,6 @@ def state(e: lw.loops.Embedded, seed: int) -> tuple[Array, Array, Array]:
     """q, u and τ of all hinges."""
     rng = np.random.default_rng(seed)
     return near(e.mech, seed), rng.standard_normal(e.nv), rng.standard_normal(e.mech.nv)
-
-
-def close(result: Array, expected: Array, tolerance: float = 1e-9) -> None:
-    scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
-    assert np.abs(result - expected).max(initial=0.0) <= tolerance * scale
 
 
 @pytest.mark.few(2)
@@ -142,7 +140,9 @@ def test_kernels_are_the_interpreter() -> None:
         k = lw.compile(expr, e, nodes=("hand",))
         plain = lw.compile(expr, e, nodes=("hand",), target="numpy", derive=False)
         close(
-            k(*[given[x] for x in k.arguments]), plain(*[given[x] for x in plain.arguments]), 1e-11
+            k(*[given[x] for x in k.arguments]),
+            plain(*[given[x] for x in plain.arguments]),
+            bound=1e-11,
         )
 
 
@@ -153,7 +153,7 @@ def test_operational_inertia_is_felt_through_the_loop() -> None:
     J_r = lw.jacobian(e.mech, q, "hand") @ ref.X
     with pytest.warns(RankWarning):  # four freedoms, six directions
         inertia = lw.operational_inertia(e, q, "hand")
-    close(inertia, np.linalg.pinv(J_r @ np.linalg.solve(ref.mass, J_r.T), rcond=1e-9), 1e-7)
+    close(inertia, np.linalg.pinv(J_r @ np.linalg.solve(ref.mass, J_r.T), rcond=1e-9), bound=1e-7)
 
 
 def test_batches_gravity_and_single_precision() -> None:
@@ -167,14 +167,14 @@ def test_batches_gravity_and_single_precision() -> None:
         e.mech.nv,
     )
     one = lw.forward_dynamics(e, q[2], u[2], reduced[2])
-    close(udot[2], one, 1e-13)
+    close(udot[2], one, bound=1e-13)
     expr = mass.inv @ (tau - bias)
     moon = lw.compile(expr, e, parameters=("gravity",))
     g = np.array([0.0, 0.0, -1.62])
     other = lw.loops.embed(e.mech.with_gravity(g))
     close(moon(q, u, reduced, g), lw.forward_dynamics(other, q, u, reduced))
     single = lw.compile(expr, e, dtype=np.float32)
-    close(single(q, u, reduced), udot, 1e-4)
+    close(single(q, u, reduced), udot, bound=1e-4)
 
 
 def test_energy_is_power() -> None:
@@ -200,7 +200,7 @@ def test_a_tree_without_constraints_stays_itself() -> None:
     e = lw.loops.embed(m)
     q, v = m.random(0), m.random_velocity(0)
     assert e.nv == m.nv and e.n_bodies == m.n_bodies
-    close(lw.forward_dynamics(e, q, v, v), lw.forward_dynamics(m, q, v, v), 1e-12)
+    close(lw.forward_dynamics(e, q, v, v), lw.forward_dynamics(m, q, v, v), bound=1e-12)
     ours, other = (kernel(x, "forward_dynamics").ops.total() for x in (e, m))
     assert abs(ours - other) < 0.02 * other  # sums in another order
 
@@ -237,4 +237,6 @@ def test_it_survives_a_pickle() -> None:
     again = pickle.loads(pickle.dumps(e))
     q, u, force = state(e, 8)
     reduced = lw.loops.independent_force(e, q, force)
-    close(lw.forward_dynamics(again, q, u, reduced), lw.forward_dynamics(e, q, u, reduced), 0.0)
+    close(
+        lw.forward_dynamics(again, q, u, reduced), lw.forward_dynamics(e, q, u, reduced), bound=0.0
+    )

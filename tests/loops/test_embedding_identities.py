@@ -10,7 +10,7 @@ Tolerances: matrices have entries up to 1e2 and conditions up to 1e4, so 1e-10 o
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -41,8 +41,11 @@ from linkwise.algebra.dense import Dense
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.symbols import phi_tilde
 from linkwise.spatial.array import Array
+from tests import cases as shared
 from tests.loops import embedding_cases as cases
 from tests.loops.embedding_cases import near, reference
+
+close = partial(shared.close, bound="closed chains", least=1.0)
 
 CASES = {"four-bars": lambda: cases.four_bar_chain(2, 0.3), "geared": cases.geared_four_bar}
 
@@ -59,11 +62,6 @@ def value(name: str, expr: Expr, target: str = "numpy") -> Array:
     k = lw.compile(expr, e, target=target, derive=False)  # type: ignore[call-overload]
     given = {"q": q, "v": u}
     return k(*[given[x] for x in k.arguments])
-
-
-def close(result: Array, expected: Array, tolerance: float = 1e-10) -> None:
-    assert result.shape == expected.shape
-    assert np.abs(result - expected).max() <= tolerance * max(1.0, float(np.abs(expected).max()))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -106,7 +104,7 @@ IDENTITIES: dict[str, tuple[Expr, Expr]] = {
 def test_identities_hold(identity: str) -> None:
     left, right = IDENTITIES[identity]
     for name in CASES:
-        close(value(name, left), value(name, right), 1e-9)
+        close(value(name, left), value(name, right), bound=1e-9)
 
 
 def test_articulated_inertia_of_a_kernel_is_multiplied_out_where_asked_for() -> None:

@@ -21,7 +21,7 @@ from linkwise.codegen.scalar import status
 from linkwise.dynamics.kernels import tree_of
 from linkwise.errors import ModelError, TroubleWarning
 from linkwise.spatial.array import Array
-from tests.loops.linkages import linkage
+from tests.cases import linkage
 
 H = 1e-3
 """Of the differences [s]."""

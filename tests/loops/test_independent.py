@@ -7,7 +7,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.errors import ShapeError, UnknownNameError
-from tests.loops.linkages import DRIVEN, LINKAGES, linkage, parallelogram, rank_of
+from tests.cases import DRIVEN, LINKAGES, linkage, parallelogram, rank_of
 from tests.loops.random_loops import triangle
 
 

@@ -7,8 +7,8 @@ import pytest
 
 import linkwise as lw
 from linkwise.errors import ClosureError, ModelError, ShapeError, UnknownNameError
+from tests.cases import DRIVEN, LINKAGES, linkage, parallelogram, rank_of
 from tests.dense_kinematics import mass_matrix
-from tests.loops.linkages import DRIVEN, LINKAGES, linkage, parallelogram, rank_of
 
 
 def motion(name: str, seed: int = 0):

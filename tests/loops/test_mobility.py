@@ -10,7 +10,7 @@ import pytest
 import linkwise as lw
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.body import Loop
-from tests.loops.linkages import LINKAGES, linkage, parallelogram, rank_of
+from tests.cases import LINKAGES, linkage, parallelogram, rank_of
 from tests.loops.random_loops import looped, triangle
 
 COUNTS = {

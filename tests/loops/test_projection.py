@@ -10,7 +10,7 @@ import pytest
 import linkwise as lw
 from linkwise.errors import ClosureError, ModelError, ShapeError
 from linkwise.loops.projection import project_position
-from tests.loops.linkages import bennett
+from tests.cases import bennett
 from tests.loops.random_loops import KINDS, LIGHT, looped, null_space, triangle
 
 CASES = {

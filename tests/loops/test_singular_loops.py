@@ -12,7 +12,7 @@ import linkwise as lw
 from linkwise.codegen.scalar import status
 from linkwise.errors import RankWarning
 from linkwise.spatial.array import Array
-from tests.loops.linkages import LINKAGES, linkage
+from tests.cases import LINKAGES, linkage
 
 PIN = lw.hinges.Pin((0, 1, 0))
 RIGHT = 0.5 * np.pi

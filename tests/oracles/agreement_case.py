@@ -15,7 +15,7 @@ from linkwise.io.mjcf import write_mjcf
 from linkwise.io.report import Reporter
 from linkwise.model.derived import replaced
 from linkwise.models.random_tree import HINGE_KINDS
-from tests.dynamics.mechanisms import state
+from tests.cases import state
 from tests.dynamics.oracle_state import tree_in_pinocchio
 from tests.oracles.dense_quantity import DenseCase
 from tests.oracles.mujoco_case import MujocoCase

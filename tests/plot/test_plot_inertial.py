@@ -10,7 +10,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.errors import MissingExtraError, ModelError, ShapeError
-from tests.dynamics.mechanisms import close
+from tests.cases import close
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

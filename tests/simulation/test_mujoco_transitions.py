@@ -12,7 +12,7 @@ import pytest
 
 import linkwise as lw
 from tests.algebra.test_differential import STENCIL
-from tests.dynamics.mechanisms import close
+from tests.cases import close
 from tests.simulation.test_mujoco_trajectories import MODELS, MUNTHE_KAAS, STEP, THEIR_NAME, motion
 
 mujoco = pytest.importorskip("mujoco")

@@ -14,7 +14,7 @@ from linkwise.errors import ClosureError, ModelError, ShapeError, SimulationErro
 from linkwise.simulation import rollout_gradient
 from linkwise.simulation.rollout_kernel import rollout_kernel
 from tests.algebra.test_differential import STENCIL
-from tests.dynamics.mechanisms import close, state, tree
+from tests.cases import close, state, tree
 from tests.simulation.moving import tumbling
 
 EXPLICIT = ("rk4", "euler", "rk4_mujoco")

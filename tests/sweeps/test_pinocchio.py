@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from linkwise.model.hinges import Free
 from linkwise.pipeline import derive, plan
 from linkwise.spatial.array import Array
 from linkwise.sweeps.interpret import run
+from tests import cases
 from tests.oracles.pinocchio_oracle import SWAPPED, read_model, to_pinocchio, velocity_order
 
 pytestmark = pytest.mark.oracle
@@ -35,7 +36,8 @@ FLOATING = [
     ),
     *("g1_29dof_rev_1_0.urdf", "anymal-kinova.urdf", "borinot_flying_arm_2.urdf", "icub.urdf"),
 ]
-TOLERANCE = 1e-10
+close = partial(cases.close, bound="libraries")
+TOLERANCE = cases.BOUNDS["libraries"]
 
 
 @cache
@@ -99,11 +101,6 @@ def robot(name: str, *, free: bool = False) -> Robot:
     if mech.n_bodies == 0:
         pytest.skip("nothing in it moves")
     return Robot(mech, read_model(path, free=free))
-
-
-def close(ours: Array, theirs: Array) -> None:
-    scale = max(float(np.abs(theirs).max(initial=0.0)), 1e-300)
-    assert float(np.abs(ours - theirs).max(initial=0.0)) < TOLERANCE * scale
 
 
 def compared(it: Robot) -> None:

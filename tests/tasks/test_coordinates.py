@@ -15,7 +15,7 @@ import linkwise as lw
 from linkwise.errors import ModelError, ShapeError, TroubleWarning, UnknownNameError
 from linkwise.spatial import quaternion, rotation
 from linkwise.tasks.representation import ORIENTATIONS, Representation
-from tests.dynamics.mechanisms import close, states
+from tests.cases import close, states
 
 STEP = 1e-3
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from tests.dynamics.mechanisms import TREES, close, state, states, tree
+from tests.cases import TREES, close, state, states, tree
 from tests.tasks.dense_task import DenseSpace
 from tests.tasks.task_cases import Case, cases, dense_space, tasks_of
 

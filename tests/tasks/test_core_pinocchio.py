@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from tests.dynamics.mechanisms import close
+from tests.cases import close
 from tests.dynamics.oracle_state import PINOCCHIO, InPinocchio, in_pinocchio
 from tests.oracles.pinocchio_oracle import SWAPPED
 from tests.tasks.dense_task import Node, World, space_of

@@ -10,7 +10,7 @@ import pytest
 import linkwise as lw
 from linkwise import Pose, Task
 from linkwise.spatial import pose as poses, rotation
-from tests.dynamics.mechanisms import close
+from tests.cases import close
 
 OBLIQUE = [[0.6, 0.0, 0.8], [0.0, 1.0, 0.0]]
 

@@ -11,7 +11,7 @@ import pytest
 
 from linkwise.spatial import quaternion, rotation
 from linkwise.tasks.representation import LIMIT, ORIENTATIONS, POSITIONS, SEQUENCES
-from tests.dynamics.mechanisms import close
+from tests.cases import close
 
 BOTH = {**ORIENTATIONS, **POSITIONS}
 EULER = [f"euler_{sequence}" for sequence in SEQUENCES]

@@ -1,4 +1,7 @@
-"""Mechanisms with loops that the closed-chain functions are tried on, away from neutral."""
+"""The mechanisms that tests share, states of them, and how near numbers have to be.
+
+A new case is one entry of `TREES` or `LINKAGES`; every test over these runs on it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,71 @@ import numpy as np
 
 import linkwise as lw
 from linkwise.spatial.array import Array
+from tests.algebra.trees import MOVING
 from tests.loops.random_loops import LIGHT, looped
+
+BOUNDS = {
+    "matrices": 1e-11,  # recursions and explicit matrices of one mechanism
+    "libraries": 1e-10,  # Pinocchio and MuJoCo round otherwise
+    "closed chains": 1e-10,  # three to four digits are lost by the condition of the constraints
+    "embedding": 1e-9,  # of a constrained system that is solved by least squares
+    "kernels": 1e-9,  # of expressions as written, inverses of large matrices among them
+}
+"""Largest differences, of the largest entry."""
+
+TREES = {
+    "every hinge, armature": (5, 1, {}),
+    "every hinge, others": (5, 8, {}),
+    "no armature": (4, 3, {"drives": False}),
+    "floating": (4, 4, {"floating": True}),
+    "mass ratio of a million": (5, 5, {"mass_ratio": 1e6, "hinges": MOVING}),
+    "pins": (6, 6, {"hinges": ("pin",), "branching": 0.7}),
+}
+
+
+@cache
+def tree(name: str) -> lw.Mechanism:
+    """One of the random trees, with a node away from its body and one on the ground."""
+    n, seed, options = TREES[name]
+    mech = lw.models.random_tree(n, seed, **options)
+    mech = mech.with_gravity((0.3, -9.0, 2.0))
+    mech = mech.with_node("tool", mech.bodies[-1].name, lw.Pose.rpy((0.3, 0.5, -1), (0.1, 0.2, 0)))
+    return mech.with_node("post", "world", lw.Pose.rpy((0.1, 0.2, 0.3), (1.0, 2.0, 3.0)))
+
+
+def state(mech: lw.Mechanism, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """q, v and something for the joints: forces or accelerations."""
+    rng = np.random.default_rng(seed)
+    return mech.random(rng), mech.random_velocity(rng), 3.0 * rng.standard_normal(mech.nv)
+
+
+def states(mech: lw.Mechanism, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A batch of them."""
+    drawn = [state(mech, seed) for seed in range(count)]
+    q, v, x = (np.stack(part) for part in zip(*drawn, strict=True))
+    return q, v, x
+
+
+def close(
+    result: object,
+    expected: object,
+    bound: float | str = "matrices",
+    scale: float | None = None,
+    least: float = 1e-300,
+) -> None:
+    """Equal up to a bound, or one of `BOUNDS`, of the largest entry expected (or of a scale).
+
+    The scale is at least `least`.
+    """
+    ours, theirs = np.asarray(result), np.asarray(expected)
+    assert ours.shape == theirs.shape
+    size = float(np.abs(theirs).max(initial=0.0)) if scale is None else scale
+    apart = float(np.abs(ours - theirs).max(initial=0.0))
+    most = BOUNDS[bound] if isinstance(bound, str) else bound
+    assert apart <= most * max(size, least), f"{apart} of {size}, more than {most}"
+
+
+# ------------------------------------------------------------------------------------ closed chains
 
 LINKAGES: dict[str, int | None] = {
     "four_bar": 2,
