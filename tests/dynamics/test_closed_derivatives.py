@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.algebra import bias, mass
 from linkwise.codegen.scalar import status
 from tests.cases import close, state
 from tests.dynamics.test_derivatives import differences
+from tests.loops.embedding_cases import coupled_tree
 from tests.loops.pinocchio_loops import SETTINGS, loops_in_pinocchio
 from tests.loops.random_loops import LIGHT, looped, null_space
 from tests.loops.test_singular_loops import bars, flat
@@ -106,6 +108,45 @@ def test_rows_that_depend_only_while_closed():
     assert np.abs(lw.loops.constraint_error(mech, q)).max() < 1e-12
     with pytest.raises(lw.errors.ClosureError, match=r"no derivatives by single.*lw\.loops\.embed"):
         lw.forward_dynamics_derivatives(mech, q, v, tau)
+
+
+def coupled():
+    """A tree with couplings, in a state in which they hold."""
+    mech = coupled_tree(3, 5)
+    q = lw.loops.project_position(mech, mech.random(seed=1)).required()
+    return mech, q
+
+
+@pytest.mark.parametrize(
+    "case", [CASES["four-bar"], pytest.param(coupled, marks=pytest.mark.prove)]
+)
+def test_embedded(case):
+    """Loops built in: the same motion, along displacements that keep them closed."""
+    mech, q = case()
+    tree, rng = lw.loops.embed(mech), np.random.default_rng(2)
+    n, chosen = mech.nv, tree.independent
+    u, tau = rng.standard_normal((2, tree.nv))
+    X = np.stack([lw.loops.full_velocity(tree, q, e) for e in np.eye(tree.nv)], axis=-1)
+    v, force = X @ u, np.zeros(n)
+    force[chosen] = tau  # 𝒳* τ stays what it is
+    J_c = lw.loops.constraint_jacobian(mech, q)
+    rate = differences(lambda d: lw.loops.constraint_jacobian(mech, mech.integrate(q, d)) @ v, mech)
+    held = lw.forward_dynamics_derivatives(mech, q, v, force)
+    # δv of δq = 𝒳 δ, with u held: J_c δv + δ(J_c v) = 0, and no change of u
+    rows = np.vstack([J_c, np.eye(n)[chosen]])
+    change = np.vstack([-rate @ X, np.zeros((tree.nv, tree.nv))])
+    turn = np.linalg.lstsq(rows, change, rcond=None)[0]
+    assert np.abs(rows @ turn - change).max() < 1e-9
+    ours = lw.forward_dynamics_derivatives(tree, q, u, tau)
+    close(ours.q, (held.q @ X + held.v @ turn)[chosen], 1e-8)
+    close(ours.v, (held.v @ X)[chosen], 1e-8)
+    close(ours.tau, held.tau[np.ix_(chosen, chosen)], 1e-9)
+    there = lw.inverse_dynamics_derivatives(tree, q, u, lw.forward_dynamics(tree, q, u, tau))
+    close(there.vdot @ ours.q, -there.q, 1e-8)
+    close(there.vdot @ ours.v, -there.v, 1e-8)
+    gradient = lw.compile(lw.vjp(mass.inv @ (lw.algebra.tau - bias), "q"), tree)
+    weight = rng.standard_normal(tree.nv)
+    close(gradient(q, u, tau, weight)["q"], weight @ ours.q, 1e-10)
 
 
 def test_open_on_request():

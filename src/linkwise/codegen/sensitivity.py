@@ -22,18 +22,24 @@ import numpy as np
 
 from linkwise.algebra.differential import differentiate
 from linkwise.algebra.expr import Expr, total
+from linkwise.algebra.space import JOINT
 from linkwise.algebra.symbols import vector
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.rolled.layout import total_size
 from linkwise.codegen.scalar.graph import Graph
 from linkwise.errors import ExpressionError
 from linkwise.front_door import open_front_door
+from linkwise.model.embedded import Embedded
 from linkwise.model.hinges.hinge import Hinge
+from linkwise.model.mechanism import Mechanism
+from linkwise.sweeps.embedded_expression import tree_tau, velocity_map
 
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
 
 Differentiable = Expr | Formula
+
+_SOME = vector("u", JOINT)
 
 
 def jvp(of: Differentiable, *wrt: str) -> Formula:
@@ -182,25 +188,38 @@ def slopes(at: Writing, arrays: list[Any], wrt: str) -> list[Any]:
 
 
 def _rates(at: Writing, d: Any) -> Any:
-    """q̇ = N(q) d for velocities d, hinge by hinge."""
-    parts = [hinge.qdot(q[None], d[rows][None])[0] for hinge, q, rows in _hinges(at)]
+    """q̇ = N(q) d for velocities d, hinge by hinge; with loops built in, N(q) 𝒳 d."""
+    if isinstance(at.mech, Embedded):
+        moved = at.value(velocity_map @ _SOME, q=at.q, u=d)
+        d = np.empty(len(moved), dtype=object)
+        d[at.mech.order] = moved
+    parts = [hinge.qdot(q[None], d[rows][None])[0] for hinge, q, _, rows in _hinges(at)]
     return np.concatenate([np.zeros(0, dtype=object), *parts])
 
 
 def _by_velocities(at: Writing, gradient: Any) -> Any:
     """N(q)* g: the gradient by velocities of the hinges, from that by entries of q."""
-    out = np.full(at.mech.nv, 0.0, dtype=object)
-    for (hinge, q, rows), k in zip(_hinges(at), range(at.mech.n_bodies), strict=True):
-        g = gradient[at.mech.q_start[k] : at.mech.q_start[k + 1]]
+    out = np.full(_tree(at).nv, 0.0, dtype=object)
+    for hinge, q, entries, rows in _hinges(at):
         columns = [hinge.qdot(q[None], e[None])[0] for e in np.eye(hinge.nv)]
+        g = gradient[entries]
         out[rows] = [sum((n * x for n, x in zip(c, g, strict=True)), 0.0) for c in columns]
+    if isinstance(at.mech, Embedded):
+        return at.value(velocity_map.T @ tree_tau, q=at.q, tree_tau=out[at.mech.order])
     return out
 
 
-def _hinges(at: Writing) -> Iterable[tuple[Hinge, Any, slice]]:
-    for k, body in enumerate(at.mech.bodies):
-        q = at.q[at.mech.q_start[k] : at.mech.q_start[k + 1]]
-        yield body.hinge, q, slice(at.mech.v_start[k], at.mech.v_start[k + 1])
+def _tree(at: Writing) -> Mechanism:
+    """The mechanism that q belongs to."""
+    return at.mech.mech if isinstance(at.mech, Embedded) else at.mech
+
+
+def _hinges(at: Writing) -> Iterable[tuple[Hinge, Any, slice, slice]]:
+    """Each hinge with its coordinates, and their places in q and in v."""
+    tree = _tree(at)
+    for k, body in enumerate(tree.bodies):
+        entries = slice(tree.q_start[k], tree.q_start[k + 1])
+        yield body.hinge, at.q[entries], entries, slice(tree.v_start[k], tree.v_start[k + 1])
 
 
 # --------------------------------------------------------------------------------------- graphs

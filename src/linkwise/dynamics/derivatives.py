@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 import numpy as np
 
 from linkwise.algebra.differential import differentiate
-from linkwise.algebra.symbols import bias, mass, vdot as acceleration
+from linkwise.algebra.expr import Expr
+from linkwise.algebra.symbols import bias, mass, tau as torque, vdot as acceleration
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar import status as status_code
 from linkwise.codegen.scalar.pivots import SINGULAR
+from linkwise.codegen.sensitivity import slopes
 from linkwise.dynamics.closed_derivatives import closed_forward, held, held_call
 from linkwise.dynamics.constrained import obeyed
 from linkwise.dynamics.kernels import (
@@ -24,6 +26,8 @@ from linkwise.dynamics.kernels import (
     tree_of,
     written,
 )
+from linkwise.errors import ModelError
+from linkwise.model.embedded import Embedded
 from linkwise.model.hinges import Free
 from linkwise.model.hinges.hinge import Hinge
 from linkwise.model.hinges.jet import Jet
@@ -81,7 +85,7 @@ class Linearization(NamedTuple):
 
 
 def inverse_dynamics_derivatives(
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     q: ArrayLike,
     v: ArrayLike,
     vdot: ArrayLike,
@@ -123,7 +127,7 @@ def inverse_dynamics_derivatives(
 
 
 def forward_dynamics_derivatives(
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     q: ArrayLike,
     v: ArrayLike,
     tau: ArrayLike,
@@ -163,7 +167,7 @@ def forward_dynamics_derivatives(
 
 
 def linearized(
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     q: ArrayLike,
     v: ArrayLike,
     tau: ArrayLike,
@@ -185,7 +189,7 @@ def linearized(
 
 
 @once_per_mechanism
-def _one_state(mech: Mechanism, formula: Formula) -> Callable[..., Any]:
+def _one_state(mech: Mechanism | Embedded, formula: Formula) -> Callable[..., Any]:
     """The bare call for one state, with loops and couplings held: a record, or None."""
     check_mechanism(mech)
     if is_closed(mech):
@@ -201,7 +205,15 @@ def _one_state(mech: Mechanism, formula: Formula) -> Callable[..., Any]:
 # ------------------------------------------------------------------------------------- kernels
 
 
+def _of_graph(at: Writing, expr: Expr, last: Expr) -> Any:
+    """By q, v and the third variable, in which it is linear: where loops are built in."""
+    value, third = at.value(expr), at.value(last)
+    return slopes(at, [value], "q")[0], slopes(at, [value], "v")[0], third
+
+
 def _inverse(at: Writing) -> Any:
+    if isinstance(at.mech, Embedded):
+        return _of_graph(at, INVERSE, mass)
     state = {"q": at.q, "v": at.v}
     vdot = at.read("vdot", at.mech.nv)
     M, by_v = at.value(mass, differentiate(INVERSE, "v"), **state)
@@ -209,6 +221,8 @@ def _inverse(at: Writing) -> Any:
 
 
 def _forward(at: Writing, rank: int | None = None) -> Any:
+    if isinstance(at.mech, Embedded):
+        return _of_graph(at, mass.inv @ (torque - bias), mass.inv)
     if at.mech.loops or at.mech.couplings:
         return closed_forward(at, rank)
     state = {"q": at.q, "v": at.v}
@@ -263,11 +277,25 @@ def _linearized(at: Writing, rank: int | None = None) -> Any:
     A, B = np.full((2 * nv, 2 * nv), 0.0, dtype=object), np.full((2 * nv, nv), 0.0, dtype=object)
     A[:nv, nv:] = np.eye(nv)
     A[nv:, :nv], A[nv:, nv:], B[nv:] = by_q, by_v, by_tau
+    if isinstance(at.mech, Embedded):
+        _check_rates(at.mech)
+        return A, B
     for k, body in enumerate(at.mech.bodies):
         part = slice(at.mech.v_start[k], at.mech.v_start[k + 1])
         q_k = at.q[at.mech.q_start[k] : at.mech.q_start[k + 1]]
         A[part, part] = _turning(body.hinge, q_k, at.v[part])
     return A, B
+
+
+def _check_rates(embedded: Embedded) -> None:
+    """Raise unless velocities are rates of coordinates: T is zero for these."""
+    for body in embedded.mech.bodies:
+        if type(body.hinge).qdot is not Hinge.qdot:
+            raise ModelError(
+                f"lw.linearize was called for {embedded.name!r}, whose loops are built in, and "
+                f"whose hinge {body.hinge_name!r} has velocities that are not rates of its "
+                "coordinates; use the mechanism itself, which is its attribute mech."
+            )
 
 
 def _turning(hinge: Hinge, q: Any, v: Any) -> Any:

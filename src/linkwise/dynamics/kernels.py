@@ -146,7 +146,7 @@ def _written(mech: Mechanism | Embedded, formula: Formula, nodes: str | tuple[st
 
 
 @once_per_mechanism
-def one_call(mech: Mechanism, formula: Formula) -> Callable[..., Any]:
+def one_call(mech: Mechanism | Embedded, formula: Formula) -> Callable[..., Any]:
     """The bare call of a formula for one state: an array, or a tuple; None for other arguments."""
     return written(mech, formula).device.fast or no_call
 
