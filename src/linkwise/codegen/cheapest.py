@@ -20,15 +20,19 @@ from linkwise.algebra.expr import Expr
 from linkwise.algebra.selection import unnamed, with_selections
 from linkwise.atomic_file import write_file
 from linkwise.codegen.cpu import cache
-from linkwise.codegen.cpu.digest import UnknownContentError, content, digest, package
+from linkwise.codegen.cpu.digest import UnknownContentError, content, digest
 
 SHIPPED = Path(__file__).with_name("derivations.bin")
 """The derivations that come with the library."""
 
 _ALGEBRA, _SWEEPS = (Path(__file__).parents[1] / folder for folder in ("algebra", "sweeps"))
 
+_SEARCHED = (
+    *("armature", "budget", "derivation", "differential_form", "expr", "family", "invert"),
+    *("normal_form", "role", "rule", "rules", "search", "selection", "space", "symbols", "words"),
+)
 _COSTED = ("arrangement", "cost", "lower", "name", "program", "result_part", "schedule")
-"""Modules of `sweeps` that a search depends on."""
+"""Modules of `algebra` and `sweeps` that a search depends on."""
 
 
 @lru_cache(maxsize=256)
@@ -60,8 +64,8 @@ def searched(expr: Expr, budget: Budget) -> Derivation:
 def search_key(expr: Expr, budget: Budget) -> str | None:
     """The key of a derivation, which includes the code of the search; None if it is unknown."""
     with contextlib.suppress(UnknownContentError):
-        sweeps = [content(str(_SWEEPS / f"{name}.py")) for name in _COSTED]
-        return digest("derivation", expr, budget, package(_ALGEBRA), *sweeps)
+        files = [*(_ALGEBRA / name for name in _SEARCHED), *(_SWEEPS / name for name in _COSTED)]
+        return digest("derivation", expr, budget, *(content(f"{file}.py") for file in files))
     return None
 
 
