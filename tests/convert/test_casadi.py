@@ -11,6 +11,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.algebra import X_B, J, bias, mass, tau, vdot
+from linkwise.cli import main
 from linkwise.convert import casadi_c, to_casadi
 from linkwise.errors import ExpressionError, LoweringError, MissingExtraError
 from tests.model.hinge_cases import HINGES
@@ -258,3 +259,16 @@ def looping(at):
         lambda at, x, given: (x - (x * x - given) / (2.0 * x), 1.0), at.q[:1], at.v[:1], most=3
     )
     return x
+
+
+@needs_compiler
+def test_the_command_writes_it_too(tmp_path, capsys):
+    given = ["export-c", "pendulum", "--quantity", "forward_dynamics", "--dtype", "float32"]
+    assert main([*given, "--casadi", "--name", "swing", "-o", str(tmp_path)]) == 0
+    assert "swing_casadi.c" in capsys.readouterr().out
+    source, library = tmp_path / "swing_casadi.c", tmp_path / "swing_casadi.so"
+    subprocess.run(["cc", "-shared", "-fPIC", str(source), "-o", str(library), "-lm"], check=True)
+    f = ca.external("swing_casadi", str(library))
+    mech = lw.models.pendulum()
+    q, v, x = state(mech)
+    np.testing.assert_allclose(numbers(f(q, v, x))[:, 0], lw.forward_dynamics(mech, q, v, x))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from linkwise.algebra.derivation import leaves
@@ -13,9 +14,10 @@ from linkwise.algebra.expr import Expr
 from linkwise.cli.arguments import add_roots, open_robot
 from linkwise.cli.derive import NOTATION, read
 from linkwise.codegen.c.emit import DType
-from linkwise.codegen.c.source import CSource, default_name
+from linkwise.codegen.c.source import CSource, default_name, write_files
 from linkwise.codegen.c.text import check_identifier
 from linkwise.codegen.request import Request
+from linkwise.convert.external import casadi_source
 from linkwise.dynamics.closure import closed_expression
 from linkwise.dynamics.kernels import is_closed, refuse, tree_of
 from linkwise.dynamics.quantity import expression
@@ -123,6 +125,11 @@ def add_to(commands: Any) -> None:
     p.add_argument("--base", default="auto", help="auto, fixed or free (files only)")
     add_roots(p)
     p.add_argument(
+        "--casadi",
+        action="store_true",
+        help="also write NAME_casadi.c, with derivatives, for casadi.external",
+    )
+    p.add_argument(
         "--force", action="store_true", help="overwrite files that linkwise did not write"
     )
     p.set_defaults(run=run)
@@ -150,6 +157,11 @@ def run(options: argparse.Namespace) -> int:
     )
     paths = made.write(options.output, force=options.force)
     for path, text in zip(paths, made.texts, strict=True):
+        print(f"wrote {path} ({text.count(chr(10))} lines)")
+    if options.casadi:
+        path = Path(options.output, f"{name}_casadi.c")
+        text = casadi_source(replace(made.request, itemsize=8), f"{name}_casadi")
+        write_files([path], [text], force=options.force)
         print(f"wrote {path} ({text.count(chr(10))} lines)")
     print(f"self-test: cc -std=c99 -O2 -D{name.upper()}_SELFTEST {paths[1]} -lm && ./a.out")
     return 0

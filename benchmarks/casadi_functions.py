@@ -1,0 +1,233 @@
+"""Functions of CasADi and a motion optimized with them, beside Pinocchio's support for CasADi.
+
+Run with `python benchmarks/casadi_functions.py`; writes benchmarks/results/casadi_functions.md. It
+needs a C compiler and, for wheels of Pinocchio without `pinocchio.casadi`, a C++ compiler: the same
+templates are then compiled from the wheel's headers, which takes minutes. Results are compared
+first.
+"""
+
+import importlib.util
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import casadi as ca
+import machine
+import numpy as np
+import pinocchio as pin
+
+import linkwise as lw
+from linkwise.convert.casadi import FLAGS
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "casadi_functions.md"
+QUANTITIES = ("forward_dynamics", "inverse_dynamics")
+ROUNDS = 400
+DEFINED = (
+    "BOOST_MPL_LIMIT_LIST_SIZE=30",
+    "BOOST_MPL_LIMIT_VECTOR_SIZE=30",
+    "BOOST_MPL_CFG_NO_PREPROCESSED_HEADERS",
+    "BOOST_FUSION_INVOKE_MAX_ARITY=12",
+)
+HEAD = """# Functions of CasADi
+
+`seven_dof_arm`, 7 degrees of freedom, float64. *Compiled* and *symbolic* are those of
+`lw.convert.to_casadi`. *Pinocchio* is its ABA and RNEA on CasADi's scalars, as `pinocchio.casadi`
+traces them; *compiled*, the C code that CasADi generates for it and its derivatives. All C code is
+compiled with `{flags}`.
+
+{machine}
+
+Load average {load}.
+"""
+TABLE = """
+## One evaluation
+
+Microseconds, best of {rounds} interleaved calls of CasADi's interface. The *Jacobian* is by q, v
+and the last input; the *Hessian* is that of a weighted sum of the results, with the Jacobian.
+Differences are the largest to the first column, relative to the largest entry.
+
+| quantity | | {routes} | largest difference |
+| --- | --- | {rules} | ---: |
+"""
+MOTION = """
+## A motion nearly as fast as motors allow
+
+The program of `examples/time_optimal_arm.py`: 41 knots, 862 variables, 1127 constraints, inverse
+dynamics at 81 points; IPOPT with exact Hessians and the same settings. *Derivatives* is the time
+inside CasADi's functions, *solver* the time of IPOPT's call [s]; *making* that of the function and
+the solver, compilers included.
+
+| inverse dynamics | iterations | duration found [s] | derivatives | solver | making |
+| --- | ---: | ---: | ---: | ---: | ---: |
+"""
+
+
+def traced(arm: lw.Mechanism, folder: Path) -> dict[str, ca.Function]:
+    """Pinocchio's algorithms on CasADi's scalars."""
+    lw.save(arm, folder / "arm.urdf")
+    model = pin.buildModelFromUrdf(str(folder / "arm.urdf"))
+    model.armature = arm.armature
+    assert list(model.names[1:]) == [body.hinge_name for body in arm.bodies]
+    if importlib.util.find_spec("pinocchio.casadi") is not None:
+        return _traced_here(model)
+    model.saveToText(str(folder / "arm.txt"))
+    prefix, wheel = Path(pin.__file__).parents[4], Path(ca.__file__).parent
+    headers = (prefix / "include", wheel / "include", wheel / "include" / "eigen3")
+    libraries = (prefix / "lib", wheel)
+    program = folder / "pinocchio_casadi"
+    command = ["c++", "-std=c++17", "-O0", "-w", *(f"-D{x}" for x in DEFINED)]
+    command += [str(HERE / "pinocchio_casadi.cpp"), "-o", str(program)]
+    command += [f"-I{x}" for x in headers] + [f"-L{x}" for x in libraries]
+    command += [f"-Wl,-rpath,{x}" for x in libraries]
+    command += ["-lpinocchio_default", "-lboost_serialization", "-lcasadi"]
+    subprocess.run(command, check=True)
+    subprocess.run([program, folder / "arm.txt", folder], check=True)
+    return {name: ca.Function.load(str(folder / f"{name}.casadi")) for name in QUANTITIES}
+
+
+def _traced_here(model: pin.Model) -> dict[str, ca.Function]:
+    import pinocchio.casadi as cpin
+
+    symbols = cpin.Model(model)
+    q, v, x = (ca.SX.sym(name, model.nv) for name in "qvx")
+    values = {
+        "forward_dynamics": cpin.aba(symbols, symbols.createData(), q, v, x),
+        "inverse_dynamics": cpin.rnea(symbols, symbols.createData(), q, v, x),
+    }
+    return {name: ca.Function(name, [q, v, x], [value]) for name, value in values.items()}
+
+
+def generated(f: ca.Function, folder: Path) -> ca.Function:
+    """The same function from the C code that CasADi writes for it and its derivatives."""
+    path = folder / f"{f.name()}_generated"
+    code = ca.CodeGenerator(path.name + ".c")
+    for each in (f, f.jacobian(), f.reverse(1), f.reverse(1).jacobian()):
+        code.add(each)
+    code.generate(str(folder) + "/")
+    library = path.with_suffix(".so")
+    flags = [flag for flag in FLAGS if flag != "-std=c99"]
+    subprocess.run(["cc", *flags, f"{path}.c", "-o", str(library), "-lm"], check=True)
+    return ca.external(f.name(), str(library))
+
+
+def caller(f: ca.Function, arguments: list[np.ndarray]) -> tuple[Callable[[], None], list[Any]]:
+    """A call without conversions, and where its results are."""
+    buffer, run = f.buffer()
+    inputs = [np.ascontiguousarray(x) for x in arguments]
+    inputs += [np.zeros(f.nnz_in(i)) for i in range(len(inputs), f.n_in())]
+    outputs = [np.zeros(f.nnz_out(i)) for i in range(f.n_out())]
+    for i, x in enumerate(inputs):
+        buffer.set_arg(i, memoryview(x))
+    for i, x in enumerate(outputs):
+        buffer.set_res(i, memoryview(x))
+    return run, [inputs, outputs, buffer]
+
+
+KINDS = {
+    "value": lambda f: f,
+    "Jacobian": lambda f: f.jacobian(),
+    "Hessian": lambda f: f.reverse(1).jacobian(),
+}
+
+
+def evaluations(routes: dict[str, ca.Function], arm: lw.Mechanism) -> list[tuple[Any, ...]]:
+    """Rows of the first table: kind, times by route, and the largest difference."""
+    q, v, x, w = np.random.default_rng(0).standard_normal((4, arm.nv))
+    rows = list[tuple[Any, ...]]()
+    for kind, derived in KINDS.items():
+        calls, kept, values = {}, [], []
+        given = [q, v, x] + ([np.zeros(0), w] if kind == "Hessian" else [])
+        for name, f in routes.items():
+            each = derived(f)
+            calls[name], arrays = caller(each, given)
+            kept.append(arrays)
+            full = [y if y.size else 0 for y in given] + [0] * (each.n_in() - len(given))
+            result = each.call(full)
+            values.append(np.concatenate([r.full().ravel() for r in result]))
+        off = max(np.abs(y - values[0]).max() for y in values) / np.abs(values[0]).max()
+        assert off < 1e-10, (kind, off)
+        best = dict.fromkeys(calls, np.inf)
+        for _ in range(ROUNDS):
+            for name, call in calls.items():
+                begin = time.perf_counter()
+                call()
+                best[name] = min(best[name], time.perf_counter() - begin)
+        rows.append((kind, [1e6 * best[name] for name in routes], off))
+    return rows
+
+
+def motion(f: ca.Function, arm: lw.Mechanism) -> tuple[float, dict[str, Any], float, float]:
+    """The duration found, IPOPT's statistics, and the times of its call and of making it."""
+    begin = time.perf_counter()
+    made, bounds = example().program(arm, f)
+    solver = ca.nlpsol("solver", "ipopt", made, example().OPTIONS | {"record_time": True})
+    ready = time.perf_counter()
+    x = solver(**bounds)["x"].full()[:, 0]
+    return float(x[-1]), solver.stats(), time.perf_counter() - ready, ready - begin
+
+
+def example() -> Any:
+    """The example whose program is solved."""
+    name = "time_optimal_arm"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, HERE.parent / "examples" / f"{name}.py")
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+def main() -> None:
+    """Compare, measure and write the tables."""
+    arm = lw.models.seven_dof_arm()
+    text = HEAD.format(
+        flags=" ".join(FLAGS),
+        machine=machine.description("linkwise", "casadi", "pin", "numpy"),
+        load=machine.load(),
+    )
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        symbols = traced(arm, folder)
+        to_casadi = lw.convert.to_casadi
+        ways: dict[str, Callable[[str], ca.Function]] = {
+            "compiled": lambda quantity: to_casadi(quantity, arm, name="f", compiled=True),
+            "symbolic": lambda quantity: to_casadi(quantity, arm, name="f"),
+            "Pinocchio": lambda quantity: symbols[quantity],
+            "Pinocchio, compiled": lambda quantity: generated(symbols[quantity], folder),
+        }
+        functions, making = dict[str, dict[str, ca.Function]](), dict[str, float]()
+        for quantity in QUANTITIES:
+            functions[quantity] = {}
+            for route, make in ways.items():
+                begin = time.perf_counter()
+                functions[quantity][route] = make(quantity)
+                making[route] = time.perf_counter() - begin
+        text += TABLE.format(
+            rounds=ROUNDS, routes=" | ".join(ways), rules=" | ".join(["---:"] * len(ways))
+        )
+        for quantity, routes in functions.items():
+            for kind, times, off in evaluations(routes, arm):
+                shown = " | ".join(f"{t:.2f}" if t < 10 else f"{t:.0f}" for t in times)
+                text += f"| {quantity.replace('_', ' ')} | {kind} | {shown} | {off:.0e} |\n"
+        text += MOTION
+        durations = list[float]()
+        for route, f in functions["inverse_dynamics"].items():
+            T, stats, solving, setting = motion(f, arm)
+            assert stats["success"]
+            durations.append(T)
+            inside = sum(t for key, t in stats.items() if key.startswith("t_wall_nlp_"))
+            text += (
+                f"| {route} | {stats['iter_count']} | {T:.6f} | {inside:.2f} | {solving:.2f} | "
+                f"{setting + making[route]:.1f} |\n"
+            )
+        assert np.ptp(durations) < 1e-6
+    RESULTS.write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
