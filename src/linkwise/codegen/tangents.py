@@ -17,6 +17,7 @@ for, and its derivative along the quaternion itself is zero.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -26,13 +27,13 @@ import numpy as np
 from linkwise.codegen.formula import Formula, TooLongError
 from linkwise.codegen.request import Request, once_per_request
 from linkwise.codegen.scalar.arithmetic import DIRECTIONS
-from linkwise.codegen.scalar.graph import Scalar
 from linkwise.codegen.sensitivity import pulled, pushed
 from linkwise.codegen.stages import is_rolled, traced
 from linkwise.errors import ExpressionError
 from linkwise.sweeps.result_part import ALL
 
 if TYPE_CHECKING:
+    from linkwise.codegen.scalar.graph import Scalar
     from linkwise.codegen.scalar.trace import Traced
     from linkwise.codegen.writing import Writing
     from linkwise.model.mechanism import Mechanism
@@ -110,17 +111,23 @@ def _results(at: Writing, request: Request) -> tuple[list[Scalar], dict[str, Any
 
 def _normalised(tree: Mechanism, q: Any) -> Any:
     q = q.copy()
-    for k, body in enumerate(tree.bodies):
-        part = body.hinge.quaternion
-        if part is not None:
-            start = int(tree.q_start[k])
-            at_q = slice(start + part.start, start + part.stop)
-            square: Any = sum(x * x for x in q[at_q])
-            q[at_q] = q[at_q] / square.sqrt()
+    for place in quaternions(tree):
+        square: Any = sum(x * x for x in q[place])
+        q[place] = q[place] / square.sqrt()
     return q
 
 
-def _unused(name: str, inputs: dict[str, Any]) -> str:
+def quaternions(tree: Mechanism) -> list[slice]:
+    """Where the quaternions are in q."""
+    places = list[slice]()
+    for k, body in enumerate(tree.bodies):
+        if (part := body.hinge.quaternion) is not None:
+            start = int(tree.q_start[k])
+            places.append(slice(start + part.start, start + part.stop))
+    return places
+
+
+def unused(name: str, inputs: Mapping[str, Any]) -> str:
     """The name, or the name with a number, if it is an input already."""
     names = [name, *(f"{name}_{n}" for n in range(2, len(inputs) + 2))]
     return next(x for x in names if x not in inputs)
@@ -134,23 +141,17 @@ def _pushforward(at: Writing, request: Request, wrt: tuple[str, ...]) -> Any:
     results, inputs = _results(at, request)
     seeds = dict[int, int]()
     for name in wrt:
-        rates = at.read(_unused(f"d{name}", inputs), len(inputs[name]))
+        rates = at.read(unused(f"d{name}", inputs), len(inputs[name]))
         seeds |= {x.node: rate.node for x, rate in zip(inputs[name], rates, strict=True)}
-    return _row(at, pushed(at.graph, [x.node for x in results], seeds))
+    return at.scalars(pushed(at.graph, [x.node for x in results], seeds))
 
 
 def _pullback(at: Writing, request: Request, wrt: tuple[str, ...]) -> Any:
     results, inputs = _results(at, request)
-    weights = at.read(_unused(WEIGHT, inputs), len(results))
+    weights = at.read(unused(WEIGHT, inputs), len(results))
     nodes = [x.node for name in wrt for x in inputs[name]]
     outputs = [x.node for x in results]
-    return _row(at, pulled(at.graph, outputs, [x.node for x in weights], nodes))
-
-
-def _row(at: Writing, nodes: list[int]) -> Any:
-    out = np.empty(len(nodes), dtype=object)
-    out[:] = [Scalar(at.graph, node) for node in nodes]
-    return out
+    return at.scalars(pulled(at.graph, outputs, [x.node for x in weights], nodes))
 
 
 def is_made_here(quantity: object) -> TypeGuard[Formula]:

@@ -4,7 +4,7 @@
 
 A kernel is one operation of JAX, `linkwise`, with the rules that its transformations need. XLA
 calls its machine code directly (`codegen/cpu/xla.py`, `codegen/cuda/xla.py`). Derivatives are
-kernels too, made when they are needed (`codegen/entry_derivative.py`), and operations of the same
+kernels too, made when they are needed (`codegen/tangents.py`), and operations of the same
 kind, so that they can be transformed again:
 
     jvp         along(f)(x, dx), which is linear in dx
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.codegen import entry_derivative
+from linkwise.codegen import tangents
 from linkwise.codegen.cpu import machine
 from linkwise.codegen.cpu.device import Processor
 from linkwise.codegen.cpu.digest import file_key
@@ -171,38 +171,42 @@ class Call:
 
     Attributes:
         request: What runs.
-        formula: The same as a formula, to be differentiated.
-        sizes: Lengths of its inputs.
+        inputs: For each input its name and length.
         width: Length of a row of results.
         linear: How many of its last inputs it is linear in.
         transpose: The call of its transpose, where it is linear.
     """
 
     request: Request
-    formula: Request
-    sizes: tuple[int, ...]
+    inputs: tuple[tuple[str, int], ...]
     width: int
     linear: int = 0
     transpose: Callable[[], Call] | None = None
     _made: dict[Any, Any] = field(default_factory=dict[Any, Any])
 
-    def along(self, wrt: tuple[int, ...]) -> Call:
+    def along(self, wrt: tuple[str, ...]) -> Call:
         """Its derivative along directions of some inputs, which are its last inputs."""
         if ("along", wrt) not in self._made:
-            request = entry_derivative.along(self.formula, wrt)
-            sizes = (*self.sizes, *(self.sizes[i] for i in wrt))
+            sizes = dict(self.inputs)
             self._made["along", wrt] = Call(
-                request, request, sizes, self.width, len(wrt), lambda: self.back(wrt)
+                tangents.pushforward(self.request, wrt),
+                (*self.inputs, *((tangents.unused(f"d{x}", sizes), sizes[x]) for x in wrt)),
+                self.width,
+                len(wrt),
+                lambda: self.back(wrt),
             )
         return self._made["along", wrt]
 
-    def back(self, wrt: tuple[int, ...]) -> Call:
+    def back(self, wrt: tuple[str, ...]) -> Call:
         """Its gradients by some inputs, for weights of its results, which are the last input."""
         if ("back", wrt) not in self._made:
-            request = entry_derivative.back(self.formula, wrt)
-            sizes, width = (*self.sizes, self.width), sum(self.sizes[i] for i in wrt)
+            sizes = dict(self.inputs)
             self._made["back", wrt] = Call(
-                request, request, sizes, width, 1, lambda: self.along(wrt)
+                tangents.pullback(self.request, wrt),
+                (*self.inputs, (tangents.unused(tangents.WEIGHT, sizes), self.width)),
+                sum(sizes[name] for name in wrt),
+                1,
+                lambda: self.along(wrt),
             )
         return self._made["back", wrt]
 
@@ -219,11 +223,11 @@ class Call:
 
 
 def root_call(request: Request, signature: Signature) -> Call:
-    """The call of a request."""
-    sizes = tuple(size for _, size in signature.inputs)
-    formula = entry_derivative.differentiable(request, signature.inputs)
-    runs = entry_derivative.with_unit_quaternions(request, signature.inputs)
-    return Call(runs, formula, sizes, math.prod(signature.shape))
+    """The call of a request, with quaternions of any length."""
+    tree = getattr(request.mech, "mech", request.mech)  # of an embedded mechanism
+    named = any(name == "q" for name, _ in signature.inputs)
+    runs = tangents.value(request) if named and tangents.quaternions(tree) else request
+    return Call(runs, signature.inputs, math.prod(signature.shape))
 
 
 _LOCK = threading.RLock()
@@ -290,18 +294,19 @@ def _operation() -> tuple[Any, Any]:
     def run(*args: Any, call: Call) -> Any:
         return jax.jit(lambda *x: p.bind(*x, call=call))(*args)
 
-    def differentiated(primals: Any, tangents: Any, *, call: Call) -> Any:
+    def differentiated(primals: Any, tangents_in: Any, *, call: Call) -> Any:
         split = len(primals) - call.linear
         flat, codes = p.bind(*primals, call=call)
-        moving = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero]
-        wrt = tuple(i for i in moving if i < split)
+        moving = [i for i, t in enumerate(tangents_in) if type(t) is not ad.Zero]
+        inner = [i for i in moving if i < split]
         rates = list[Any]()
-        if len(wrt) < len(moving):  # linear in these: the same operation
-            directions = map(ad.instantiate_zeros, tangents[split:])
+        if len(inner) < len(moving):  # linear in these: the same operation
+            directions = map(ad.instantiate_zeros, tangents_in[split:])
             rates.append(p.bind(*primals[:split], *directions, call=call)[0])
-        if wrt:
-            directions = (tangents[i] for i in wrt)
-            rates.append(p.bind(*primals, *directions, call=call.along(wrt))[0])
+        if inner:
+            derivative = call.along(tuple(call.inputs[i][0] for i in inner))
+            directions = (tangents_in[i] for i in inner)
+            rates.append(p.bind(*primals, *directions, call=derivative)[0])
         still = ad.Zero(shaped(codes.shape, jax.dtypes.float0))
         return (flat, codes), (sum(rates[1:], rates[0]), still)
 
@@ -355,8 +360,8 @@ def _operation() -> tuple[Any, Any]:
 
 def _ends(call: Call) -> list[int]:
     """Where the pieces of its linear inputs end, one after another, without the last."""
-    sizes = call.sizes[len(call.sizes) - call.linear :]
-    return list(itertools.accumulate(sizes))[:-1]
+    linear = call.inputs[len(call.inputs) - call.linear :]
+    return list(itertools.accumulate(size for _, size in linear))[:-1]
 
 
 def _summed(x: Any, ndim: int) -> Any:

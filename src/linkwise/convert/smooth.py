@@ -24,13 +24,13 @@ import numpy as np
 
 from linkwise.algebra.differential import differentiate
 from linkwise.codegen.c.text import distinct
-from linkwise.codegen.entry_derivative import quaternions
 from linkwise.codegen.formula import Formula, TooLongError
 from linkwise.codegen.request import Request
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.trace import Sketch, Traced
 from linkwise.codegen.sensitivity import pulled, pushed
 from linkwise.codegen.stages import MOST_BODIES, traced as traced_of
+from linkwise.codegen.tangents import quaternions
 from linkwise.dynamics.derivatives import FORWARD_DERIVATIVES
 from linkwise.dynamics.quantity import expression
 from linkwise.errors import ExpressionError, LoweringError, ModelError
