@@ -37,6 +37,7 @@ from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
 from linkwise.spatial.vector import cross
+from linkwise.sweeps.factored import factored
 
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
@@ -136,28 +137,13 @@ def check_turns(at: Sketch, mech: Mechanism, w: Any) -> None:
 
 
 def along_velocities(mech: Mechanism, q: Array, gradient: Array) -> Array:
-    """N* g (..., nv), with q̇ = N v: the gradient along velocities, from that by entries of q."""
-    out, ((at, of), others) = np.zeros((*q.shape[:-1], mech.nv), q.dtype), places(mech)
-    out[..., of] = gradient[..., at]
-    for hinge, i, j in others:
-        out[..., j] = (gradient[..., None, i] @ _rate_map(hinge, q[..., i]))[..., 0, :]
-    return out
+    """N* g (batch, nv), with q̇ = N v: the gradient along velocities, from that by entries of q."""
+    return written(mech, _ALONG)(q, gradient).astype(gradient.dtype, copy=False)
 
 
 def as_velocities(mech: Mechanism, q: Array) -> Array:
-    """N (N* N)⁻¹ (..., nq, nv): what entries of a change of q count in each velocity."""
-    out, ((at, of), others) = np.zeros((*q.shape[:-1], mech.nq, mech.nv)), places(mech)
-    out[..., at, of] = 1.0
-    for hinge, i, j in others:
-        N = _rate_map(hinge, q[..., i])
-        out[..., i, j] = N @ np.linalg.inv(N.swapaxes(-1, -2) @ N)
-    return out
-
-
-def _rate_map(hinge: Hinge, q: Array) -> Array:
-    """N (..., nq, nv) of a hinge."""
-    units = [np.broadcast_to(e, (*q.shape[:-1], len(e))) for e in np.eye(hinge.nv)]
-    return np.stack([hinge.qdot(q, e) for e in units], axis=-1)
+    """N (N* N)⁻¹ (batch, nq, nv): what entries of a change of q count in each velocity."""
+    return written(mech, _AS)(q)
 
 
 # ------------------------------------------------------------------------------------- formulas
@@ -246,10 +232,35 @@ def _write_turning(at: Writing) -> Any:
     return _turning(at.mech, theta, u)
 
 
+def _write_along(at: Writing) -> Any:
+    q, g = at.q, at.read("gradient", at.mech.nq)
+    out, ((where, of), others) = np.zeros(at.mech.nv, dtype=object), places(at.mech)
+    out[of] = g[where]
+    for hinge, i, j in others:
+        out[j] = g[i] @ _rate_map(hinge, q[i])
+    return out
+
+
+def _write_as(at: Writing) -> Any:
+    q = at.q
+    out, ((where, of), others) = np.zeros((at.mech.nq, at.mech.nv), dtype=object), places(at.mech)
+    out[where, of] = 1.0
+    for hinge, i, j in others:
+        N = _rate_map(hinge, q[i])
+        out[i, j] = (factored(N.T @ N) @ N.T).T
+    return out
+
+
+def _rate_map(hinge: Hinge, q: Any) -> Any:
+    """N (nq, nv) of a hinge."""
+    return np.stack([hinge.qdot(q[None], e[None])[0] for e in np.eye(hinge.nv)], axis=-1)
+
+
 _MOVED = Formula(_write_moved)
 _RATES, _BACK = Formula(_write_turned, (1.0,)), Formula(_write_turned, (-1.0,))
 _ACCELERATION = Formula(_write_acceleration)
 _TURNING = Formula(_write_turning)
+_ALONG, _AS = Formula(_write_along), Formula(_write_as)
 
 # ------------------------------------------------------------------------------------- on numbers
 

@@ -114,7 +114,8 @@ def gradient(
     sweep = _Sweep(mech, compiled(), compiled(reverse=sums), step, states, pairs, origin, sums)
     codes = np.where(bad, np.atleast_1d(status), sweep.run())
     lost = codes != 0
-    by_q = along_velocities(mech, states[0][:, 0], sweep.by_q)
+    raw = np.where(lost[:, None], 0.0, sweep.by_q)
+    by_q = along_velocities(mech, states[0][:, 0], raw)
     full = {"q": by_q[:, None], "v": sweep.by_v[:, None], **sweep.by_inputs}
     for x in full.values():
         x[lost] = np.nan
