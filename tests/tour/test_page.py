@@ -15,6 +15,7 @@ def written(*blocks: Block) -> str:
 def test_a_name_with_a_dollar_is_a_name(name):
     text = written(Table(("body",), ((name,),)))
     assert f"<td>{name}</td>" in text
+    assert "<math" not in text
 
 
 def test_a_column_of_times_is_aligned_as_numbers():

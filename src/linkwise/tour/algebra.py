@@ -32,10 +32,10 @@ def algebra(visit: Visit) -> None:
     )
     derivation = derive(FORWARD)
     start = derivation.start
-    visit.formula(f"v̇ = {start}")
+    visit.formula(rf"\dot{{v}} = {start.latex()}", f"v̇ = {start}")
     for step in derivation.steps:
         remark = f"{step.identity}: {step.statement} [{step.source}]"
-        visit.formula(f"= {step.after}", remark)
+        visit.formula(rf"= {step.after.latex()}", f"= {step.after}", remark)
     visit.print("")
     program = plan(derivation.result)
     ops = kernel(tree_of(mech), "forward_dynamics").ops.total()
@@ -43,8 +43,8 @@ def algebra(visit: Visit) -> None:
         f"This becomes {len(program.passes)} sweeps over the bodies, and on {mech.name} code of "
         f"{ops} operations."
     )
-    visit.lines(
-        str(program),
+    visit.sweeps(
+        program,
         "The sweeps as the papers print them: p is the parent of body k, c its children. They are "
         "generated from the last line above.",
     )

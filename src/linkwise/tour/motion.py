@@ -114,7 +114,11 @@ def under_control(visit: Visit) -> None:
         "spring; the remaining degrees of freedom return to a posture. It runs every millisecond, "
         "and its joint forces are held in between. Dampers of the drives are left out."
     )
-    visit.formula("τ = J* (Λ (F* - γ) + J̄* C) + N* Γ₀")
+    visit.formula(
+        r"\tau = J^{*} \left(\Lambda \left(F^{*} - \gamma\right) + \overline{J}^{*} \mathcal{C}"
+        r"\right) + N^{*} \Gamma_0",
+        "τ = J* (Λ (F* - γ) + J̄* C) + N* Γ₀",
+    )
     visit.print("")
     rec = simulate(
         mech, q, duration=seconds, step=1e-3, passive=False, progress=False,
@@ -157,7 +161,7 @@ class Circle:
 
     def off(self, mech: Mechanism, q: Array, node: str, t: float) -> float:
         """Distance of a node from where it should be [m]."""
-        return float(np.linalg.norm(forward_kinematics(mech, q, node).p - self.goal(t).position))
+        return float(np.linalg.norm(forward_kinematics(mech, q, node).p - self.goal(t).target))
 
 
 def circle(mech: Mechanism, q: Array, node: str, duration: float, margin: float) -> Circle:

@@ -10,6 +10,7 @@ from html import escape
 from itertools import groupby
 from typing import TypeAlias
 
+from linkwise.tour.mathml import mathml
 from linkwise.tour.style import style
 
 _CODE = re.compile(r"`([^`]*)`")
@@ -62,8 +63,16 @@ class Table:
 class Formula:
     """A displayed equation, with its justification."""
 
-    text: str
+    latex: str
     remark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweeps:
+    """Loops over bodies: the direction of each, and its lines as LaTeX."""
+
+    passes: tuple[tuple[str, tuple[str, ...]], ...]
+    caption: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +129,7 @@ class Missing:
     extra: str
 
 
-Block: TypeAlias = Words | Listing | Table | Formula | Check | Picture | Playback | Missing
+Block: TypeAlias = Words | Listing | Table | Formula | Sweeps | Check | Picture | Playback | Missing
 
 
 @dataclass(slots=True)
@@ -212,9 +221,17 @@ def _block(block: Block) -> str:
             return f"<p>{_text(text)}</p>"
         case Listing(text, caption):
             return f'<figure><pre tabindex="0">{escape(text)}</pre>{_caption(caption)}</figure>'
-        case Formula(text, remark):
+        case Sweeps(passes, caption):
+            loops = "".join(
+                f'<p>{_text(loop)}</p><div class="loop">'
+                + "".join(f'<div class="formula">{mathml(row)}</div>' for row in rows)
+                + "</div>"
+                for loop, rows in passes
+            )
+            return f'<figure><div class="derivation">{loops}</div>{_caption(caption)}</figure>'
+        case Formula(latex, remark):
             said = f'<div class="remark">{_text(remark)}</div>' if remark else ""
-            return f'<div class="formula">{escape(text)}{said}</div>'
+            return f'<div class="formula">{mathml(latex)}{said}</div>'
         case Table():
             return _table(block)
         case Picture():

@@ -86,12 +86,18 @@ figure iframe {
   display: block; width: 100%; height: 27rem; border: 1px solid var(--line);
   border-radius: 0.5rem; background: var(--paper);
 }
-.formula { overflow-x: auto; overflow-y: hidden; padding: 0.15rem 0; font-size: 1.08em;
-  font-family: "STIX Two Math", "Cambria Math", "Latin Modern Math", math; }
+math { font-family: "STIX Two Math", "Cambria Math", "Latin Modern Math", "TeX Gyre Termes Math",
+  "Libertinus Math", math; font-size: 1.08em; }
+math .strong { font-weight: 700; }
+math .prime { font-size: 1.25em; }
+math mtable.array mtd { text-align: left; padding: 0.14em 0; }
+.formula { overflow-x: auto; overflow-y: hidden; padding: 0.15rem 0; }
 .formula .remark { color: var(--faint); font-size: 0.88rem; padding-left: 1.6rem; }
 .derivation {
   border-left: 3px solid var(--blue); padding: 0.2rem 0 0.2rem 1.1rem; margin: 1.2rem 0;
 }
+.derivation p { margin: 0.5rem 0 0.1rem; }
+.derivation .loop { padding-left: 1.6rem; }
 .checks td:first-child { font-weight: 700; white-space: nowrap; }
 .good { color: var(--green); }
 .bad { color: var(--red); }

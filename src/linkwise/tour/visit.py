@@ -10,9 +10,12 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
+from linkwise.algebra.show import LATEX
 from linkwise.errors import LinkwiseError, MissingExtraError
 from linkwise.model.mechanism import Mechanism
 from linkwise.plot.canvas import DARK, LIGHT, Figure, Theme, matplotlib, off_screen
+from linkwise.sweeps.program import Program
+from linkwise.sweeps.show import LOOPS, statement_text
 from linkwise.tour.page import (
     Block,
     Check,
@@ -22,6 +25,7 @@ from linkwise.tour.page import (
     Picture,
     Playback,
     Section,
+    Sweeps,
     Table,
     Words,
 )
@@ -132,10 +136,25 @@ class Visit:
         self._add(Listing(text, caption))
         self.print("\n".join(f"  {line}".rstrip() for line in text.splitlines()) + "\n")
 
-    def formula(self, text: str, remark: str = "") -> None:
-        """An equation, with its justification."""
-        self._add(Formula(text, remark))
+    def formula(self, latex: str, text: str, remark: str = "") -> None:
+        """An equation: LaTeX for the page, text for the terminal."""
+        self._add(Formula(latex, remark))
         self.print(f"  {text}" + (f"\n        {remark}" if remark else ""))
+
+    def sweeps(self, program: Program, caption: str) -> None:
+        """The loops of a program; statements outside of them come first."""
+        passes = [
+            (
+                LOOPS[step.direction],
+                tuple(
+                    statement_text(statement, LATEX)
+                    for statement in sorted(step.statements, key=lambda s: not s.at_once)
+                ),
+            )
+            for step in program.passes
+        ]
+        self._add(Sweeps(tuple(passes), caption))
+        self.print("\n".join(f"  {line}".rstrip() for line in str(program).splitlines()) + "\n")
 
     def table(self, head: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> None:
         """A table; the page shows at most `LONGEST_TABLE` rows."""
