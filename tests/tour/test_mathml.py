@@ -57,8 +57,8 @@ def test_every_plan(name):
 
 
 def test_a_derivation_has_a_row_for_each_step():
-    found = lw.derive(algebra.mass.inv @ (algebra.tau - algebra.bias))
-    assert len(list(read(found.latex()).iter("mtr"))) == len(found) + 1
+    shown = lw.derive(algebra.mass.inv @ (algebra.tau - algebra.bias))
+    assert len(list(read(shown.latex()).iter("mtr"))) == len(shown) + 1
 
 
 @settings(max_examples=100, deadline=None, database=None)

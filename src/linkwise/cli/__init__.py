@@ -9,11 +9,11 @@ import sys
 from collections.abc import Sequence
 
 from linkwise.algebra.show import spelt
-from linkwise.cli import bench, derive, export_c, info, ledger, tour, view
+from linkwise.cli import bench, derive, export_c, info, ledger, plan, simulate, tour, view
 from linkwise.cli.parser import Parser
 from linkwise.errors import LinkwiseError
 
-COMMANDS = (tour, info, view, derive, bench, ledger, export_c)
+COMMANDS = (tour, info, view, simulate, derive, plan, bench, ledger, export_c)
 
 
 FIRST_STEPS = """first steps:
@@ -21,6 +21,7 @@ FIRST_STEPS = """first steps:
   linkwise tour my_robot.urdf            the same on your robot
   linkwise info my_robot.urdf            its tree, loops, masses, and what is wrong with it
   linkwise view my_robot.urdf            in the browser, with a slider for each joint
+  linkwise simulate my_robot.urdf        let it fall, and save or play the motion
   linkwise derive "J mass^-1 J*"         a quantity in its cheapest form, with the proof
   linkwise bench my_robot.urdf           how fast that is on your machine
 
