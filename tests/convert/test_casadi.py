@@ -210,6 +210,36 @@ def test_parameters_nodes_and_shapes():
 
 
 @needs_compiler
+def test_closed_chains_are_held():
+    mech = lw.models.four_bar()
+    q = lw.loops.project_position(mech, mech.neutral()).required()
+    v, x = np.zeros(mech.nv), np.random.default_rng(0).standard_normal(mech.nv)
+    f, g = (
+        to_casadi("forward_dynamics", mech, name="f", compiled=compiled, order=1)
+        for compiled in (False, True)
+    )
+    expected = lw.forward_dynamics(mech, q, v, x)
+    assert np.abs(expected).max() > 0.1
+    for each in (f, g):
+        np.testing.assert_allclose(numbers(each(q, v, x))[:, 0], expected, atol=1e-9)
+    exact = blocks(f, q, v, x)
+    for name, ours in blocks(g, q, v, x).items():
+        np.testing.assert_allclose(ours, exact[name], atol=1e-9 * (1 + np.abs(exact[name]).max()))
+
+
+@needs_compiler
+def test_several_threads_may_call_it():
+    mech = lw.models.puma560()
+    f = to_casadi(FORWARD, mech, name="f", compiled=True, order=1)
+    rng = np.random.default_rng(0)
+    states = [rng.standard_normal((mech.nv, 64)) for _ in range(3)]
+    one, many = (numbers(f.map(64, *how)(*states)) for how in ((), ("thread", 4)))
+    np.testing.assert_array_equal(one, many)
+    expected = lw.forward_dynamics(mech, *(x.T for x in states)).T
+    np.testing.assert_allclose(many, expected, rtol=1e-9, atol=1e-9)
+
+
+@needs_compiler
 @pytest.mark.parametrize("hessian", ["exact", "limited-memory"])
 def test_ipopt_finds_the_resting_place(hessian):
     """The static equilibrium of a pendulum under given torques, through casadi.external."""
@@ -232,7 +262,7 @@ def test_ipopt_finds_the_resting_place(hessian):
 def test_the_source_is_plain_c(expr, tmp_path):
     """Also long code, which is written in parts."""
     path = tmp_path / "dynamics.c"
-    path.write_text(casadi_c(expr, lw.models.puma560(), name="dynamics"))
+    path.write_text(casadi_c(expr, lw.models.seven_dof_arm(), name="dynamics"))
     strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O0", "-c"]
     subprocess.run(["cc", *strict, str(path), "-o", str(tmp_path / "x.o")], check=True)
     assert "dynamics_hessian_part1" in path.read_text()

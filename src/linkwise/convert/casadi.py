@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from linkwise.codegen.c.source import default_name
 from linkwise.codegen.c.text import check_identifier
-from linkwise.codegen.cpu import cache as files
+from linkwise.codegen.cpu import cache as files, machine
 from linkwise.convert.external import casadi_source
 from linkwise.convert.named import Named, requested_by
 from linkwise.convert.smooth import Blocks, Smooth
@@ -218,8 +218,8 @@ def _folder() -> Path:
 def _library(source: str) -> Path:
     """The shared library of a C source; from the cache of kernels if it is there."""
     compiler = os.environ.get("CC") or "cc"
-    key = hashlib.sha256("\n".join((compiler, *FLAGS, os.uname().machine, source)).encode())
-    key = key.hexdigest()
+    parts = (compiler, *FLAGS, *machine.host(), source)  # native code is for one processor
+    key = hashlib.sha256("\n".join(parts).encode()).hexdigest()
     path = _folder() / f"{key}.so"
     if path.exists():
         return path
