@@ -16,6 +16,7 @@ from linkwise.simulation.rollout_kernel import rollout_kernel
 from tests.algebra.test_differential import STENCIL
 from tests.cases import close, state, tree
 from tests.simulation.moving import tumbling
+from tests.simulation.test_actuators import arm
 
 EXPLICIT = ("rk4", "euler", "rk4_mujoco")
 OF_LAWS = ("kp", "kv", "velocity", "acceleration")
@@ -68,7 +69,9 @@ def arranged(values, options):
     if law is not None:
         out["controller"] = (law, values["goal"])
         out["inputs"] = {n: x for n, x in values.items() if n in OF_LAWS}
-    numbers = {n: x for n, x in values.items() if n not in ("tau", "goal", *OF_LAWS)}
+    if "control" in values:
+        out["controls"] = values["control"]
+    numbers = {n: x for n, x in values.items() if n not in ("tau", "goal", "control", *OF_LAWS)}
     return out | {"parameters": numbers, "duration": STEPS * STEP, "step": STEP}
 
 
@@ -145,6 +148,31 @@ def test_laws():
     given |= {name: rng.standard_normal(3) for name in ("velocity", "acceleration")}
     given["v"] = given["v"] + 0.1 * rng.standard_normal(given["v"].shape)
     check(mech, given, {"law": law}, bound=1e-8)
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "euler"])
+def test_actuators(integrator):
+    """Commands have gradients; joint forces that all steps share are not mixed up with them."""
+    servo = lw.Actuator.position("servo", "a", kp=40.0, kv=2.0)
+    motor = lw.Actuator.motor("motor", "b", gear=3.0)
+    mech = arm(servo, motor)
+    rng = np.random.default_rng(0)
+    given = {"q": np.array([0.3, -0.2]), "v": np.array([0.5, 0.1]), "tau": np.array([0.4, -0.3])}
+    given["control"] = rng.standard_normal((STEPS, 2))
+    check(mech, given, {"integrator": integrator})
+
+
+def test_actuators_do_not_act_in_variational_steps():
+    mech = arm(lw.Actuator.motor("motor", "a"))
+    with pytest.raises(ModelError, match="controls were given with integrator='variational'"):
+        lw.rollout(mech, [0.1, 0.2], duration=0.05, integrator="variational", controls=[1.0])
+
+
+def test_actuators_with_activation_have_no_gradient():
+    mech = arm(lw.Actuator("slow", (("b", 1.0),), dynamics="filter", time_constant=0.1))
+    runs = lw.rollout(mech, [0.1, 0.2], duration=0.05, step=STEP, controls=[1.0])
+    with pytest.raises(ModelError, match="activation"):
+        runs.gradient(q=np.ones(2))
 
 
 def test_what_motions_and_steps_share_is_summed():

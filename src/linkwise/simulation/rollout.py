@@ -25,6 +25,7 @@ from linkwise.errors import (
     caller,
 )
 from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.actuation import with_activation
 from linkwise.simulation.implicit.ground import ContactPoint, Ground, ground_contacts
 from linkwise.simulation.rollout_gradient import Origin, RolloutGradient, gradient
 from linkwise.simulation.rollout_input import (
@@ -119,10 +120,11 @@ class Rollout:
         """
         if self.origin is None:
             raise ModelError(
-                f"this rollout of {self.mech.name!r} has no gradient: it has no kernel, since it "
+                f"this rollout of {self.mech.name!r} by {self.integrator!r} has no gradient: it "
                 "was made step by step (loops, couplings, too many bodies, a hinge without a "
-                "formula), or is a copy, or is on a GPU. Open the loops with loops='open', or make "
-                "it again on the CPU."
+                "formula), by 'implicit' steps, with actuators that have an activation, on a GPU, "
+                "or is a copy. Open the loops with loops='open', or make it again on the CPU by "
+                "'rk4', 'euler', 'rk4_mujoco' or 'variational'."
             )
         records = arrays.here("q", self.q), arrays.here("v", self.v)
         like = arrays.foreign((self.q, self.v, q, v))
@@ -264,6 +266,11 @@ def rollout(
         scalars = [name for name in held if name != "goal"]
     points = _points(mech, contacts, integrator)
     if controls is not None:
+        if integrator == "variational":
+            raise ModelError(
+                "controls were given with integrator='variational', where actuators do not act; "
+                "use 'rk4', 'euler', 'rk4_mujoco' or 'implicit'."
+            )
         held["control"] = _checked(lambda x: actuator_commands(mech, x), controls, on_gpu)
         sizes["control"] = len(mech.actuators)
     numbers = mechanism_numbers(mech, parameters)
@@ -302,7 +309,8 @@ def rollout(
     if single:
         q_all, v_all, status, failed = q_all[0], v_all[0], status[0], failed[0]
     origin = None
-    if kernel is not None and not on_gpu and integrator != "implicit" and controls is None:
+    lasting = controls is not None and with_activation(mech)  # which no record contains
+    if kernel is not None and not on_gpu and integrator != "implicit" and not lasting:
         origin = Origin(held, given, law, passive, tuple(numbers), steps, every, threads)
     records = (times, q_all, v_all, status, failed)
     shown: tuple[Any, Any] = (None, None)

@@ -61,7 +61,7 @@ class RolloutGradient:
         q: By the initial positions, (nv,) or (batch, nv): along velocities, as in `mech.integrate`.
         v: By the initial velocities, (nv,) or (batch, nv).
         inputs: By all other inputs, by name: "tau", or those of the control law ("goal", "kp",
-            "kv" ...), and parameters ("inertia", "payload:hand" ...).
+            "kv" ...), "control" of actuators, and parameters ("inertia", "payload:hand" ...).
         status: A code for each motion, () or (batch,); 0 means success. Gradients of other motions
             are NaN.
     """
@@ -101,7 +101,12 @@ def gradient(
     single, bad = records[0].ndim == 2, np.atleast_1d(status) != 0
     states = [x[None] if single else x for x in records]
     pairs = [_weights(x, w, n) for x, w, n in zip(records, weights, ("q", "v"), strict=True)]
-    sums = tuple(name for name, x in origin.held.items() if x.ndim == 1 or x.shape[-2] == 1)
+    actuated = "control" in origin.held  # by which the forces of each single step count
+    sums = tuple(
+        name
+        for name, x in origin.held.items()
+        if (x.ndim == 1 or x.shape[-2] == 1) and not (actuated and name == "tau")
+    )
     compiled = partial(
         rollout_kernel,
         mech,
@@ -110,6 +115,7 @@ def gradient(
         itemsize=records[0].dtype.itemsize,
         law=origin.law,
         parameters=origin.parameters,
+        actuated=actuated,
     )
     sweep = _Sweep(mech, compiled(), compiled(reverse=sums), step, states, pairs, origin, sums)
     codes = np.where(bad, np.atleast_1d(status), sweep.run())

@@ -20,7 +20,7 @@ from linkwise.dynamics.quantity import Frame, expression
 from linkwise.errors import LoweringError, ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
-from linkwise.simulation.actuation import efforts, with_actuators
+from linkwise.simulation.actuation import actuate, efforts, with_actuators
 from linkwise.simulation.implicit.ground import ContactPoint
 from linkwise.simulation.implicit.segments import implicit_stepping, joints_with_rows
 from linkwise.simulation.integrators import INTEGRATORS
@@ -176,7 +176,8 @@ def _stepping(
             return variational_stepping(mech, nodes, frame, itemsize, forces)
         scheme = INTEGRATORS[integrator]
         if reverse is not None:
-            dynamics = _dynamics(request, forces, ruled)
+            motors = actuate(mech, itemsize, slopes=False).traced if actuated else None
+            dynamics = dataclasses.replace(_dynamics(request, forces, ruled), actuate=motors)
             return reverse_stepping(scheme, mech, dynamics, reverse)
         plain = traced_stepping(scheme, mech, traced(request), forces)
         plain = with_actuators(plain, mech, itemsize) if actuated else plain

@@ -60,6 +60,7 @@ class Dynamics:
         solve: 𝓜⁻¹ x of q, x and parameters.
         passive: Dampers and springs, or None.
         law: Joint forces of q, v and the inputs of a law, or None.
+        actuate: tau with the forces of actuators, of registers q0, u0, h, control and tau; or None.
     """
 
     forward: Traced
@@ -67,6 +68,7 @@ class Dynamics:
     solve: Traced
     passive: Passive | None
     law: Traced | None
+    actuate: Traced | None = None
 
 
 def reverse_stepping(
@@ -104,6 +106,11 @@ def reverse_stepping(
         calls.append(Call(back, given, {f"g_q{k}": "g_q1", f"g_u{k}": "g_u1"}))
         ends += nodes(at, u)
         weights += nodes(s.read(f"g_q{k}", mech.nq), s.read(f"g_u{k}", mech.nv))
+    if dynamics.actuate is not None:
+        motors_back = _actuated(mech, dynamics.actuate, back=True)
+        calls.append(Call(motors_back, {}, {x: x for x in ("motor_q", "motor_v")}))
+        ends += nodes(q, v)
+        weights += nodes(s.read("motor_q", mech.nq), s.read("motor_v", mech.nv))
     if dynamics.law is not None:
         law_back = command_back(*_start("command_back", mech, dynamics.law))
         calls.append(Call(law_back, {}, {x: x for x in ("law_q", "law_v")}))
@@ -114,9 +121,36 @@ def reverse_stepping(
     result = pulled(s.graph, ends, weights, nodes(q, v))
     final = {"lambda_q": result[: mech.nq], "lambda_v": result[mech.nq :]}
     step = cut(s, calls, final, group=mech.nv)
+    inputs = held_inputs(held, dynamics.law)
+    if dynamics.actuate is not None:
+        step = [_actuated(mech, dynamics.actuate, back=False), *step]
+        inputs += tuple(x for x in dynamics.actuate.inputs if x[0] == "control")
     if dynamics.law is not None:
         step = [command(*_start("command", mech, dynamics.law)), *step]
-    return backwards(scheme.name, mech, held_inputs(held, dynamics.law), step, sums)
+    return backwards(scheme.name, mech, inputs, step, sums)
+
+
+def _actuated(mech: Mechanism, actuate: Traced, *, back: bool) -> Segment:
+    """tau with the forces of actuators; in reverse, gradients by the state and by commands.
+
+    The gradient by the joint forces that they are added to is that by tau.
+    """
+    s = Sketch("actuate_back" if back else "actuate")
+    q, v = s.read("q_from", mech.nq), s.read("v_from", mech.nv)
+    given = {"q0": q, "u0": rates(mech, q, v)}
+    given |= {name: s.read(name, n) for name, n in actuate.inputs if name not in given}
+    tau = s.replay(actuate, given)
+    if not back:
+        s.write("tau", tau)
+        return s.segment()
+    wrt = [q, v, given["control"]]
+    weights = nodes(s.read("g_tau", mech.nv))
+    by_q, by_v, by_control = parted(s, pulled(s.graph, nodes(tau), weights, nodes(*wrt)), wrt)
+    s.write("motor_q", by_q)
+    s.write("motor_v", by_v)
+    add_to(s, "control", by_control)
+    s.checks.clear()
+    return s.segment()
 
 
 def _start(name: str, mech: Mechanism, law: Traced) -> tuple[Sketch, Traced, Any, Any]:
