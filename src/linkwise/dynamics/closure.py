@@ -278,11 +278,11 @@ def run(
         if v is not None:
             v = floats(v, "v")
             v = mech.check_v(np.where(np.isfinite(v), v, 0.0))
-        given |= _blocked(mech, q, v)
+        given |= blocked_inputs(mech, q, v)
     return called(kernel, given, options or {})
 
 
-def _blocked(mech: Mechanism, q: Array, v: Array | None) -> dict[str, Array]:
+def blocked_inputs(mech: Mechanism, q: Array, v: Array | None) -> dict[str, Array]:
     """S and -S Ḣ* W of the loops that have no formula for them."""
     lead = q.shape[:-1] if v is None else np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
     q = np.broadcast_to(q, (*lead, mech.nq))
@@ -355,7 +355,8 @@ def loop_coordinates(
     return theta
 
 
-def _loop_errors(mech: Mechanism, q: Array, poses: Sequence[Pose]) -> Array:
+def loop_errors(mech: Mechanism, q: Array, poses: Sequence[Pose]) -> Array:
+    """e of each loop (..., loops, 6) with X_ab of each."""
     lead, out = q.shape[:-1], np.zeros((*q.shape[:-1], len(mech.loops), 6))
     for i, (loop, X_ab) in enumerate(zip(mech.loops, poses, strict=True)):
         each = [loop_error(loop.hinge, closure.one_of(X_ab, state)) for state in np.ndindex(*lead)]
@@ -386,12 +387,12 @@ def constraint_error(mech: Mechanism, q: ArrayLike, *, per: Per = "row") -> Arra
     if per not in ("row", "loop"):
         raise ModelError(f"per is {per!r}; it must be 'row' or 'loop'.")
     q = mech.check_q(q)
-    return (error_at if per == "row" else _loop_errors)(mech, q, relative_poses(mech, q))
+    return (error_at if per == "row" else loop_errors)(mech, q, relative_poses(mech, q))
 
 
 def error_at(mech: Mechanism, q: Array, poses: Sequence[Pose]) -> Array:
     """`constraint_error` with X_ab of each loop."""
-    e, still = _loop_errors(mech, q, poses), np.zeros((*q.shape[:-1], 6))
+    e, still = loop_errors(mech, q, poses), np.zeros((*q.shape[:-1], 6))
     parts = [np.zeros((*q.shape[:-1], 0))]
     for i, (loop, X_ab) in enumerate(zip(mech.loops, poses, strict=True)):
         S = closure.blocked(loop.hinge, X_ab, still).S

@@ -295,10 +295,11 @@ def jacobian_bias(
     """
     if about is None and type(frame) is str and frame == "node":
         return kernel(mech, "jacobian_bias", node)(q, v, **options)
-    return viewed(mech, _bias_seen, node, frame, about)(q, v, **options)
+    return viewed(mech, bias_seen, node, frame, about)(q, v, **options)
 
 
-def _bias_seen(at: Writing, frame: str, about: str | None) -> Any:
+def bias_seen(at: Writing, frame: str, about: str | None) -> Any:
+    """J̇ v, as a formula."""
     moving = motion(at, frame, about)
     rate = at.value(expression("jacobian_bias", frame="world")).reshape(-1, 6)
     rate = six(rate[:, :3], rate[:, 3:] + cross(moving.V[:, :3], moving.V[:, 3:]))

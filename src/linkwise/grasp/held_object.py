@@ -26,32 +26,37 @@ Source: 003, sections 6 and 7; the contacts are those of 001-II, of any kind.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.algebra import mass as mass_operator
-from linkwise.dynamics.closure import constraint_bias, constraint_error, constraint_jacobian
+from linkwise.codegen.formula import Formula
+from linkwise.dynamics.closure import CLOSED, blocked_inputs, loop_errors, setting_of
 from linkwise.dynamics.innovations import innovations
-from linkwise.dynamics.joint_force import coriolis_force, gravity_force
-from linkwise.dynamics.kinematics import jacobian, jacobian_bias
+from linkwise.dynamics.kernels import written
+from linkwise.dynamics.kinematics import bias_seen
+from linkwise.dynamics.mass_root import root_of
+from linkwise.dynamics.quantity import expression
 from linkwise.dynamics.velocity_space import Scale, scale
 from linkwise.errors import ClosureError, SingularHingeError
 from linkwise.grasp.arms import Arm, MultiArm
+from linkwise.model.closure import blocked, closure_nodes
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
-from linkwise.pipeline import compile
 from linkwise.spatial.array import Array
+from linkwise.spatial.pose import Pose, trusted_pose
 
 if TYPE_CHECKING:
-    from linkwise.codegen.kernel import Kernel
+    from linkwise.codegen.writing import Writing
 
 TOLERANCE = 1e-10
 """Motions of an arm at its contacts below this fraction of its largest count as lost."""
 
-CLOSED = 1e-9
+REDUNDANT = 1e-9
 """Blocking rows below this fraction of the largest are redundant: loops close to about 1e-12."""
 
 OPEN = 1e-3
@@ -125,6 +130,7 @@ class HeldState:
         directions: U (6, m): an orthonormal basis of the object's possible motions.
         to_hinge: (n_o, 6): v_o of a possible motion ẋ, zero for impossible ones.
         enforced: The part of v̇_o (n_o,) that the arms determine: v̇_o = Z y + this.
+        loops: S of each loop (rows, 6): what its hinge blocks.
     """
 
     arms: tuple[ArmState, ...]
@@ -137,6 +143,7 @@ class HeldState:
     directions: Array
     to_hinge: Array
     enforced: Array
+    loops: tuple[Array, ...]
 
     @property
     def offset(self) -> Array:
@@ -175,35 +182,72 @@ def held_states(
     if not len(q):
         return []
     measure, of_object = scale(mech), parts.object_rows
-    J_c = constraint_jacobian(mech, q)
-    _check_closed(mech, q, v, J_c)
-    gamma = constraint_bias(mech, q, v)
-    forces = np.stack([coriolis_force(mech, q, v), gravity_force(mech, q)], axis=1)
-    # The arms are trees beside the object: l⁻¹ of all rows with the object's columns left out.
-    right = np.concatenate([-J_c, forces], axis=1)
-    right[:, :, of_object] = 0.0
-    count = right.shape[1]
-    eps = innovations(mech, np.repeat(q, count, axis=0), right.reshape(-1, mech.nv))
-    eps = eps.reshape(right.shape)
+    at = _evaluated(mech, parts, q, v)
+    J_c, right, eps, mass = at["J_c"], at["right"], at["eps"], at["mass"]
+    poses = [trusted_pose(x[..., :3], x[..., 3]) for x in np.swapaxes(at["loops"], 0, 1)]
+    _check_closed(mech, q, v, J_c, poses)
+    still = np.zeros((len(q), 6))
+    pairs = zip(mech.loops, poses, strict=True)
+    S = [blocked(loop.hinge, pose, still).S for loop, pose in pairs]
     _check_resisted(mech, q, right, eps)
-    names = parts.object_bodies
-    mass = _inertia(mech, names)(q)
-    J_p, bias = _at_point(mech, parts, q, v, point)
+    J_p, bias = _at_point(parts, v, point, at)
     states = list[HeldState]()
     for i in range(len(q)):
         arms = tuple(
-            _arm_state(arm, J_c[i], gamma[i], right[i], eps[i], of_object, measure, tolerance)
+            _arm_state(arm, J_c[i], at["gamma"][i], right[i], eps[i], of_object, measure, tolerance)
             for arm in parts.arms
         )
-        bias_o, v_o, unit = forces[i][:, of_object], v[i, of_object], measure.columns[of_object]
-        states.append(_held(arms, mass[i], bias_o, J_p[i], bias[i], v_o, unit, measure.length))
+        bias_o, v_o, unit = at["of_object"][i], v[i, of_object], measure.columns[of_object]
+        loops = tuple(x[i] if x.ndim == 3 else x for x in S)
+        own = (mass[i], bias_o, J_p[i], bias[i], v_o)
+        states.append(_held(arms, *own, unit, measure.length, loops))
     return states
 
 
+NAMES = ("J_c", "gamma", "right", "eps", "of_object", "mass", "J", "bias", "rot", "loops")
+
+
+def _evaluated(mech: Mechanism, parts: MultiArm, q: Array, v: Array) -> dict[str, Array]:
+    """All numbers of the states that `_inputs` gives, by name, with the batch in front."""
+    made = _kernel(mech, parts.object_bodies)
+    given = {"q": q, "v": v}
+    if {"S", "S_rate"} & set(made.arguments):
+        given |= blocked_inputs(mech, q, v)
+    rows = [given[name] for name in made.arguments]
+    if len(q) == 1:
+        return {name: x[None] for name, x in made(*(row[0] for row in rows)).items()}
+    return made(*rows, status=np.zeros(len(q), np.int32))
+
+
 @once_per_mechanism
-def _inertia(mech: Mechanism, names: tuple[str, ...]) -> Kernel:
-    """The kernel of 𝓜_o, the rows and columns of the object."""
-    return compile(mass_operator, mech, rows=names, columns=names)
+def _kernel(mech: Mechanism, names: tuple[str, ...]) -> Any:
+    return written(mech, Formula(_inputs, names, NAMES), names[0])
+
+
+def _inputs(at: Writing, *names: str) -> Any:
+    """J_c, γ, joint forces with the object's left out and l⁻¹ of them, and the object's own."""
+    mech, nodes, s = at.mech, closure_nodes(at.mech), setting_of(at.mech)
+    of_object: Any = np.r_[tuple(mech.v_slice(name) for name in names)]
+    at.read("q", mech.nq)  # the first inputs
+    at.read("v", mech.nv)
+    J_c, gamma = (
+        at.value(CLOSED[name](s), nodes=nodes)
+        for name in ("constraint_jacobian", "constraint_bias")
+    )
+    forces = np.stack([at.value(expression(x)) for x in ("coriolis_force", "gravity_force")])
+    # The arms are trees beside the object: l⁻¹ of all rows with the object's columns left out.
+    right, root = np.concatenate([-J_c, forces]), root_of(at)
+    right[:, of_object] = 0.0
+    eps = [root.solved(at.value(expression("whitened_force"), x=row)) for row in right]
+    poses = at.value(expression("node_poses"), nodes=nodes).reshape(-1, 2, 3, 4)
+    back = np.swapaxes(poses[:, 0, :, :3], -1, -2)
+    apart = (poses[:, 1, :, 3] - poses[:, 0, :, 3])[..., None]
+    loops = np.concatenate([back @ poses[:, 1, :, :3], back @ apart], axis=-1)
+    rot = at.value(expression("node_poses")).reshape(3, 4)[:, :3]
+    mass = at.value(mass_operator, rows=names, columns=names)
+    J = at.value(expression("jacobian", frame="world"))[:, of_object]
+    bias, own = bias_seen(at, "world", None), forces[:, of_object]
+    return J_c, gamma, right, np.stack(eps), own, mass, J, bias, rot, loops
 
 
 def _check_resisted(mech: Mechanism, q: Array, right: Array, eps: Array) -> None:
@@ -214,17 +258,14 @@ def _check_resisted(mech: Mechanism, q: Array, right: Array, eps: Array) -> None
 
 
 def _at_point(
-    mech: Mechanism, parts: MultiArm, q: Array, v: Array, point: Array
+    parts: MultiArm, v: Array, point: Array, at: Mapping[str, Array]
 ) -> tuple[Array, Array]:
     """J_p and J̇_p v at the operational point, in the axes of the world: v_p = v_O + ω × r."""
-    body = parts.object_bodies[0]
-    J = np.asarray(jacobian(mech, q, body, frame="world"))[:, :, parts.object_rows]
-    bias = np.array(jacobian_bias(mech, q, v, body, frame="world"))
+    J, bias = at["J"].copy(), at["bias"].copy()
     if not point.any():
         return J, bias
-    r = (mech.pose(q, body).rot @ point)[:, None, :]
+    r = (at["rot"] @ point)[:, None, :]
     w = (J[:, :3] @ v[:, parts.object_rows, None])[..., 0]
-    J = J.copy()
     J[:, 3:] += np.swapaxes(np.cross(np.swapaxes(J[:, :3], 1, 2), r), 1, 2)
     # d/dt (ω × r) = ω̇ × r + ω × (ω × r)
     bias[:, 3:] += np.cross(bias[:, :3], r[:, 0]) + np.cross(w, np.cross(w, r[:, 0]))
@@ -251,7 +292,7 @@ def _arm_state(
     Q, T = np.linalg.qr((exist @ eps[rows][:, columns]).T)
     G = np.asarray(np.linalg.solve(T.T, exist), dtype=np.float64)
     lost = np.linalg.svd(blocked @ A * measure.columns[of_object], compute_uv=False)
-    mobility = A.shape[1] - int((lost > CLOSED * measure.length).sum())
+    mobility = A.shape[1] - int((lost > REDUNDANT * measure.length).sum())
     forces, whitened = right[-2:, columns], eps[-2:, columns]
     return ArmState(
         arm.name, columns, rows, A, B, gamma[rows], G, Q, blocked, mobility, forces, whitened
@@ -267,24 +308,25 @@ def _held(
     v_o: Array,
     unit: Array,
     length: float,
+    loops: tuple[Array, ...],
 ) -> HeldState:
     """The motions that all arms leave to the object, and those they determine."""
     rows = np.concatenate([x.blocked @ x.A for x in arms]) * unit
     span, values, right = np.linalg.svd(rows)
-    rank = int((values > CLOSED * length).sum())
+    rank = int((values > REDUNDANT * length).sum())
     target = -np.concatenate([x.blocked @ x.bias for x in arms])
     enforced = unit * (right[:rank].T @ ((span[:, :rank].T @ target) / values[:rank]))
     free = unit[:, None] * right[rank:].T  # Z
     basis, R = np.linalg.qr(J_p @ free)
     to_hinge = np.asarray(free @ np.linalg.solve(R, basis.T), dtype=np.float64)
     return HeldState(
-        arms, mass, forces[0], forces[1], J_p, bias, J_p @ v_o, basis, to_hinge, enforced
+        arms, mass, forces[0], forces[1], J_p, bias, J_p @ v_o, basis, to_hinge, enforced, loops
     )
 
 
-def _check_closed(mech: Mechanism, q: Array, v: Array, J_c: Array) -> None:
+def _check_closed(mech: Mechanism, q: Array, v: Array, J_c: Array, poses: Sequence[Pose]) -> None:
     """Raise for states in which the arms do not hold the object: their sums would mean nothing."""
-    e = constraint_error(mech, q, per="loop").reshape(len(q), -1, 2, 3)
+    e = loop_errors(mech, q, poses).reshape(len(q), -1, 2, 3)
     size = np.linalg.norm(e, axis=-1)  # (batch, loops, 2): angle, distance
     if (size > OPEN).any():
         state, loop, _ = np.unravel_index(int(np.argmax(size)), size.shape)
@@ -300,9 +342,9 @@ def _check_closed(mech: Mechanism, q: Array, v: Array, J_c: Array) -> None:
     allowed = APART * np.maximum(np.abs(v).max(axis=-1, keepdims=True), 1.0)
     if (speed > allowed).any():
         state, row = np.unravel_index(int(np.argmax(speed / allowed)), speed.shape)
-        loops = [loop.name for loop in mech.loops for _ in range(loop.rows)]
+        names = [loop.name for loop in mech.loops for _ in range(loop.rows)]
         raise ClosureError(
-            f"the velocities pull loop {loops[int(row)]!r} of {mech.name!r} apart"
+            f"the velocities pull loop {names[int(row)]!r} of {mech.name!r} apart"
             f"{_in(state, q)}, |J_c v| = {speed[state, row]:.3g} m/s or rad/s; up to "
             f"{allowed[state, 0]:.2g} is allowed. Use lw.loops.project_velocity(mech, q, v)."
         )

@@ -69,7 +69,7 @@ from linkwise.errors import ModelError, ShapeError
 from linkwise.grasp import held_object
 from linkwise.grasp.arms import Point, arm_of, point_of, rigid_parts
 from linkwise.grasp.augmented_object import AugmentedArm, augmented_object
-from linkwise.grasp.held_object import CLOSED, HeldState, held_states
+from linkwise.grasp.held_object import REDUNDANT, HeldState, held_states
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.spatial.inertia import SpatialInertia
@@ -295,7 +295,7 @@ def _response(state: HeldState, name: str, mass: Array, measure: Array, length: 
     rest: Array = state.mass + sum((x.inertia for x in others), np.zeros_like(state.mass))
     blocked = np.concatenate([np.zeros((0, len(rest))), *(x.blocked @ x.A for x in others)])
     values, right = np.linalg.svd(blocked)[1:]
-    free = right[int((values > CLOSED * length).sum()) :].T
+    free = right[int((values > REDUNDANT * length).sum()) :].T
     seen = arm.A @ free
     Omega: Array = seen @ np.linalg.solve(free.T @ rest @ free, seen.T)
     back = np.asarray(np.linalg.solve(mass, arm.B.T), dtype=np.float64)

@@ -23,7 +23,6 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from linkwise.arguments import number
-from linkwise.dynamics.closure import blocked_directions
 from linkwise.errors import ModelError, unknown_name
 from linkwise.grasp.arms import MultiArm
 from linkwise.grasp.contact import Contact, block_diagonal
@@ -50,7 +49,7 @@ class Sharing:
     Attributes:
         mech: The mechanism.
         grasp: The contacts; None for "effort".
-        gain: (6, contacts 6): contact forces for a unit of each force on the object.
+        gain: (contacts 6, contacts 6): from any contact forces to those that are shared.
         internal: The squeeze (contacts, 6) that is added.
     """
 
@@ -84,7 +83,7 @@ class Sharing:
         S = grasp.passed
         some = (np.linalg.pinv(S @ grasp.map()) @ S).reshape(6, count, 6)
         gain = grasp.internal_forces(some, split=split).motion.reshape(6, -1)
-        return Sharing(mech, grasp, gain, squeeze(grasp, internal))
+        return Sharing(mech, grasp, grasp.map() @ gain, squeeze(grasp, internal))
 
     def squeezed(self, internal: Internal) -> Array:
         """The squeeze (contacts, 6) for one call: the given one, else the prepared one."""
@@ -94,14 +93,11 @@ class Sharing:
             raise ModelError("internal forces were given to a controller with share='effort'.")
         return squeeze(self.grasp, internal)
 
-    def multipliers(
-        self, q: Array, state: HeldState, wrench: Array, offset: Array, internal: Array
-    ) -> Array:
+    def multipliers(self, state: HeldState, wrench: Array, offset: Array, internal: Array) -> Array:
         """λ (rows,) with Σ A* λ = w in the possible motions of the object.
 
         Args:
-            q: Joint positions (nq,).
-            state: Arms and object there.
+            state: Arms and object.
             wrench: w (n_o,).
             offset: Joint forces of all arms before contact forces (nv,).
             internal: The squeeze (contacts, 6).
@@ -113,8 +109,8 @@ class Sharing:
             B[np.ix_(arm.rows, arm.columns)] = arm.B
         some = np.linalg.lstsq(A.T, wrench, rcond=None)[0]
         if self.grasp is not None:
-            S = block_diagonal(blocked_directions(self.mech, q))
-            moving = (S.T @ some) @ self.grasp.map() @ self.gain
+            S = block_diagonal(state.loops)
+            moving = (S.T @ some) @ self.gain
             return np.asarray(S @ (moving + internal.ravel()), dtype=np.float64)
         limit = self.mech.effort_limit
         weight = np.where(np.isfinite(limit), 1.0 / limit, 1.0)

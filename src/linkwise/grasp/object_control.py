@@ -20,7 +20,6 @@ import numpy as np
 
 from linkwise.documented import documented
 from linkwise.dynamics.batched import Batched
-from linkwise.dynamics.closure import blocked_directions
 from linkwise.dynamics.innovations import innovations
 from linkwise.dynamics.velocity_space import checked_tolerance, states as states_of
 from linkwise.errors import ModelError, ShapeError
@@ -306,7 +305,7 @@ class ObjectController:
                 else:
                     free = free - arm.whitened.sum(axis=0)
                 tau[i, arm.columns] = inner + arm.B.T @ (arm.carried(vdot) - arm.felt(free))
-            lam = self._sharing.multipliers(q[i], state, wrench, tau[i], squeeze)
+            lam = self._sharing.multipliers(state, wrench, tau[i], squeeze)
             for arm in state.arms:
                 tau[i, arm.columns] += arm.B.T @ lam[arm.rows]
                 bias = arm.felt(arm.whitened.sum(axis=0))
@@ -314,9 +313,7 @@ class ObjectController:
                 shares[arm.name][i] = K.T @ arm.A.T @ at_contact
             moved[i] = state.jacobian @ vdot + state.bias
             row = 0
-            for out, S, sign in zip(
-                contacts.values(), blocked_directions(mech, q[i]), parts.sign, strict=True
-            ):
+            for out, S, sign in zip(contacts.values(), state.loops, parts.sign, strict=True):
                 out[i] = sign * S.T @ lam[row : row + len(S)]
                 row += len(S)
         total = np.sum(list(shares.values()), axis=0)
