@@ -30,6 +30,8 @@ WEIGHTS = {1: 4 / 5, 2: -1 / 5, 3: 4 / 105, 4: -1 / 280}
 """Of the eighth-order difference: f′ = Σ w_i (f(i h) − f(−i h)) / h."""
 
 CASES = ("four_bar", "gripper", "stewart", "couplings", "floating")
+QUICK = tuple(x if x != "stewart" else pytest.param(x, marks=pytest.mark.prove) for x in CASES)
+"""The platform takes seconds to compile: `make prove` has it."""
 
 
 def gripper() -> lw.Mechanism:
@@ -185,7 +187,7 @@ def test_accelerations_that_break_loops_have_no_forces(name: str) -> None:
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", QUICK)
 def test_hybrid_dynamics_holds_them(name: str) -> None:
     mech, q, v, tau = case(name)
     moving = [body.hinge_name for body in mech.bodies if body.hinge.nv]
@@ -236,7 +238,7 @@ def test_accelerations_of_bodies_and_forces_between_them(name: str) -> None:
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", QUICK)
 def test_tasks_and_operational_space_hold_them(name: str) -> None:
     mech, q, v, tau = case(name)
     node = {"floating": "bar", "four_bar": "coupler"}.get(name, mech.bodies[-1].name)
