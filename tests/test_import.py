@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+import linkwise as lw
+
 HEAVY = (
     "scipy",
     "matplotlib",
@@ -44,6 +46,13 @@ import linkwise
 print(linkwise.models.chain(1).nv)
 """
     assert run(code) == "1"
+
+
+def test_a_name_of_a_namespace_is_pointed_out():
+    with pytest.raises(AttributeError, match=r"it is lw\.dynamics\.kinetic_energy"):
+        lw.kinetic_energy  # noqa: B018
+    with pytest.raises(AttributeError, match="'frwrd_dynamics'; dir"):
+        lw.frwrd_dynamics  # noqa: B018
 
 
 def test_every_public_name_exists():

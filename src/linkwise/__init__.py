@@ -12,6 +12,31 @@ import lazy_loader  # pyright: ignore[reportMissingTypeStubs]
 
 __version__ = "0.1.0"
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)  # pyright: ignore
+_named, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)  # pyright: ignore
+
+
+def __getattr__(name: str) -> object:
+    """A public name, imported on first use; names of other namespaces are pointed out."""
+    try:
+        return _named(name)
+    except AttributeError:
+        from importlib.util import find_spec
+
+        if name.startswith("_") or name in __all__ or find_spec(f"linkwise.{name}"):
+            raise
+    place = _namespace_of(name)
+    where = f"it is lw.{place}.{name}" if place else "dir(linkwise) lists names and namespaces"
+    raise AttributeError(f"module 'linkwise' has no attribute {name!r}; {where}")
+
+
+def _namespace_of(name: str) -> str:
+    """The namespace whose file exports a name, or nothing; no namespace is imported."""
+    from pathlib import Path
+
+    for file in sorted(Path(__file__).parent.glob("*/__init__.py")):
+        if file.parent.name in __all__ and f" {name} as {name}" in file.read_text("utf-8"):
+            return file.parent.name
+    return ""
+
 
 del lazy_loader

@@ -199,6 +199,8 @@ def unknown_name(
     short = [n for n in names if len(n) <= LONGEST_NAME] if len(text) <= LONGEST_NAME else []
     compare = compare and len(names) < 5000
     near = difflib.get_close_matches(text, short, n=4, cutoff=0.5) if compare else []
+    same = [n for n in short if n.casefold() == text.casefold()]
+    near = same[:4] or near
     if near:
         hint = "did you mean " + " or ".join(repr(n) for n in near) + "?"
     elif not names:
