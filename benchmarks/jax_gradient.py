@@ -35,7 +35,7 @@ ROBOTS = {
 CALLS = {"one by one": 1, "one by one inside `jit`": 100, "batch": 1024}
 """How states are given, and how many of them a call has."""
 
-ROUNDS, LONG, MOST = 40, 0.02, 3.0
+ROUNDS, LONG, MOST = 1000, 0.001, 3.0
 """Rounds at most, how long one lasts at least, and all rounds of a library at most [s]."""
 
 ALLOWED = {"float64": 1e-9, "float32": 5e-3}
@@ -179,16 +179,16 @@ def floor() -> float:
 
 
 def main() -> None:
-    """All rows."""
-    rows = list[str]()
+    """All rows; the page is written anew with each."""
+    about = machine.description("linkwise", "jax", "jaxlib", "mujoco-mjx", "frax")
+    head, rows = {"rounds": ROUNDS, "machine": about, "floor": floor()}, list[str]()
     for robot in ROBOTS:
         for dtype in ("float64", "float32"):
             for call in CALLS:
                 rows.append(row(robot, dtype, call))
                 print(rows[-1], flush=True)
-    about = machine.description("linkwise", "jax", "jaxlib", "mujoco-mjx", "frax")
-    head = HEAD.format(rounds=ROUNDS, machine=about, load=machine.load(), floor=floor())
-    RESULTS.write_text(head + "\n".join(rows) + "\n", encoding="utf-8")
+                text = HEAD.format(**head, load=machine.load()) + "\n".join(rows) + "\n"
+                RESULTS.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
