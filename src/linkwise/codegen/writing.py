@@ -25,11 +25,17 @@ from linkwise.sweeps.sparse import is_zero
 
 
 class Writing(Sketch, FormulaInputs):
-    """A formula that is being written."""
+    """A formula that is being written.
 
-    def __init__(self, request: Request) -> None:
+    Attributes:
+        plain: Whether values are computed so that they share most with each other, rather than
+            each as cheaply as possible (`trace`).
+    """
+
+    def __init__(self, request: Request, *, plain: bool = False) -> None:
         Sketch.__init__(self)
         FormulaInputs.__init__(self, request)
+        self.plain = plain
         self._known = dict[object, Traced]()  # graphs that were traced before
         self.solve: ColumnSolve | None = None
 
@@ -121,4 +127,6 @@ class Writing(Sketch, FormulaInputs):
         program = lower(first, part.checked(exprs[0], self.mech, nodes), rest)
         if isinstance(tree, Mechanism) and worth_rolling(program, tree):
             raise TooLongError
-        return trace(program, self.mech, nodes, parameters, itemsize=self.itemsize)
+        return trace(
+            program, self.mech, nodes, parameters, itemsize=self.itemsize, plain=self.plain
+        )

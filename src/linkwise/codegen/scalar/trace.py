@@ -71,6 +71,7 @@ def trace(
     *,
     itemsize: int = 8,
     rank: int | None = None,
+    plain: bool = False,
 ) -> Traced:
     """The scalar graph of a program on a mechanism.
 
@@ -81,12 +82,13 @@ def trace(
         parameters: Numbers of the mechanism that stay inputs (`parameters.py`).
         itemsize: Bytes of a number, on which the bounds of the checks depend.
         rank: How many rows of loops and couplings have to be independent; None for any number.
+        plain: Keep each body in its axes and sums as they are, as parts of a larger graph need it.
     """
     bodies = bodies_of(mech, nodes)
     kinds, numbers = [bodies], None
     if type(bodies) is Bodies and may_regroup(program):
         numbers = Constants(bodies.mech, itemsize, felt_inertias(bodies.mech))
-    if type(bodies) is Bodies and may_share(program):
+    if type(bodies) is Bodies and not plain and may_share(program):
         program = distributed(program)
         kinds += [limbs] if (limbs := shared_limbs(program, bodies)) is not None else []
 

@@ -186,7 +186,7 @@ class _Implicit:
 
     def _step(self, sweeps: int) -> list[Segment]:
         """The step runs once on graph nodes, and is cut where it asks for the impulses."""
-        at, mech = Writing(self.request), self.mech
+        at, mech = Writing(self.request, plain=True), self.mech
         q, u, (h,) = at.read("q0", mech.nq), at.read("u0", mech.nv), at.read(STEP, 1)
         v, push = velocities(mech, q, u), at.read("tau", mech.nv)
         given: dict[str, Any] = {"q": q}
