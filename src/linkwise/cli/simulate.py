@@ -37,10 +37,15 @@ def add_to(commands: Any) -> None:
     p.add_argument("robot", metavar="ROBOT", help="URDF or MJCF file, or a built-in name")
     p.add_argument("--base", default="auto", help="auto, fixed or free (files only)")
     add_roots(p)
-    p.add_argument("--duration", type=float, default=2.0, metavar="S", help="seconds (2)")
+    p.add_argument("--duration", type=float, default=2.0, metavar="S", help="seconds (default: 2)")
     p.add_argument("--step", type=float, metavar="S", help="length of a step [s]")
-    p.add_argument("--integrator", default="rk4", metavar="NAME", help="rk4")
-    p.add_argument("--random", type=int, metavar="SEED", help="begin in a random pose (neutral)")
+    p.add_argument("--integrator", default="rk4", metavar="NAME", help="method (default: rk4)")
+    p.add_argument(
+        "--random",
+        type=int,
+        metavar="SEED",
+        help="seed of a random initial pose (default: neutral)",
+    )
     p.add_argument("--hold", action="store_true", help="joint forces hold the initial pose")
     p.add_argument("--save", metavar="FILE", help="the recording: .npz, .csv, .mp4 or .gif")
     p.add_argument("--html", metavar="FILE", help="a page that plays it")

@@ -161,7 +161,7 @@ class Circle:
 
     def off(self, mech: Mechanism, q: Array, node: str, t: float) -> float:
         """Distance of a node from where it should be [m]."""
-        return float(np.linalg.norm(forward_kinematics(mech, q, node).p - self.goal(t).target))
+        return float(np.linalg.norm(forward_kinematics(mech, q, node).p - self.goal(t).position))
 
 
 def circle(mech: Mechanism, q: Array, node: str, duration: float, margin: float) -> Circle:
