@@ -257,8 +257,11 @@ def _name_tensor(
     """Raise for the first argument that Torch differentiates, where NumPy could not read it."""
     if "torch" not in sys.modules or type(error).__module__.startswith("torch"):
         return
-    names = [*_signature(function).parameters][: len(args)]
-    for name, value in (*zip(names, args, strict=False), *options.items()):
+    try:
+        given = _signature(function).bind(*args, **options).arguments
+    except TypeError:
+        return  # Python reports a wrong signature
+    for name, value in given.items():
         inside: Any = cast("Any", value).values() if isinstance(value, dict) else value
         many = isinstance(value, dict | list | tuple)
         if any(map(arguments.is_tracked, inside if many else (inside,))):

@@ -392,6 +392,50 @@ def test_a_step_on_the_manifold_is_differentiable():
     assert torch.isfinite(q.grad).all() and q.grad.abs().max() > 1e-2
 
 
+# ------------------------------------------------------------------------------------- rollouts
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "euler", "variational"])
+def test_rollouts_are_differentiated_by_everything_they_are_given(integrator):
+    mech = MECHANISMS["floating"]
+    q, speed, _ = state(mech, lead=(2,))
+    force = tensor(np.random.default_rng(1).standard_normal((4, mech.nv)))
+
+    def records(q, v, tau):
+        q = torch.cat([q[:, :4] / q[:, :4].norm(dim=-1, keepdim=True), q[:, 4:]], -1)
+        runs = lw.rollout(
+            mech, q, 0.3 * v, tau=tau, duration=0.04, step=0.01, integrator=integrator
+        )
+        return runs.q, runs.v
+
+    assert torch.autograd.gradcheck(records, (q, speed, force))
+    with torch.no_grad():
+        q, speed, force = (x.detach() for x in (q, speed, force))
+        plain = lw.rollout(mech, q, 0.3 * speed, tau=force, duration=0.04, step=0.01,
+                           integrator=integrator)  # fmt: skip
+    assert torch.allclose(records(q, speed, force)[0], plain.q, atol=1e-12)
+
+
+def test_rollouts_are_differentiated_by_parameters_and_gains():
+    arm = lw.models.seven_dof_arm()
+    q, speed, _ = state(arm, lead=(3,))
+    payload = tensor([1.0, 0.0, 0.02, 0.1, 0.02, 0.02, 0.02, 0.001, 0.0, 0.0])
+
+    def last(q, v, payload):
+        return lw.rollout(arm, q, v, duration=0.02, step=0.01, integrator="euler",
+                          parameters={"payload:hand": payload}).q[:, -1]  # fmt: skip
+
+    assert torch.autograd.gradcheck(last, (q, speed[0].detach().requires_grad_(), payload))
+    with pytest.raises(lw.errors.ModelError, match=r"torch\.func"):
+        torch.func.grad(lambda q: last(q, speed, payload).sum())(q.detach())
+    with pytest.raises(lw.errors.ModelError, match="second derivative"):
+        torch.autograd.grad(last(q, speed, payload).sum(), q, create_graph=True)
+    with pytest.raises(lw.errors.ModelError, match="has no gradient"):
+        lw.rollout(LINKAGE, *state(LINKAGE)[:2], duration=0.01)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        lw.rollout(arm, q, speed, length=1.0)
+
+
 def test_errors_are_those_without_a_gradient():
     mech = lw.models.pendulum(2)
     q, speed, force = state(mech)
@@ -412,14 +456,14 @@ def test_errors_are_those_without_a_gradient():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda m, q, v: lw.rollout(m, q, v, duration=0.01, dt=1e-3),
+        lambda m, q, v: lw.simulate(m, q, v, duration=0.01),
         lambda m, q, v: m.check_q(q),
         lambda m, q, v: lw.inverse_dynamics(LINKAGE, *state(LINKAGE)),
         lambda m, q, v: lw.loops.constraint_forces(LINKAGE, *state(LINKAGE)),
         lambda m, q, v: lw.dynamics.operational_inertia(m, q, m.bodies[-1].name),
         lambda m, q, v: lw.forward_dynamics(m, q, v, v, forces={
             b.name: tensor(np.ones(6)) for b in m.bodies}),
-        lambda m, q, v: lw.Pose(p=tensor(np.ones(3))),
+        lambda m, q, v: lw.Pose(np.eye(3), tensor(np.ones(3))),
     ],
 )  # fmt: skip
 def test_what_is_not_differentiated_says_so(call):

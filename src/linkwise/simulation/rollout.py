@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.arguments import all_are, count, itemsize, number
+from linkwise.arguments import all_are, count, is_tracked, itemsize, number
 from linkwise.codegen import arrays
 from linkwise.codegen.stepping.kernel import Motions, RolloutKernel, describe
 from linkwise.codegen.stepping.passive import passive as dampers_and_springs
@@ -231,6 +231,30 @@ def rollout(
         ShapeError: Arrays that do not fit together.
     """
     law, goal = check_controller(controller)
+    named = {"inputs": inputs or {}, "parameters": parameters or {}}
+    if any(map(is_tracked, (q, v, tau, goal, *(x for n in named.values() for x in n.values())))):
+        from linkwise.simulation.torch_rollout import differentiable
+
+        def run(q: Any, goal: Any, **arrays: Any) -> Rollout:
+            return rollout(
+                mech,
+                q,
+                controller=controller if goal is None or law is None else (law, goal),
+                duration=duration,
+                step=step,
+                integrator=integrator,
+                record_every=record_every,
+                passive=passive,
+                controls=controls,
+                contacts=contacts,
+                loops=loops,
+                target=target,
+                dtype=dtype,
+                threads=threads,
+                **arrays,
+            )
+
+        return differentiable(run, {"q": q, "v": v, "tau": tau, "goal": goal}, named)
     if law is None and inputs is not None:
         raise ModelError(
             "inputs are those of a control law; give controller=(lw.control_law(...), goal)."
