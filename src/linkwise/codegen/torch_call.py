@@ -195,12 +195,12 @@ def _mapped(dims: Sequence[int | None], number: int, inputs: Sequence[Any]) -> A
     return call(number, moved), (0, 0)
 
 
-def _pulled_back(ctx: Any, needed: Iterable[bool], weight: Any) -> list[Any]:
-    """Gradients by the inputs that need one."""
+def _pulled_back(ctx: Any, needed: Iterable[bool], weight: Any, calling: Any) -> list[Any]:
+    """Gradients by the inputs that need one; `calling` is `operator` where that was called."""
     function, by, inputs = ctx.function, tuple(needed), ctx.saved_tensors
     if weight is None:
         return [None] * len(by)
-    flat, _ = call(function.derivative("pullback", by), [*inputs, weight])
+    flat, _ = calling(function.derivative("pullback", by), [*inputs, weight])
     sizes = [n for _, n in itertools.compress(function.inputs, by)]
     parts = iter(flat.split(sizes, -1))
     pairs = zip(inputs, by, strict=True)
@@ -228,7 +228,7 @@ operator = torch.library.custom_op(
 )
 operator.register_fake(_fake)
 operator.register_autograd(
-    lambda ctx, weight, _: (None, _pulled_back(ctx, ctx.needs_input_grad[1], weight)),
+    lambda ctx, weight, _: (None, _pulled_back(ctx, ctx.needs_input_grad[1], weight, operator)),
     setup_context=lambda ctx, inputs, output: _keep(ctx, inputs[0], inputs[1], output),
 )
 operator.register_vmap(lambda info, dims, number, inputs: _mapped(dims[1], number, inputs))
@@ -251,7 +251,7 @@ class Call(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, weight: Any, _: Any) -> Any:
         """The gradients."""
-        return None, *_pulled_back(ctx, ctx.needs_input_grad[1:], weight)
+        return None, *_pulled_back(ctx, ctx.needs_input_grad[1:], weight, call)
 
     @staticmethod
     def jvp(ctx: Any, _: None, *rates: Any) -> Any:
