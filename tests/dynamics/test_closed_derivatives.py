@@ -7,8 +7,11 @@ import pytest
 
 import linkwise as lw
 from linkwise.algebra import bias, mass
+from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar import status
+from linkwise.dynamics.derivatives import FORWARD_DERIVATIVES
 from tests.cases import close, state
+from tests.codegen.test_c import compiled
 from tests.dynamics.test_derivatives import differences
 from tests.loops.embedding_cases import coupled_tree
 from tests.loops.pinocchio_loops import SETTINGS, loops_in_pinocchio
@@ -147,6 +150,23 @@ def test_embedded(case):
     gradient = lw.compile(lw.vjp(mass.inv @ (lw.algebra.tau - bias), "q"), tree)
     weight = rng.standard_normal(tree.nv)
     close(gradient(q, u, tau, weight)["q"], weight @ ours.q, 1e-10)
+
+
+def test_c_and_single_precision(tmp_path):
+    """The same kernel as C, which reports singular loops by a code, and in float32."""
+    mech, q = CASES["four-bar"]()
+    v, tau = moving(mech, q)
+    formula = Formula(FORWARD_DERIVATIVES.write, (2,), FORWARD_DERIVATIVES.names)
+    expected = lw.compile(formula, mech)(q, v, tau)
+    source = lw.compile(formula, mech, target="c")
+    assert "the loops are singular here" in source.header
+    ours = compiled(tmp_path, source)
+    assert ours.selftest() == 0
+    code, flat = ours((q, v, tau), source.shape)
+    close(np.ravel(flat)[:9].reshape(3, 3), expected["q"], 1e-11)
+    assert not code
+    single = lw.compile(formula, mech, dtype=np.float32)(*(x.astype("f4") for x in (q, v, tau)))
+    close(single["q"], expected["q"], 1e-4)
 
 
 def test_open_on_request():

@@ -362,6 +362,9 @@ def _codes(face: Interface, mech: Mechanism) -> Iterator[str]:
             yield "  3  a matrix that has to be inverted is singular, or not positive definite"
             continue
         k, what = divmod(code - status.HINGES, 2)
+        if k >= mech.n_bodies:  # about its loops
+            yield f"  {code}  {status.describe(code, mech)}"
+            continue
         name = plain_name(mech.bodies[k].name)
         if what:
             yield f"  {code}  the quaternion of body {k}, {name}, is not of unit length"

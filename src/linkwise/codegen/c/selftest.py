@@ -357,9 +357,9 @@ def _refusals(traced: Traced, face: Interface, mech: Mechanism) -> Iterator[str]
             bad = "= NAN" if k % 2 == 0 else "= INFINITY"
             yield _refusal(face, k, f"{x.size - 1}", bad, status.INPUT, "not finite")
     for check in traced.checks:
-        k, what = divmod(check.code - status.HINGES, 2)
-        quaternion = mech.bodies[max(k, 0)].hinge.quaternion
-        if k >= 0 and what and quaternion is not None:
+        k, _ = status.with_quaternion(check.code, mech) or (-1, mech)
+        quaternion = mech.bodies[k].hinge.quaternion
+        if k >= 0 and quaternion is not None:
             first = int(mech.q_start[k]) + quaternion.start
             bad = "+= 3.0" if face.type == "double" else "+= 3.0f"
             yield _refusal(face, 0, f"{first}", bad, check.code, "no unit quaternion")
