@@ -210,21 +210,48 @@ def test_parameters_nodes_and_shapes():
 
 
 @needs_compiler
-def test_closed_chains_are_held():
+@pytest.mark.parametrize("held", [True, False])
+def test_closed_chains(held):
     mech = lw.models.four_bar()
     q = lw.loops.project_position(mech, mech.neutral()).required()
     v, x = np.zeros(mech.nv), np.random.default_rng(0).standard_normal(mech.nv)
     f, g = (
-        to_casadi("forward_dynamics", mech, name="f", compiled=compiled, order=1)
+        to_casadi(
+            "forward_dynamics" if held else FORWARD, mech, name="f", compiled=compiled, order=1
+        )
         for compiled in (False, True)
     )
-    expected = lw.forward_dynamics(mech, q, v, x)
+    expected = lw.forward_dynamics(mech, q, v, x, loops="closed" if held else "open")
     assert np.abs(expected).max() > 0.1
     for each in (f, g):
         np.testing.assert_allclose(numbers(each(q, v, x))[:, 0], expected, atol=1e-9)
     exact = blocks(f, q, v, x)
     for name, ours in blocks(g, q, v, x).items():
         np.testing.assert_allclose(ours, exact[name], atol=1e-9 * (1 + np.abs(exact[name]).max()))
+
+
+@needs_compiler
+def test_loops_that_are_built_in():
+    mech = lw.models.four_bar()
+    tree, q = lw.loops.embed(mech), mech.neutral()
+    f, g = (to_casadi(FORWARD, tree, name="f", compiled=c, order=1) for c in (False, True))
+    expected = lw.compile(FORWARD, tree)(q, [0.7], [2.0])
+    for each in (f, g):
+        np.testing.assert_allclose(numbers(each(q, 0.7, 2.0))[:, 0], expected, rtol=1e-10)
+    exact = blocks(f, q, 0.7, 2.0)
+    assert np.abs(exact["jac_value_q"]).max() > 0.1
+    for name, ours in blocks(g, q, 0.7, 2.0).items():
+        np.testing.assert_allclose(ours, exact[name], rtol=1e-9, atol=1e-9)
+
+
+@needs_compiler
+def test_nothing_that_moves():
+    b = lw.Builder("still")
+    b.body("box", "world", lw.hinges.Locked(), inertia=lw.SpatialInertia.solid_box(1.0, (1, 1, 1)))
+    for compiled in (False, True):
+        f = to_casadi(INVERSE, b.build(), name="f", compiled=compiled)
+        assert f.size_out(0) == (0, 1)
+        assert f.jacobian().size_out(0) == (0, 0)
 
 
 @needs_compiler

@@ -32,8 +32,10 @@ from linkwise.codegen.sensitivity import pulled, pushed
 from linkwise.codegen.stages import MOST_BODIES, traced as traced_of
 from linkwise.codegen.tangents import quaternions
 from linkwise.dynamics.derivatives import FORWARD_DERIVATIVES
+from linkwise.dynamics.kernels import is_closed
 from linkwise.dynamics.quantity import expression
 from linkwise.errors import ExpressionError, LoweringError, ModelError
+from linkwise.model.embedded import Embedded
 from linkwise.model.hinges.hinge import Hinge
 from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.factored import factored
@@ -112,7 +114,8 @@ class Smooth:
     def jacobian(self) -> Blocks:
         """The derivatives "jac_o_i" of each result o, column by column, by each input i."""
         forward, algebra = self._forward(), self._algebra()
-        zero = np.reshape([forward[0].is_zero(x) for x in forward[1].flat], forward[1].shape)
+        zero = np.array([forward[0].is_zero(x) for x in forward[1].flat], dtype=bool)
+        zero = zero.reshape(forward[1].shape)
         costs = list[tuple[int, _At, Nodes]]()
         for at, J in (forward, self._reverse(), *([] if algebra is None else [algebra])):
             J[zero] = at.graph.constant(0.0)  # the algebra does not know all zeros
@@ -160,20 +163,21 @@ class Smooth:
         at = _At(self)
         one = at.graph.constant(1.0)
         columns = [pushed(at.graph, at.outputs, {x: one}) for x in at.variables]
-        return at, np.array(columns, dtype=int).reshape(len(at.variables), -1).T.copy()
+        shape = len(at.variables), len(at.outputs)
+        return at, np.array(columns, dtype=int).reshape(shape).T.copy()
 
     def _reverse(self) -> tuple[_At, Nodes]:
         at = _At(self)
         one = at.graph.constant(1.0)
         rows = [pulled(at.graph, [y], [one], at.variables) for y in at.outputs]
-        return at, np.array(rows, dtype=int).reshape(len(at.outputs), -1)
+        return at, np.array(rows, dtype=int).reshape(len(at.outputs), len(at.variables))
 
     def _algebra(self) -> tuple[_At, Nodes] | None:
         """From `lw.differentiate`; None where it has no rule or cannot give derivatives by q."""
         request = self.request
         if isinstance(request.quantity, Formula) or not request.chosen.is_all:
             return None
-        if any(name == "q" for name, _ in self.inputs) and not _follows(_tree(request)):
+        if any(name == "q" for name, _ in self.inputs) and not _follows(request.mech):
             return None
         try:
             parts = self._derivatives()
@@ -195,7 +199,7 @@ class Smooth:
         assert not isinstance(quantity, Formula)
         known = KNOWN.get(quantity[0]) if len(quantity) == 1 and request.derive else None
         names = tuple(name for name, _ in self.inputs)
-        if known is not None and known.names == names and not request.mech.loops:
+        if known is not None and known.names == names and not is_closed(request.mech):
             return traced_of(replace(request, quantity=known))
         exprs = tuple(differentiate(y, name) for y in quantity for name in names)
         made = traced_of(replace(request, quantity=exprs, names=tuple(map(str, range(len(exprs))))))
@@ -286,11 +290,10 @@ def _tree(request: Request) -> Mechanism:
     return getattr(request.mech, "mech", request.mech)  # or an embedded one's
 
 
-def _follows(tree: Mechanism) -> bool:
+def _follows(mech: Mechanism | Embedded) -> bool:
     """Whether velocities reach every q nearby, and determine q̇ in a way that can be inverted."""
-    hinges = [body.hinge for body in tree.bodies]
-    return all(
+    return isinstance(mech, Mechanism) and all(
         type(hinge).qdot is Hinge.qdot
         or (hinge.quaternion is not None and hinge.nq == hinge.nv + 1)
-        for hinge in hinges
+        for hinge in (body.hinge for body in mech.bodies)
     )
