@@ -99,6 +99,8 @@ def _written(request: Request, formula: Formula) -> Request:
 
 def _results(at: Writing, request: Request) -> tuple[list[Scalar], dict[str, Any]]:
     """The results as functions of the inputs, and these."""
+    if request.itemsize != at.itemsize:  # which bounds of checks depend on
+        request = replace(request, itemsize=at.itemsize)
     graph = graph_of(request)
     inputs = {name: at.read(name, size) for name, size in graph.inputs}
     given = dict(inputs)

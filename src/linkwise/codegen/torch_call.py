@@ -65,7 +65,7 @@ class Function:
         """Its kernel for numbers of 8 or 4 bytes."""
         key = itemsize, target
         if key not in self.kernels:
-            self.kernels[key] = kernel(_precise(self.request, itemsize), target)
+            self.kernels[key] = kernel(replace(self.request, itemsize=itemsize), target)
         return self.kernels[key]
 
     def derivative(self, kind: Literal["pushforward", "pullback"], by: tuple[bool, ...]) -> int:
@@ -88,20 +88,9 @@ _functions = weakref.WeakValueDictionary()
 
 def function_of(request: Request, trouble: Trouble) -> Function:
     """The function that a request computes, of the entries of its inputs."""
-    request = _precise(request, 8)
+    request = replace(request, itemsize=8)
     graph = tangents.graph_of(request)
     return Function(request, graph.inputs, tangents.size_of(request), trouble)
-
-
-def _precise(request: Request, itemsize: int) -> Request:
-    """The request for numbers of another size, in the formulas of derivatives too."""
-    if request.itemsize == itemsize:
-        return request
-    formula = request.quantity
-    if tangents.is_made_here(formula):
-        inner, *rest = formula.options
-        formula = replace(formula, options=(_precise(inner, itemsize), *rest))
-    return replace(request, quantity=formula, itemsize=itemsize)
 
 
 @once_per_request
