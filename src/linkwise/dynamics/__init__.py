@@ -140,7 +140,7 @@ _EVERYDAY = (
     *("operational_inertia", "operational_inertia_inverse"),
     *("center_of_mass", "momentum", "passive_force", "pd_gravity", "computed_torque"),
     *("hinge_forces", "node_acceleration"),
-    *("inverse_dynamics_derivatives", "forward_dynamics_derivatives"),
+    *("inverse_dynamics_derivatives", "forward_dynamics_derivatives", "regressor"),
 )
 """Functions that take a microsecond, and check the arguments that their kernel refuses."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
@@ -23,9 +24,10 @@ from linkwise.algebra.symbols import (
 from linkwise.arguments import generator, number
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar import parameters
-from linkwise.dynamics.kernels import Options, roots, tree_of, written
+from linkwise.dynamics.kernels import Options, check_mechanism, one_call, roots, tree_of, written
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
 if TYPE_CHECKING:
@@ -65,6 +67,10 @@ def regressor(
     Returns:
         (rows, 10 n) or (batch, rows, 10 n).
     """
+    if of == "torque" and vdot is not None and not options:  # most calls: one state
+        quick = _one_state(mech)(q, v, vdot)
+        if quick is not None:
+            return quick
     if of not in FORMULAS:
         raise ModelError(f"of is {of!r}; it must be 'torque', 'energy' or 'momentum'.")
     if (vdot is not None) != (of == "torque"):
@@ -72,6 +78,13 @@ def regressor(
         raise ModelError(f"vdot {given}; the regressor of the torque takes it, no other does.")
     arrays = (q, v) if vdot is None else (q, v, vdot)
     return written(tree_of(mech), FORMULAS[of])(*arrays, **options)
+
+
+@once_per_mechanism
+def _one_state(mech: Mechanism) -> Callable[..., Any]:
+    """The bare call of the regressor of the torque for one state."""
+    check_mechanism(mech)
+    return one_call(tree_of(mech), FORMULAS["torque"])
 
 
 def inertial_parameters(mech: Mechanism) -> Array:

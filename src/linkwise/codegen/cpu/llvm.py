@@ -32,6 +32,10 @@ PART = 500
 """Nodes of one part of a longer one."""
 
 
+ZEROS = 100
+"""Zeros of a result that are stored together before all else."""
+
+
 def emit_graph(traced: Traced, *, itemsize: int, lanes: int, packed: int = 1) -> Unit:
     """The module of a graph for `lanes` states at a time.
 
@@ -40,6 +44,7 @@ def emit_graph(traced: Traced, *, itemsize: int, lanes: int, packed: int = 1) ->
     module = ir.Module()
     emit = Emitter(module, itemsize, lanes, packed)
     body = GraphBody(emit, traced)
+    body.blank = sum(traced.graph.is_constant(x, 0.0) for x in traced.outputs) > ZEROS
     if packed > 1 and traced.solve is not None:
         from linkwise.codegen.cpu.llvm_columns import ColumnBody
 
@@ -129,6 +134,7 @@ class GraphBody:
         self.checks = {check.node: check for check in traced.checks}
         self.slots = 0
         self.loops = dict[int, _Loop]()
+        self.blank = False  # whether zeros among the outputs are there before others are stored
 
     def state(self, build: ir.IRBuilder, place: Place) -> ir.IRBuilder:
         """Instructions for the states at a place."""
@@ -140,7 +146,12 @@ class GraphBody:
         return self._in_one_function(build, place) if parts is None else parts.state(build, place)
 
     def prepare(self, build: ir.IRBuilder, place: Place) -> None:
-        """What comes before all else: nothing."""
+        """What comes before all else: zeros for results most of which are zero."""
+        if self.blank:
+            for lane in range(self.emit.lanes):
+                state = build.add(place.state, ir.Constant(INT, lane))
+                row = build.gep(place.output, [build.mul(state, place.out_stride)])
+                blank(self.emit, build, row, len(self.traced.outputs))
 
     def node(
         self, build: ir.IRBuilder, node: int, value: dict[int, Any], work: Any
@@ -201,9 +212,14 @@ class GraphBody:
 
     def groups(self) -> list[tuple[int, list[int]]]:
         """Outputs that are stored together: where they start, and their nodes."""
-        outputs = self.traced.outputs
-        width = max(self.emit.lanes, 1) if self.emit.lanes > 1 else 1
-        return [(j, outputs[j : j + width]) for j in range(0, len(outputs), width)]
+        outputs, width = self.traced.outputs, self.emit.lanes
+        groups = [(j, outputs[j : j + width]) for j in range(0, len(outputs), width)]
+        if not self.blank:
+            return groups
+        return [(j, group) for j, group in groups if not all(map(self._is_zero, group))]
+
+    def _is_zero(self, node: int) -> bool:
+        return self.graph.is_constant(node, 0.0)
 
     def stored(
         self, build: ir.IRBuilder, values: list[Any], place: Place, start: int, result: Finite
@@ -297,6 +313,16 @@ class _Round(GraphBody):
             slot = _Loop.AGAIN if i == self.size else _Loop.FIRST + i
             before = get(emit, build, place.output, slot)
             put(emit, build, place.output, slot, build.select(going, x, before))
+
+
+def blank(emit: Emitter, build: ir.IRBuilder, begin: Any, count: int) -> None:
+    """Fill memory with zeros."""
+    pointer = ir.BYTE.as_pointer()
+    kind = ir.FunctionType(ir.VOID, [pointer, ir.BYTE, INT, ir.BIT])
+    fill = ir.declared(emit.module, "llvm.memset.p0.i64", kind)
+    size = ir.Constant(INT, count * emit.itemsize)
+    given = [ir.Constant(ir.BYTE, 0), size, ir.Constant(ir.BIT, 0)]
+    build.call(fill, [build.bitcast(begin, pointer), *given])
 
 
 def get(emit: Emitter, build: ir.IRBuilder, memory: Any, at: int) -> Any:

@@ -14,8 +14,8 @@ import numpy as np
 
 from linkwise.codegen.cpu import ir
 from linkwise.codegen.cpu.emit import FLAGS, Emitter, Finite
-from linkwise.codegen.cpu.ir import BIT, BYTE, INT, INT32, declared
-from linkwise.codegen.cpu.llvm import GraphBody, Place, get, put
+from linkwise.codegen.cpu.ir import INT, INT32
+from linkwise.codegen.cpu.llvm import GraphBody, Place, blank, get, put
 from linkwise.codegen.cpu.rows import store_some
 from linkwise.codegen.scalar.column_solve import Columns, ColumnSolve
 from linkwise.codegen.scalar.trace import Traced
@@ -89,12 +89,7 @@ class ColumnBody(GraphBody):
         self.region = self.slots
         self.slots += self.rest + len(self.others)
         begin = build.gep(place.work, [ir.Constant(INT, self.region + self.right)])
-        pointer = BYTE.as_pointer()
-        kind = ir.FunctionType(ir.VOID, [pointer, BYTE, INT, BIT])
-        size = (self.rest - self.right) * self.emit.itemsize
-        fill = declared(self.emit.module, "llvm.memset.p0.i64", kind)
-        given = [ir.Constant(BYTE, 0), ir.Constant(INT, size), ir.Constant(BIT, 0)]
-        build.call(fill, [build.bitcast(begin, pointer), *given])
+        blank(self.emit, build, begin, self.rest - self.right)
 
     def groups(self) -> list[tuple[int, list[int]]]:
         """Numbers for work memory, one by one."""
