@@ -79,6 +79,7 @@ bench: $(DEV)
 	$(BIN)/python benchmarks/compile_time.py
 	$(BIN)/python benchmarks/kernel.py
 	$(BIN)/python benchmarks/functions.py
+	$(BIN)/python benchmarks/derivatives.py
 	$(BIN)/python benchmarks/chain.py
 	$(BIN)/python benchmarks/inverse_kinematics.py
 	$(BIN)/python benchmarks/c_export.py

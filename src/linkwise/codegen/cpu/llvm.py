@@ -32,6 +32,9 @@ PART = 500
 """Nodes of one part of a longer one."""
 
 
+LOOPED = 50_000
+"""Nodes of a graph above which code for a batch has loops over columns."""
+
 ZEROS = 100
 """Zeros of a result that are stored together before all else."""
 
@@ -45,11 +48,12 @@ def emit_graph(traced: Traced, *, itemsize: int, lanes: int, packed: int = 1) ->
     emit = Emitter(module, itemsize, lanes, packed)
     body = GraphBody(emit, traced)
     body.blank = sum(traced.graph.is_constant(x, 0.0) for x in traced.outputs) > ZEROS
-    if packed > 1 and traced.solve is not None:
+    width = max(lanes, packed)
+    if width > 1 and traced.solve is not None and (lanes == 1 or len(traced.graph.op) > LOOPED):
         from linkwise.codegen.cpu.llvm_columns import ColumnBody
 
         places = traced.solve.placed(traced.outputs)
-        body = body if places is None else ColumnBody(emit, traced, places, packed)
+        body = body if places is None else ColumnBody(emit, traced, places, width)
     emit_loop(module, body.emit, len(traced.inputs), body.state)
     return finished(module, traced, body.emit, lanes * body.slots)
 
@@ -148,10 +152,7 @@ class GraphBody:
     def prepare(self, build: ir.IRBuilder, place: Place) -> None:
         """What comes before all else: zeros for results most of which are zero."""
         if self.blank:
-            for lane in range(self.emit.lanes):
-                state = build.add(place.state, ir.Constant(INT, lane))
-                row = build.gep(place.output, [build.mul(state, place.out_stride)])
-                blank(self.emit, build, row, len(self.traced.outputs))
+            blank_rows(self.emit, build, place, len(self.traced.outputs))
 
     def node(
         self, build: ir.IRBuilder, node: int, value: dict[int, Any], work: Any
@@ -323,6 +324,13 @@ def blank(emit: Emitter, build: ir.IRBuilder, begin: Any, count: int) -> None:
     size = ir.Constant(INT, count * emit.itemsize)
     given = [ir.Constant(ir.BYTE, 0), size, ir.Constant(ir.BIT, 0)]
     build.call(fill, [build.bitcast(begin, pointer), *given])
+
+
+def blank_rows(emit: Emitter, build: ir.IRBuilder, place: Place, count: int) -> None:
+    """Fill the results of the states done together with zeros."""
+    for lane in range(emit.lanes):
+        state = build.add(place.state, ir.Constant(INT, lane))
+        blank(emit, build, build.gep(place.output, [build.mul(state, place.out_stride)]), count)
 
 
 def get(emit: Emitter, build: ir.IRBuilder, memory: Any, at: int) -> Any:

@@ -1,8 +1,9 @@
-"""One state whose result has columns A⁻¹ B: several columns a vector register.
+"""Results that have columns A⁻¹ B: for one state, several columns a vector register.
 
 The graph is straight code up to the factors of A and the entries of B, which go to work memory in
-rows. Each function `columns` then solves as many columns as a register holds, and stores them.
-Entries that are zero in all of them are left out.
+rows. Each function `columns` then solves as many columns as a register holds, and stores them: at
+once for one state, in a loop for a register of states. Entries that are zero in all of them are not
+computed.
 """
 
 from __future__ import annotations
@@ -15,8 +16,16 @@ import numpy as np
 from linkwise.codegen.cpu import ir
 from linkwise.codegen.cpu.emit import FLAGS, Emitter, Finite
 from linkwise.codegen.cpu.ir import INT, INT32
-from linkwise.codegen.cpu.llvm import GraphBody, Place, blank, get, put
-from linkwise.codegen.cpu.rows import store_some
+from linkwise.codegen.cpu.llvm import (
+    GraphBody,
+    Place,
+    blank,
+    blank_rows,
+    counted,
+    get,
+    put,
+)
+from linkwise.codegen.cpu.rows import store_rows, store_some
 from linkwise.codegen.scalar.column_solve import Columns, ColumnSolve
 from linkwise.codegen.scalar.trace import Traced
 
@@ -53,7 +62,9 @@ class ColumnBody(GraphBody):
                 columns.append(_Group(matrix, first, count, at, place + first, stride))
                 at += width
         self.columns, self.across = columns, at
-        self.others = self._others(traced)
+        others = self._others(traced)
+        self.others = [x for x in others if not traced.graph.is_constant(x[1], 0.0)]
+        self.hollow = len(self.others) < len(others)
         kept = [*self.solve.lower.values(), *self.solve.reciprocal]
         self.kept = list(enumerate(kept))
         for group in columns:
@@ -88,8 +99,11 @@ class ColumnBody(GraphBody):
         """Zeros for B, of which the straight code stores the other entries."""
         self.region = self.slots
         self.slots += self.rest + len(self.others)
-        begin = build.gep(place.work, [ir.Constant(INT, self.region + self.right)])
-        blank(self.emit, build, begin, self.rest - self.right)
+        lanes = self.emit.lanes
+        begin = build.gep(place.work, [ir.Constant(INT, (self.region + self.right) * lanes)])
+        blank(self.emit, build, begin, (self.rest - self.right) * lanes)
+        if self.hollow:
+            blank_rows(self.emit, build, place, len(self.outputs))
 
     def groups(self) -> list[tuple[int, list[int]]]:
         """Numbers for work memory, one by one."""
@@ -108,34 +122,75 @@ class ColumnBody(GraphBody):
         self, build: ir.IRBuilder, place: Place, status: Any, given: Any, result: Any
     ) -> None:
         """Solve all columns, store the other outputs, and the status."""
-        region = build.gep(place.work, [ir.Constant(INT, self.region)])
-        output = build.gep(place.output, [build.mul(place.state, place.out_stride)])
-        sums = [build.call(self._function(group), [region, output]) for group in self.columns]
+        emit = self.emit
+        region = build.gep(place.work, [ir.Constant(INT, self.region * emit.lanes)])
+        arguments = [region, place.output, place.out_stride, place.state]
+        sums = [build.call(self._function(group), arguments) for group in self.columns]
         while len(sums) > 1:
             pairs = zip(sums[::2], sums[1::2], strict=False)
             rest = [sums[-1]] if len(sums) % 2 else []
             sums = [build.fadd(a, b) for a, b in pairs] + rest
-        finite = Finite(self.emit, result)
-        for lane in range(self.wide.lanes):
-            finite.add(build, build.extract_element(sums[0], ir.Constant(INT32, lane)))
+        finite = Finite(emit, result)
+        if emit.lanes > 1:
+            finite.add(build, sums[0])
+        else:
+            for lane in range(self.wide.lanes):
+                finite.add(build, build.extract_element(sums[0], ir.Constant(INT32, lane)))
         for i, (at, _) in enumerate(self.others):
-            value = get(self.emit, build, place.work, self.region + self.rest + i)
+            value = get(emit, build, region, self.rest + i)
             finite.add(build, value)
-            build.store(value, build.gep(output, [ir.Constant(INT, at)]))
+            store_rows(emit, build, [value], place.output, place.out_stride, place.state, at)
         super().conclude(build, place, status, given, finite.total(build))
 
     def _function(self, group: _Group) -> ir.Function:
-        """columns(region, output): solves and stores; returns a sum that shows finite results."""
-        emit, wide, n = self.emit, self.wide, len(self.solve.reciprocal)
+        """columns(region, output, out_stride, state): solves and stores some columns.
+
+        It returns a sum that shows whether they are finite.
+        """
+        emit, wide = self.emit, self.wide
         pointer = emit.number.as_pointer()
-        kind = ir.FunctionType(wide.type, [pointer, pointer])
-        name = emit.module.unique_name("columns")
+        kind = ir.FunctionType(wide.type, [pointer, pointer, INT, INT])
+        name = emit.module.unique_name(f"columns_{emit.lanes}")
         function = ir.Function(emit.module, kind, name, internal=True, noinline=True)
-        region, output = function.args
-        for argument in function.args:
+        region, output, out_stride, state = function.args
+        for argument in (region, output):
             argument.add_attribute("noalias")
-        build = ir.IRBuilder(function.append_basic_block("entry"))
-        filled, pointers = (self._right(group) >= 0).any(axis=1), wide.type.as_pointer()
+        build, finite = ir.IRBuilder(function.append_basic_block("entry")), Finite(wide)
+        rows, slots = len(self.solve.reciprocal), self.right + group.slot
+        if emit.lanes == 1:
+            row = build.gep(output, [build.mul(state, out_stride)])
+            for i, x in enumerate(self._solved(build, region, group, ir.Constant(INT, 0))):
+                finite.add(build, x)
+                store_some(wide, build, x, row, group.place + i * group.stride, group.count)
+        else:
+
+            def one(build: ir.IRBuilder, c: Any) -> ir.IRBuilder:
+                offset = build.mul(c, ir.Constant(INT, emit.lanes))
+                for i, x in enumerate(self._solved(build, region, group, offset)):
+                    build.store(x, self._at(build, region, i, group, offset), align=emit.itemsize)
+                return build
+
+            build = counted(build, ir.Constant(INT, group.count), one)
+            for i in range(rows):
+                at = slots + i * self.across
+                values = [get(emit, build, region, at + c) for c in range(group.count)]
+                for x in values:
+                    finite.add(build, x)
+                start = group.place + i * group.stride
+                store_rows(emit, build, values, output, out_stride, state, start)
+        build.ret(finite.total(build))
+        return function
+
+    def _at(self, build: ir.IRBuilder, region: Any, i: int, group: _Group, offset: Any) -> Any:
+        """The address of B(i, c) of a group, by the offset of c."""
+        slot = (self.right + i * self.across + group.slot) * self.emit.lanes
+        at = build.gep(region, [build.add(offset, ir.Constant(INT, slot))])
+        return build.bitcast(at, self.wide.type.as_pointer())
+
+    def _solved(self, build: ir.IRBuilder, region: Any, group: _Group, offset: Any) -> list[Any]:
+        """The rows of X, for several columns of one state or one column of several."""
+        wide, n = self.wide, len(self.solve.reciprocal)
+        filled = (self._right(group) >= 0).any(axis=1)
         x: list[Any] = [None] * n
 
         def less(i: int, j: int, factor: tuple[int, int]) -> None:
@@ -147,9 +202,8 @@ class ColumnBody(GraphBody):
 
         for i in range(n):
             if filled[i]:
-                slot = self.right + i * self.across + group.slot
-                at = build.bitcast(build.gep(region, [ir.Constant(INT, slot)]), pointers)
-                x[i] = build.load(at, align=emit.itemsize)
+                at = self._at(build, region, i, group, offset)
+                x[i] = build.load(at, align=self.emit.itemsize)
             for j in range(i):
                 less(i, j, (i, j))
         for i in range(n):
@@ -157,20 +211,16 @@ class ColumnBody(GraphBody):
                 scale = self._number(build, region, self.start + i)
                 scale = build.fneg(scale) if group.matrix.sign < 0.0 else scale
                 x[i] = build.fmul(scale, x[i], flags=FLAGS)
-        finite = Finite(wide)
         for i in reversed(range(n)):
             for j in range(i + 1, n):
                 less(i, j, (j, i))
-            value = wide.constant(0.0) if x[i] is None else x[i]
-            finite.add(build, value)
-            start = group.place + i * group.stride
-            store_some(wide, build, value, output, start, group.count)
-        build.ret(finite.total(build))
-        return function
+        return [wide.constant(0.0) if y is None else y for y in x]
 
     def _number(self, build: ir.IRBuilder, region: Any, slot: int) -> Any:
-        """A number of work memory in all lanes."""
-        x = build.load(build.gep(region, [ir.Constant(INT, slot)]), align=self.emit.itemsize)
+        """A number of work memory, in all lanes for one state."""
+        x = get(self.emit, build, region, slot)
+        if self.emit.lanes > 1:
+            return x
         one = build.insert_element(ir.undefined(self.wide.type), x, ir.Constant(INT32, 0))
         lanes = ir.vector(INT32, self.wide.lanes)
         return build.shuffle_vector(one, one, ir.Constant(lanes, [0] * self.wide.lanes))
