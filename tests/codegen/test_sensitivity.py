@@ -163,3 +163,21 @@ def test_large_mechanisms_use_the_algebra():
     assert np.abs((moved[0] - moved[1]) / (2 * h) - along).max() < 1e-7 * np.abs(along).max()
     with pytest.raises(lw.errors.ExpressionError, match="only expressions have derivatives"):
         lw.dynamics.inverse_dynamics_second_derivatives(chain, q, v, tau)
+
+
+def test_goals_and_gains_of_laws():
+    """Inputs of the kernel of a law, like q and v."""
+    arm = lw.models.pendulum(2)
+    law = lw.control_law(arm, lw.Task.joints([arm.bodies[1].hinge_name]), kp=1.0, kv=1.0)
+    kernel, rng = law.kernel, np.random.default_rng(0)
+    given = {name: rng.uniform(0.5, 1.0, size) for name, size in kernel.signature.inputs}
+    names = ("q", "v", "goal", "kp", "kv")
+    gradient = lw.compile(lw.vjp(law.expression["torque"], *names), kernel.mech)
+    weight, h = rng.standard_normal(arm.nv), 1e-6
+    ours = gradient(**given, weight=weight)
+    for name in names:
+        for i, e in enumerate(np.eye(len(given[name]))):
+            up, down = (kernel(**{**given, name: given[name] + s * h * e}) for s in (1.0, -1.0))
+            expected = weight @ (up - down) / (2 * h)
+            assert abs(expected) > 1e-4
+            assert abs(ours[name][i] - expected) < 1e-7 * max(abs(expected), 1.0), name

@@ -101,3 +101,31 @@ def test_pinocchio(short):
     close(ours.q, back @ theirs[0] @ T, 1e-9)
     close(ours.v, back @ theirs[1] @ T, 1e-9)
     close(ours.tau, back @ theirs[2] @ back.T, 1e-9)
+
+
+def curve(q):
+    """A pose that depends on two coordinates, on both at once."""
+    a, b = q[..., 0], q[..., 1]
+    c, s = np.cos(a * b + a), np.sin(a * b + a)
+    none = np.zeros_like(c)
+    rows = ([c, -s, none], [s, c, none], [none, none, none + 1.0])
+    rot = np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+    return rot, np.stack([a * a, np.sin(b), a * b], axis=-1)
+
+
+def test_custom_hinge():
+    """A hinge given by its pose alone: H and all its derivatives come from tracing it."""
+    rod = lw.SpatialInertia.solid_cylinder(1.0, 0.05, 0.4).moved(
+        lw.Pose.translation((0.1, 0.2, 0.3))
+    )
+    b = lw.Builder("custom")
+    b.body("one", hinge=lw.hinges.Pin((0, 1, 0)), inertia=rod)
+    hinge = lw.hinges.CustomHinge("curve", (("a", "rad"), ("b", "m")), curve)
+    b.body("two", "one", hinge, inboard=(0.1, 0.0, 0.3), inertia=rod)
+    mech = b.build()
+    q, v, x = state(mech, 2)
+    ours = lw.inverse_dynamics_derivatives(mech, q, v, x)
+    close(ours.q, differences(lambda d: lw.inverse_dynamics(mech, q + d, v, x), mech), 1e-9)
+    close(ours.v, differences(lambda d: lw.inverse_dynamics(mech, q, v + d, x), mech), 1e-9)
+    forward = lw.forward_dynamics_derivatives(mech, q, v, x)
+    close(forward.q, differences(lambda d: lw.forward_dynamics(mech, q + d, v, x), mech), 1e-9)

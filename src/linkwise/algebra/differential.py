@@ -122,7 +122,8 @@ class _Differential:
             raise ExpressionError(
                 f'differentiate was requested the derivative by {wrt}; it must be "q", "inertia", '
                 '"payload", "armature", "gravity", or a vector such as "v", "tau" or one made with '
-                "lw.algebra.vector, as coefficients of springs, dampers and laws are."
+                "lw.algebra.vector. lw.jvp and lw.vjp take all inputs of a kernel, such as goals "
+                "and gains."
             )
         self.space: Space = SPACES[self.name] if leaf is None else leaf.range
         self._known = dict[Expr, Expr]()
@@ -252,7 +253,8 @@ class _Differential:
     def _no_rule(self, leaf: Expr) -> ExpressionError:
         return ExpressionError(
             f"{leaf} cannot be differentiated by {self.name}: there is no rule for it. Write the "
-            "expression in its textbook form, with φ, H, M, 𝓜 and 𝓜⁻¹."
+            "expression in its textbook form, with φ, H, M, 𝓜 and 𝓜⁻¹, or differentiate its kernel "
+            "with lw.jvp or lw.vjp."
         )
 
 
