@@ -9,7 +9,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.algebra import bias, mass, tau, vdot
-from linkwise.errors import ExpressionError, ShapeError
+from linkwise.errors import ExpressionError, ModelError, ShapeError
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -130,6 +130,19 @@ def test_jacobians_are_those_of_the_library():
     for jacobian in (jax.jacfwd, jax.jacrev):
         for ours, theirs in zip(jax.jit(jacobian(f, (0, 1, 2)))(q, v, tau), expected, strict=True):
             near(ours, theirs)
+
+
+def test_kernels_of_all_jacobians_are_differentiated():
+    q, v, tau = state(TREE)
+    f = lw.convert.to_jax("forward_dynamics", TREE)
+    all_three = lw.convert.to_jax("forward_dynamics_derivatives", TREE)
+    expected = lw.forward_dynamics_derivatives(TREE, q, v, tau)
+    for name, jacobian in all_three(q, v, tau).items():
+        near(jacobian, getattr(expected, name))
+    second = jax.jacfwd(lambda q: all_three(q, v, tau)["v"])(q)
+    near(second, jax.jacfwd(jax.jacrev(f, 1))(q, v, tau), 1e-10)
+    with pytest.raises(ModelError, match="by name"):
+        lw.convert.to_jax("forward_dynamics_derivatives", CLOSED)
 
 
 def test_jacobians_by_quaternions():

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from linkwise.codegen.request import Request
 from linkwise.dynamics.closure import CLOSED, closed_kernel
 from linkwise.dynamics.closure_rank import known_rank
-from linkwise.dynamics.kernels import is_closed, kernel
+from linkwise.dynamics.derivatives import FORWARD_DERIVATIVES, INVERSE_DERIVATIVES
+from linkwise.dynamics.kernels import is_closed, kernel, require_open
 from linkwise.errors import ExpressionError
 from linkwise.loops.projection import project_position
 from linkwise.model.mechanism import Mechanism
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
     from linkwise.sweeps.result_part import Names
 
 Named: TypeAlias = "Quantity | str"
+
+DERIVATIVES = {
+    "forward_dynamics_derivatives": FORWARD_DERIVATIVES,
+    "inverse_dynamics_derivatives": INVERSE_DERIVATIVES,
+}
+"""Formulas with the name of a function: all Jacobians, by velocities, from one kernel."""
 
 
 def requested_by(
@@ -44,6 +51,9 @@ def requested_by(
             f"{expr!r} was given by name, with {', '.join(given) or 'derive'}; options of "
             f"lw.compile go with an expression: lw.dynamics.expression({expr!r})."
         )
+    if expr in DERIVATIVES:
+        require_open(mech, "closed", f"{expr} by name")
+        return requested(DERIVATIVES[expr], mech)
     if expr in CLOSED and isinstance(mech, Mechanism) and is_closed(mech):
         rank = _rank(mech) if expr == "forward_dynamics" else None
         return closed_kernel(mech, expr, tuple(nodes), rank=rank).request
