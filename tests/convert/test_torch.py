@@ -55,8 +55,10 @@ def test_derivatives_pass_the_checks_of_torch(name):
     f, x = to_torch("forward_dynamics", mech), state(mech)
     plain = [y.detach().numpy() for y in x]
     assert np.allclose(f(*x).detach().numpy(), lw.forward_dynamics(mech, *plain), rtol=1e-12)
-    assert torch.autograd.gradcheck(f, x, check_forward_ad=True)
-    assert torch.autograd.gradgradcheck(f, x, check_fwd_over_rev=True)
+    batched = {"check_batched_grad": True}
+    forward = {"check_forward_ad": True, "check_batched_forward_grad": True}
+    assert torch.autograd.gradcheck(f, x, **forward, **batched)
+    assert torch.autograd.gradgradcheck(f, x, check_fwd_over_rev=True, **batched)
 
 
 def test_jacobians_are_those_of_the_algebra():

@@ -263,7 +263,24 @@ def call(number: int, inputs: Sequence[Any]) -> tuple[Any, Any]:
     """Results (..., size) and codes (...) of a function on tensors (..., n) of one dtype."""
     if torch.compiler.is_compiling():
         return operator(number, list(inputs))
+    if any(map(_is_batched, inputs)):
+        return _mapped_by_autograd(number, inputs)
     return Call.apply(number, *inputs)
+
+
+_is_batched: Any = getattr(torch._C._functorch, "is_legacy_batchedtensor", lambda x: False)
+
+
+def _mapped_by_autograd(number: int, inputs: Sequence[Any]) -> tuple[Any, Any]:
+    """A call inside the older `vmap` that `torch.autograd` has for batches of gradients."""
+    level = torch._C._vmapmode_increment_nesting() - 1
+    torch._C._vmapmode_decrement_nesting()
+    bare = [torch._remove_batch_dim(x, level, 1, 0) if _is_batched(x) else x for x in inputs]
+    dims = [0 if _is_batched(x) else None for x in inputs]
+    if any(map(_is_batched, bare)):
+        raise ShapeError("gradients are batched twice by torch.autograd; use torch.func.vmap.")
+    results, _ = _mapped(dims, number, bare)
+    return tuple(torch._add_batch_dim(x, 0, level) for x in results)
 
 
 # --------------------------------------------------------------------------------------- tensors
