@@ -8,7 +8,7 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import JOINT, vector
 from linkwise.dynamics import expression
-from tests.dynamics.mechanisms import close, state, states, tree
+from tests.cases import close, state, states, tree
 from tests.dynamics.test_derivatives import differences
 from tests.dynamics.test_oracles import ROTATED, robot
 

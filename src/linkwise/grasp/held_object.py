@@ -199,8 +199,8 @@ def held_states(
         )
         bias_o, v_o, unit = at["of_object"][i], v[i, of_object], measure.columns[of_object]
         loops = tuple(x[i] if x.ndim == 3 else x for x in S)
-        own = (mass[i], bias_o, J_p[i], bias[i], v_o)
-        states.append(_held(arms, *own, unit, measure.length, loops))
+        rest = (mass[i], bias_o, J_p[i], bias[i], v_o)
+        states.append(_held(arms, *rest, unit, measure.length, loops))
     return states
 
 
@@ -246,8 +246,8 @@ def _inputs(at: Writing, *names: str) -> Any:
     rot = at.value(expression("node_poses")).reshape(3, 4)[:, :3]
     mass = at.value(mass_operator, rows=names, columns=names)
     J = at.value(expression("jacobian", frame="world"))[:, of_object]
-    bias, own = bias_seen(at, "world", None), forces[:, of_object]
-    return J_c, gamma, right, np.stack(eps), own, mass, J, bias, rot, loops
+    bias, force = bias_seen(at, "world", None), forces[:, of_object]
+    return J_c, gamma, right, np.stack(eps), force, mass, J, bias, rot, loops
 
 
 def _check_resisted(mech: Mechanism, q: Array, right: Array, eps: Array) -> None:
