@@ -150,6 +150,7 @@ def test_a_jacobian_of_a_node_turns_with_it():
     assert np.abs(along - expected).max() < 1e-8 * max(np.abs(expected).max(), 1.0)
 
 
+@pytest.mark.prove
 def test_large_mechanisms_use_the_algebra():
     """Straight code of a hundred bodies would be too long: expressions run as loops over bodies."""
     chain = lw.models.chain(100)

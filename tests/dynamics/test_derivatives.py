@@ -20,6 +20,7 @@ def differences(function, mech, h=1e-3):
     )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", TREES)
 def test_differences(name):
     mech = tree(name)
@@ -84,6 +85,7 @@ def test_batches_and_status():
 
 
 @pytest.mark.oracle
+@pytest.mark.few(1)
 @pytest.mark.parametrize("short", ROBOTS)
 def test_pinocchio(short):
     import pinocchio as pin

@@ -56,11 +56,15 @@ def test_momentum_derivatives(about):
 
 
 @pytest.mark.parametrize(
-    "name", ["every hinge, others", pytest.param("floating", marks=pytest.mark.prove)]
+    "name",
+    [
+        "small",
+        *(pytest.param(x, marks=pytest.mark.prove) for x in ("every hinge, others", "floating")),
+    ],
 )
 def test_energies(name):
     """Gradients and Hessians: of the potential one, the gravity force and its derivative."""
-    mech = tree(name)
+    mech = SMALL if name == "small" else tree(name)
     q, v, _ = state(mech, 3)
     u = vector("u", JOINT)
     way = 0.2 * np.random.default_rng(0).standard_normal(mech.nv)
