@@ -18,6 +18,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.algebra import P, bias, mass, tau, v
+from linkwise.algebra.derivation import Derivation
 from linkwise.codegen.cpu import cache, machine
 from linkwise.codegen.cpu.digest import UnknownContentError, content, digest, package, sources
 from tests.waiting import PATIENCE
@@ -98,8 +99,14 @@ def searches(monkeypatch):
 
 @pytest.mark.parametrize(
     "damage",
-    [None, lambda old: old[:-40], lambda old: pickle.dumps("no derivation"), lambda old: b"{}"],
-    ids=["whole", "cut", "something else", "no pickle"],
+    [
+        None,
+        lambda old: old[:-40],
+        lambda old: pickle.dumps("no derivation"),
+        lambda old: pickle.dumps(Derivation(FORWARD)),
+        lambda old: b"{}",
+    ],
+    ids=["whole", "cut", "something else", "of another expression", "no pickle"],
 )
 def test_a_derivation_is_found_once(folder, searches, damage):
     from linkwise.codegen.cheapest import cheapest
