@@ -28,10 +28,7 @@ jax.config.update("jax_enable_x64", True)
 
 Function = Callable[..., Any]
 
-ROBOTS = {
-    "arm (7)": lw.models.seven_dof_arm,
-    "tree (20)": lambda: lw.models.random_tree(20, 1, hinges=["pin"], drives=False),
-}
+ROBOTS = {"arm (7)": lw.models.seven_dof_arm}
 CALLS = {"one by one": 1, "one by one inside `jit`": 100, "batch": 1024}
 """How states are given, and how many of them a call has."""
 
@@ -49,8 +46,8 @@ written by `lw.save`, without armature. Microseconds for one state, from arrays 
 JAX: *one by one* is a call from Python for each state, of which JAX itself takes {floor:.1f} µs
 (for a function that adds 1 to each array); *inside `jit`* is `lax.map` over 100 states in one call,
 as steps of a rollout are; *batch* is `vmap` over 1024. The best of up to {rounds} rounds that take
-turns. Ratios are theirs over ours; the goal is 20. *Difference* is the largest one between
-gradients, relative to the largest entry.
+turns; slow calls have few rounds, and suffer most from other load. Ratios are theirs over ours; the
+goal is 20. *Difference* is the largest one between gradients, relative to the largest entry.
 
 {machine}
 

@@ -270,6 +270,13 @@ def test_arrays_are_not_copied():
     assert "custom-call" in entry and "copy" not in entry and "fusion" not in entry
 
 
+def test_other_functions_name_the_one_that_can_be_traced():
+    q, kernel = TREE.neutral(), lw.compile(mass, TREE)
+    for call in (lambda q: lw.forward_dynamics(TREE, q, q, q), lambda q: kernel(q)):
+        with pytest.raises(ShapeError, match=r"q is being traced .* lw\.convert\.to_jax"):
+            jax.jit(call)(q)
+
+
 def test_errors_say_what_fits():
     q, v, tau = state(TREE, 3)
     f = lw.convert.to_jax("forward_dynamics", TREE)

@@ -76,6 +76,12 @@ def here(name: str, value: Any) -> Any:
             f"{name} is on a GPU ({type(value).__name__}), and this runs on the processor. "
             f"Copy it, cupy.asnumpy({name}) or {name}.cpu(), or use target='cuda'."
         )
+    jax = sys.modules.get("jax")
+    if jax is not None and isinstance(value, jax.core.Tracer):
+        raise ShapeError(
+            f"{name} is being traced by JAX, inside jit, vmap or grad, and has no numbers yet. "
+            "lw.convert.to_jax makes a function that JAX can trace."
+        )
     if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
         return np.from_dlpack(value)
     return np.asarray(value)
