@@ -37,7 +37,7 @@ ROUNDS, LONG, MOST = 1000, 0.001, 3.0
 
 ALLOWED = {"float64": 1e-9, "float32": 5e-3}
 RESULTS = Path(__file__).parent / "results" / "jax_gradient.md"
-HEAD = """# `jax.grad` through forward dynamics
+HEAD = """# Gradients through JAX
 
 Written by `python benchmarks/jax_gradient.py`. The gradient of Σ v̇² by q, v and τ, under `jit`, on
 the processor: `lw.convert.to_jax("forward_dynamics", mech)` compared with MJX (`mjx.forward`, with
