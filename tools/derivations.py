@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from linkwise.algebra.armature import no_armature
 from linkwise.algebra.budget import Budget
+from linkwise.algebra.differential import differentiate
 from linkwise.algebra.expr import Expr
 from linkwise.codegen.cheapest import searched, ship
 from linkwise.dynamics.closure import CLOSED, Setting
+from linkwise.dynamics.derivatives import INVERSE
 from linkwise.dynamics.quantity import AS_WRITTEN, FRAMES, QUANTITIES, expression
 
 
@@ -25,6 +27,7 @@ def own_expressions() -> list[Expr]:
         pushed = "node" if name == "tip_force_correction" else ""
         for loops, couplings in ((True, False), (False, True), (True, True)):
             result.append(write(Setting(loops, couplings, pushed)))
+    result += [differentiate(INVERSE, x) for x in ("q", "v", "inertia")]
     bare = [no_armature(expr).result for expr in result]
     return list(dict.fromkeys([*result, *bare]))
 
