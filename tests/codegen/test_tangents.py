@@ -118,6 +118,14 @@ def test_second_derivatives_are_derivatives_of_the_first():
     assert kernel(deep).arguments == ("q", "v", "tau", "weight", "weight_2", "weight_3")
 
 
+def test_derivatives_of_a_solution_cost_twice_the_solution():
+    request = requested(FORWARD, lw.models.puma560())
+    wrt = ("q", "v", "tau")
+    one = kernel(request).ops.total()
+    for derivative in (tangents.pullback(request, wrt), tangents.pushforward(request, wrt)):
+        assert kernel(derivative).ops.total() < 2.2 * one
+
+
 def test_the_length_of_a_quaternion_does_not_matter():
     base, mech = requests()["nodes"]
     rng = np.random.default_rng(8)

@@ -24,6 +24,9 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
+from linkwise.algebra.expr import Expr, Inverse, Product, product
+from linkwise.algebra.space import JOINT, ONE
+from linkwise.algebra.symbols import vector
 from linkwise.codegen.formula import Formula, TooLongError
 from linkwise.codegen.request import Request, once_per_request
 from linkwise.codegen.scalar.arithmetic import DIRECTIONS
@@ -37,6 +40,9 @@ if TYPE_CHECKING:
     from linkwise.codegen.scalar.trace import Traced
     from linkwise.codegen.writing import Writing
     from linkwise.model.mechanism import Mechanism
+
+SOLUTION = "solution"
+"""Name of x in b − A x."""
 
 WEIGHT = "weight"
 """Name of the input of a pullback, and beginning of its name in further ones."""
@@ -103,12 +109,15 @@ def _results(at: Writing, request: Request) -> tuple[list[Scalar], dict[str, Any
         request = replace(request, itemsize=at.itemsize)
     graph = graph_of(request)
     inputs = {name: at.read(name, size) for name, size in graph.inputs}
-    given = dict(inputs)
-    tree = getattr(at.mech, "mech", at.mech)  # q of an embedded mechanism is all of it
-    if not is_made_here(request.quantity):
-        of_q = [name for name, x in inputs.items() if name[0] == "q" and len(x) == tree.nq]
-        given |= {name: _normalised(tree, inputs[name]) for name in of_q}
+    given = inputs if is_made_here(request.quantity) else inputs | _of_unit_length(at, inputs)
     return at.replay(graph, given), inputs
+
+
+def _of_unit_length(at: Writing, inputs: dict[str, Any]) -> dict[str, Any]:
+    """Those inputs that are coordinates, with quaternions of unit length."""
+    tree = getattr(at.mech, "mech", at.mech)  # q of an embedded mechanism is all of it
+    of_q = [name for name, x in inputs.items() if name[0] == "q" and len(x) == tree.nq]
+    return {name: _normalised(tree, inputs[name]) for name in of_q}
 
 
 def _normalised(tree: Mechanism, q: Any) -> Any:
@@ -141,19 +150,60 @@ def _value(at: Writing, request: Request) -> Any:
 
 def _pushforward(at: Writing, request: Request, wrt: tuple[str, ...]) -> Any:
     results, inputs = _results(at, request)
+    rates = {x: at.read(unused(f"d{x}", inputs), len(inputs[x])) for x in wrt}
+    implicit = _solved(request, wrt)
+    if implicit is not None:
+        solve, residual = implicit
+        given = {**inputs, SOLUTION: results, **{f"d{x}": rate for x, rate in rates.items()}}
+        change = at.replay(traced(pushforward(residual, wrt)), given)
+        return _solution(at, request, solve, inputs, change)
     seeds = dict[int, int]()
     for name in wrt:
-        rates = at.read(unused(f"d{name}", inputs), len(inputs[name]))
-        seeds |= {x.node: rate.node for x, rate in zip(inputs[name], rates, strict=True)}
+        seeds |= {x.node: rate.node for x, rate in zip(inputs[name], rates[name], strict=True)}
     return at.scalars(pushed(at.graph, [x.node for x in results], seeds))
 
 
 def _pullback(at: Writing, request: Request, wrt: tuple[str, ...]) -> Any:
     results, inputs = _results(at, request)
     weights = at.read(unused(WEIGHT, inputs), len(results))
+    implicit = _solved(request, wrt)
+    if implicit is not None:
+        solve, residual = implicit
+        carried = _solution(at, request, solve.T, inputs, weights)
+        given = {**inputs, SOLUTION: results, WEIGHT: carried}
+        return np.array(at.replay(traced(pullback(residual, wrt)), given), dtype=object)
     nodes = [x.node for name in wrt for x in inputs[name]]
     outputs = [x.node for x in results]
     return at.scalars(pulled(at.graph, outputs, [x.node for x in weights], nodes))
+
+
+def _solved(request: Request, wrt: tuple[str, ...]) -> tuple[Expr, Request] | None:
+    """For x = A⁻¹ b, such as joint accelerations: A⁻¹, and the request of b − A x with x held.
+
+    Its derivatives give those of x, ẋ = A⁻¹ (b − A x)˙ and x̄ by the weights A⁻* w, for less than
+    those of how A is factored.
+    """
+    quantity = request.quantity
+    if isinstance(quantity, Formula) or len(quantity) != 1 or request.rank is not None:
+        return None
+    expr = quantity[0]
+    if not isinstance(expr, Product) or not request.chosen.is_all or not request.derive:
+        return None
+    first, *rest = expr.factors
+    if not isinstance(first, Inverse) or (expr.range, expr.domain) != (JOINT, ONE):
+        return None
+    x = vector(SOLUTION, JOINT)
+    residual = replace(request, quantity=(product(rest) - first.of @ x,), names=())
+    taken, reads = dict(graph_of(request).inputs), dict(traced(residual).inputs)
+    added = {SOLUTION, WEIGHT, *(f"d{name}" for name in wrt)}
+    return (first, residual) if set(wrt) <= set(reads) and not added & set(taken) else None
+
+
+def _solution(at: Writing, request: Request, solve: Expr, inputs: dict[str, Any], of: Any) -> Any:
+    """A⁻¹ of a vector (nv,)."""
+    given = _of_unit_length(at, inputs) | {SOLUTION: of}
+    x = vector(SOLUTION, JOINT)
+    return np.asarray(at.value(solve @ x, parameters=request.parameters, **given), dtype=object)
 
 
 def is_made_here(quantity: object) -> TypeGuard[Formula]:
