@@ -90,6 +90,8 @@ ELSEWHERE = {
     *("tree_of", "inertial_parameters", "base_parameters"),
     # compared with Pinocchio in their own tests
     *("inverse_dynamics_derivatives", "forward_dynamics_derivatives", "linearize", "regressor"),
+    *("inverse_dynamics_second_derivatives", "forward_dynamics_second_derivatives"),
+    *("momentum_derivatives", "jacobian_derivative"),
     # of the manifold, not of the motion
     *("integrate", "difference"),
     # made of others, and compared with them in their own tests

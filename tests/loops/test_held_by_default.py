@@ -274,11 +274,14 @@ HELD = {
     "body_accelerations",
     "effective_mass",
     "forward_dynamics",
+    "forward_dynamics_derivatives",
     "hinge_forces",
     "hybrid_dynamics",
     "impact_estimate",
     "inertial_properties",
     "inverse_dynamics",
+    "inverse_dynamics_derivatives",
+    "linearize",
     "load_effect",
     "node_acceleration",
     "operational_inertia",
@@ -298,9 +301,8 @@ REFUSING = {
     "TaskController",
     "control_law",
     "diagonal_dynamics",
-    "forward_dynamics_derivatives",
-    "inverse_dynamics_derivatives",
-    "linearize",
+    "forward_dynamics_second_derivatives",
+    "inverse_dynamics_second_derivatives",
     "reduced_inertia",
     "smallest_mini",
 }
@@ -323,6 +325,7 @@ TERMS = {
     "coriolis_product",
     "equivalent_force",
     "gravity_force",
+    "momentum_derivatives",  # of momentum, a sum over the bodies of the tree
     "passive_force",
     "regressor",  # of τ in 𝓜 v̇ + C = τ of the tree
     # changes of coordinates of the tree
@@ -390,13 +393,12 @@ def test_those_that_cannot_hold_them_raise(name: str) -> None:
         "TaskController": lambda **k: lw.TaskController(mech, lw.tasks.Servo(task, 1.0, 1.0), **k),
         "control_law": lambda **k: lw.control_law(mech, task, **k),
         "diagonal_dynamics": lambda **k: lw.papers.diagonal_dynamics(mech, q, v, tau, **k),
-        "forward_dynamics_derivatives": lambda **k: lw.forward_dynamics_derivatives(
-            mech, q, v, tau, **k
+        "forward_dynamics_second_derivatives": lambda **k: (
+            lw.dynamics.forward_dynamics_second_derivatives(mech, q, v, tau, **k)
         ),
-        "inverse_dynamics_derivatives": lambda **k: lw.inverse_dynamics_derivatives(
-            mech, q, v, tau, **k
+        "inverse_dynamics_second_derivatives": lambda **k: (
+            lw.dynamics.inverse_dynamics_second_derivatives(mech, q, v, tau, **k)
         ),
-        "linearize": lambda **k: lw.linearize(mech, q, v, tau, **k),
         "reduced_inertia": lambda **k: lw.papers.reduced_inertia(mech, q, hand, split="left", **k),
         "smallest_mini": lambda **k: lw.papers.smallest_mini(mech, q, hand, **k),
     }

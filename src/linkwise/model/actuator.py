@@ -9,6 +9,7 @@ from typing import Literal, cast
 
 import numpy as np
 
+from linkwise.arguments import number
 from linkwise.errors import ModelError
 from linkwise.spatial.array import floats
 
@@ -64,7 +65,7 @@ class Actuator:
         put, what = object.__setattr__, f"actuator {self.name!r}"
         if not isinstance(cast(object, self.name), str) or not self.name:
             raise ModelError(f"the name of an actuator is {self.name!r}; it must be a word.")
-        joints = tuple((str(n), float(floats(c, f"gear of {what}"))) for n, c in self.joints)
+        joints = tuple((str(n), number(c, f"gear of {what}")) for n, c in self.joints)
         put(self, "joints", joints)
         sizes = {"gain": 3, "bias": 3, "control": 2, "force": 2, "activation": 2}
         sizes["wrench"] = 6 if self.node else 0
@@ -79,8 +80,8 @@ class Actuator:
         if self.dynamics not in DYNAMICS:
             known = ", ".join(map(repr, DYNAMICS))
             raise ModelError(f"dynamics of {what} is {self.dynamics!r}; it must be one of {known}.")
-        time = float(floats(self.time_constant, f"time_constant of {what}"))
-        if self.dynamics == "filter" and not 0.0 < time < math.inf:
+        time = number(self.time_constant, f"time_constant of {what}", least=0.0)
+        if self.dynamics == "filter" and not time > 0.0:
             raise ModelError(f"time_constant of {what} is {time:g}; a filter needs a positive one.")
         put(self, "time_constant", time)
 

@@ -9,7 +9,7 @@ from typing import cast
 
 import numpy as np
 
-from linkwise.arguments import names, number
+from linkwise.arguments import is_a, name, names, number
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model.geometry import Geometry
 from linkwise.model.mechanism import Mechanism
@@ -45,8 +45,8 @@ class Ground:
         put = object.__setattr__
         put(self, "point", _three(constant(self.point, (3,), "point of the ground")))
         put(self, "normal", _three(unit(self.normal, "normal of the ground")))
-        for name in ("friction", "torsional", "rolling"):
-            put(self, name, number(getattr(self, name), f"{name} of the ground", least=0.0))
+        for field_ in ("friction", "torsional", "rolling"):
+            put(self, field_, number(getattr(self, field_), f"{field_} of the ground", least=0.0))
         e = number(self.restitution, "restitution of the ground", least=0.0, most=1.0)
         put(self, "restitution", e)
 
@@ -80,6 +80,9 @@ class ContactPoint:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
+        put(self, "name", name(self.name, "name of a contact"))
+        put(self, "body", name(self.body, f"body of contact {self.name!r}"))
+        is_a(Ground, self.ground, f"ground of contact {self.name!r}")
         put(self, "point", _three(constant(self.point, (3,), f"point of contact {self.name!r}")))
         radius = number(self.radius, f"radius of contact {self.name!r}", least=0.0)
         put(self, "radius", radius)
@@ -109,8 +112,8 @@ def ground_contacts(
     ground = Ground() if ground is None else ground
     points = list[ContactPoint]()
     if bodies is not None:
-        for name in names(bodies, "bodies"):
-            points += _named(mech, name, ground)
+        for body in names(bodies, "bodies"):
+            points += _named(mech, body, ground)
         return tuple(points)
     for body in mech.bodies:
         points += _balls(mech, body.name, ground)
@@ -122,18 +125,18 @@ def ground_contacts(
     return tuple(points)
 
 
-def _named(mech: Mechanism, name: str, ground: Ground) -> list[ContactPoint]:
+def _named(mech: Mechanism, body: str, ground: Ground) -> list[ContactPoint]:
     """The points of a body's shapes, or of a node."""
-    if name in mech.node_index:
-        node = mech.node(name)
-        return [ContactPoint(name, node.body, _three(node.pose.p), 0.0, ground)]
-    if name not in mech.body_index or mech.body_index[name] < 0:
+    if body in mech.node_index:
+        node = mech.node(body)
+        return [ContactPoint(body, node.body, _three(node.pose.p), 0.0, ground)]
+    if body not in mech.body_index or mech.body_index[body] < 0:
         known = [*mech.node_index, *(b.name for b in mech.bodies)]
-        raise unknown_name("node or body", name, known, owner=f"mechanism {mech.name!r}")
-    points = _balls(mech, name, ground)
+        raise unknown_name("node or body", body, known, owner=f"mechanism {mech.name!r}")
+    points = _balls(mech, body, ground)
     if not points:
         raise ModelError(
-            f"body {name!r} has no collision shape that can touch the ground: {', '.join(KINDS)}. "
+            f"body {body!r} has no collision shape that can touch the ground: {', '.join(KINDS)}. "
             "Name a node of it, or give lw.simulation.ContactPoint with a radius."
         )
     return points
@@ -151,8 +154,8 @@ def _balls(mech: Mechanism, body: str, ground: Ground) -> list[ContactPoint]:
             continue
         for centre, radius in _of_shape(shape):
             place = rot @ (shape.pose.rot @ centre + shape.pose.p) + p
-            name = f"{shape.name or body}/{len(points)}"
-            points.append(ContactPoint(name, body, _three(place), radius, ground))
+            title = f"{shape.name or body}/{len(points)}"
+            points.append(ContactPoint(title, body, _three(place), radius, ground))
     return points
 
 
