@@ -37,6 +37,8 @@ class ColumnSolve:
         """
         at, places = np.array(outputs), list[tuple[int, int]]()
         for matrix in self.matrices:
+            if not (matrix.result >= 0).any():
+                return None  # nothing but zeros, or nothing at all
             n, m = matrix.result.shape
             rows, columns = np.nonzero(matrix.result >= 0)
             values = matrix.result[rows, columns]
