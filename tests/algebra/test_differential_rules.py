@@ -236,6 +236,28 @@ def test_parameters_compile(wrt):
     assert "∂" in str(lw.plan(A)) or "Y" in str(lw.plan(A))
 
 
+def test_loops_over_bodies():
+    """Derivatives of poses roll; those by parameters are straight code, also of long chains."""
+    chain, rng = lw.models.chain(66), np.random.default_rng(1)
+    u, node = vector("u", JOINT), (chain.bodies[-1].name,)
+    given = {"q": 0.1 * rng.standard_normal(66), "u": rng.standard_normal(66)}
+    short = lw.models.chain(9)
+    for expr in (differentiate(X_B, "q") @ u, differentiate(rot_W @ J @ u, "q") @ u):
+        kernels = [
+            lw.compile(expr, short, nodes=(short.bodies[-1].name,), rolled=x) for x in (True, False)
+        ]
+        one, other = (k(*(given[n][:9] for n in k.arguments)) for k in kernels)
+        assert np.abs(one - other).max() < 1e-13 * np.abs(other).max()
+    by_gravity = differentiate(lw.algebra.H @ phi @ M @ phi.T @ lw.algebra.a_g, "gravity")
+    ours = lw.compile(by_gravity, chain, nodes=node)(given["q"])
+    expected = lw.dynamics.gravity_force(chain, given["q"])
+    assert (
+        np.abs(ours @ np.asarray(chain.gravity) - expected).max() < 1e-12 * np.abs(expected).max()
+    )
+    with pytest.raises(lw.errors.LoweringError, match=r"by parameters.*leave out rolled"):
+        lw.compile(by_gravity, short, rolled=True)
+
+
 def test_coefficients_of_dampers_and_springs():
     """They are vectors of one's own."""
     state, d = Varied("branched"), vector("d", JOINT)

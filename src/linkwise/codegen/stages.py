@@ -180,8 +180,8 @@ MOST_BODIES = 64
 
 def worth_rolling(program: Program, mech: Mechanism) -> bool:
     """Whether straight code would be too long: it is a little faster, but slow to compile."""
-    if program.constrained:
-        return False  # no loops for what belongs to constraints
+    if not program.loopable:
+        return False
     if mech.n_bodies > MOST_BODIES:
         return True
     most = MOST_OPERATIONS if program.result.columns is ONE else MOST_OF_A_MATRIX

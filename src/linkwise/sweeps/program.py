@@ -23,7 +23,15 @@ from typing import Literal
 
 from linkwise.algebra.expr import Expr, Symbol
 from linkwise.algebra.role import Vector
-from linkwise.algebra.space import BODY, CONSTRAINT, ONE, Space
+from linkwise.algebra.space import (
+    BODY,
+    CONSTRAINT,
+    GRAVITY,
+    INERTIA,
+    NODE_INERTIA,
+    ONE,
+    Space,
+)
 from linkwise.front_door import open_front_door
 from linkwise.model.closure_rate import RATES
 from linkwise.sweeps.result_part import ALL, ResultPart
@@ -167,6 +175,12 @@ class Program:
     def constrained(self) -> bool:
         """Whether something in it belongs to constraints."""
         return any(s.at_once and s.special != "dense_solve" for s in self.statements)
+
+    @property
+    def loopable(self) -> bool:
+        """Whether it can run as loops over bodies: not with constraints, nor by parameters."""
+        spaces = {x for s in self.statements for x in (s.target.rows, s.target.columns)}
+        return not self.constrained and not spaces & {INERTIA, NODE_INERTIA, GRAVITY}
 
     def __str__(self) -> str:
         from linkwise.sweeps.show import program_text

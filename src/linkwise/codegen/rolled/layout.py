@@ -17,7 +17,7 @@ from linkwise.errors import LoweringError
 from linkwise.model.body import Node
 from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.program import PLACED, Ident
-from linkwise.sweeps.result_part import entries
+from linkwise.sweeps.result_part import SIZES, entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +95,9 @@ def total_size(space: Space, mech: Mechanism, n_nodes: int) -> int:
         return mech.nv
     if space is ONE:
         return 1
-    if space.block == "node":
-        return (6 if space.name == "NODE" else 12) * n_nodes
-    sizes = {BODY: 6, INBOARD: 6, PLACE: 12}
-    if space not in sizes:
+    if space not in SIZES:
         raise LoweringError(f"the space {space} has no blocks in a mechanism.")
-    return sizes[space] * mech.n_bodies
+    return SIZES[space] * {"node": n_nodes, "one": 1}.get(space.block, mech.n_bodies)
 
 
 Where = Literal["q", "v", "body", "place", "inertia", "node", "start", "parent_body", "block"]

@@ -71,10 +71,13 @@ def roll(
     """
     if not mech.n_bodies:
         raise LoweringError(f"{mech.name} has no bodies: there is nothing to loop over.")
-    if program.constrained:
+    if not program.loopable:
+        belongs = (
+            "belongs to constraints" if program.constrained else "is a derivative by parameters"
+        )
         raise LoweringError(
-            f"{program.expr} belongs to constraints, for which there are no loops over bodies: "
-            "leave out rolled=True."
+            f"{program.expr} {belongs}, for which there are no loops over bodies: leave out "
+            "rolled=True."
         )
     plan = planned(program)
     chosen = [mech.node(name) for name in nodes]
