@@ -119,7 +119,7 @@ def test_second_derivatives_are_derivatives_of_the_first():
 
 
 def test_derivatives_of_a_solution_cost_twice_the_solution():
-    request = requested(FORWARD, lw.models.puma560())
+    request = tangents.value(requested(FORWARD, lw.models.puma560()))
     wrt = ("q", "v", "tau")
     one = kernel(request).ops.total()
     for derivative in (tangents.pullback(request, wrt), tangents.pushforward(request, wrt)):

@@ -57,13 +57,13 @@ def value(request: Request) -> Request:
 @once_per_request
 def pushforward(request: Request, wrt: tuple[str, ...]) -> Request:
     """Rates of the results, for rates of some inputs, which are more inputs behind the others."""
-    return _written(request, Formula(_pushforward, (request, wrt)))
+    return _written(request, Formula(_pushforward, (_of_value(request), wrt)))
 
 
 @once_per_request
 def pullback(request: Request, wrt: tuple[str, ...]) -> Request:
     """The gradient by some inputs, for weights of the results: one more input behind the others."""
-    return _written(request, Formula(_pullback, (request, wrt)))
+    return _written(request, Formula(_pullback, (_of_value(request), wrt)))
 
 
 def graph_of(request: Request) -> Traced:
@@ -93,6 +93,14 @@ def size_of(request: Request) -> int:
     """How many numbers the results of one state have."""
     graph = graph_of(request)
     return sum(map(prod, graph.parts or (graph.shape,)))
+
+
+def _of_value(request: Request) -> Request:
+    """The request whose value it is, which has the same derivatives."""
+    formula = request.quantity
+    if not isinstance(formula, Formula) or formula.write is not _value:
+        return request
+    return replace(formula.options[0], itemsize=request.itemsize)
 
 
 # ------------------------------------------------------------------------------------ formulas
