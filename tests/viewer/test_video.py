@@ -107,7 +107,7 @@ def test_save_chooses_the_film_by_its_suffix(rec: lw.Recording, tmp_path, monkey
     monkeypatch.setattr(video, "export_video", lambda *args: made.append(args))
     rec.save(tmp_path / "run.mp4")
     assert made == [(rec, tmp_path / "run.mp4")]
-    with pytest.raises(ModelError, match=r"\.npz, \.mp4, \.gif"):
+    with pytest.raises(ModelError, match=r"\.npz, \.csv, \.mp4, \.gif"):
         rec.save(tmp_path / "run.avi")
 
 

@@ -148,7 +148,7 @@ def moved(inertia: SpatialInertia, pose: Pose) -> SpatialInertia:
         turned[i, i] = turned[i, i] + 2.0 * (products[j, j] + products[k, k])
     for i, j in ((0, 1), (0, 2), (1, 2)):
         turned[i, j] = turned[i, j] - (products[i, j] + products[j, i])
-    return trusted_inertia(m[None], (c + m * p)[None], mirrored(turned)[None])
+    return trusted_inertia(np.array([m]), (c + m * p)[None], mirrored(turned)[None])
 
 
 ZERO = {"H_rate", "bias_rate_q", "bias_rate_v"}
