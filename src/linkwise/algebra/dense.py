@@ -546,7 +546,7 @@ class Dense:
                 parts.append(np.concatenate([np.zeros((3, 3)), turn]))
             else:
                 moment = np.append(mech.inertias.h[k], mech.inertias.mass[k])
-                parts.append(np.kron(-np.eye(3), moment[:, None]))
+                parts.append(np.kron(-np.eye(3), moment[:, None]).astype(np.float64))
         return np.concatenate(parts)
 
     def _coriolis(self) -> dict[str, Array]:
