@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.errors import LinkwiseError
 from tests.algebra.test_differential import STENCIL
 from tests.cases import TREES, close, state, states, tree
 from tests.dynamics.test_oracles import ROBOTS, robot
@@ -131,3 +132,11 @@ def test_custom_hinge():
     close(ours.v, differences(lambda d: lw.inverse_dynamics(mech, q, v + d, x), mech), 1e-9)
     forward = lw.forward_dynamics_derivatives(mech, q, v, x)
     close(forward.q, differences(lambda d: lw.forward_dynamics(mech, q + d, v, x), mech), 1e-9)
+
+
+@pytest.mark.parametrize(
+    "function", [lw.forward_dynamics_derivatives, lw.inverse_dynamics_derivatives]
+)
+def test_matrices_that_are_not_finite_are_reported(function):
+    with pytest.raises(LinkwiseError, match="not finite"):
+        function(lw.models.pendulum(2), [0.1, 0.2], [1e200, 1e200], [0.0, 0.0])

@@ -169,3 +169,60 @@ def test_without_contacts_a_step_is_the_semi_implicit_one(which):
     two = lw.rollout(mech, q, v, duration=0.05, tau=tau, integrator="euler")
     np.testing.assert_allclose(one.q, two.q, rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(one.v, two.v, rtol=1e-10, atol=1e-11)
+
+
+def test_a_tilted_ground_is_a_tilted_gravity():
+    """The same block, on a slope in the world and on level ground as seen from the slope."""
+    angle, mu = 0.5, 0.3
+    turn = lw.Pose.rotation([[np.cos(angle), 0, np.sin(angle)], [0, 1, 0],
+                             [-np.sin(angle), 0, np.cos(angle)]])  # fmt: skip
+    level, corners = block(angle, mu)
+    slope = Ground(normal=turn.rot @ [0.0, 0.0, 1.0], friction=mu)
+    tilted = [ContactPoint(p.name, "body", p.point, 0.0, slope) for p in corners]
+    half = 0.5 * angle
+    start = np.array([np.cos(half), 0.0, np.sin(half), 0.0, *turn.rot @ [0.0, 0.0, 0.05]])
+    one = moved(level, at(0.05), contacts=corners, duration=0.3)
+    two = moved(body(lw.SpatialInertia.solid_box(2.0, (0.4, 0.3, 0.1))), start,
+                contacts=tilted, duration=0.3)  # fmt: skip
+    assert one.v[-1, 3] > 0.3
+    np.testing.assert_allclose(two.q[-1, 4:], turn.rot @ one.q[-1, 4:], atol=1e-10)
+    np.testing.assert_allclose(
+        two.contact_forces[-1].sum(axis=0), turn.rot @ one.contact_forces[-1].sum(axis=0), atol=1e-8
+    )
+
+
+def test_motions_of_a_batch_are_those_one_by_one():
+    mech, point = body(BALL), ContactPoint("c", "body", radius=0.1, ground=Ground(friction=0.3))
+    rng = np.random.default_rng(0)
+    q = np.array([at(0.1 + 0.05 * i) for i in range(5)])
+    v = rng.standard_normal((5, 6))
+    many = moved(mech, q, v, duration=0.3, contacts=[point])
+    for i in range(5):
+        one = moved(mech, q[i], v[i], duration=0.3, contacts=[point])
+        np.testing.assert_allclose(many.q[i], one.q, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(
+            many.contact_forces[i], one.contact_forces, rtol=0, atol=1e-5 * G
+        )
+    assert np.abs(many.contact_forces).max() > G
+
+
+def test_an_impact_keeps_momentum_and_loses_energy():
+    """Two links fall on a tip: the ground's impulse is what the momentum changes by."""
+    mech = lw.models.quadruped()
+    feet = ground_contacts(mech, bodies=[n.name for n in mech.nodes if "foot" in n.name])
+    q = mech.random(seed=4)
+    q[4:7] = 0.0
+    q[6] -= lw.forward_kinematics(mech, q, [p.name for p in feet]).p[:, 2].min() - 1e-4
+    v = np.zeros(mech.nv)
+    v[3:6] = lw.forward_kinematics(mech, q, "trunk").rot.T @ [0.3, 0.0, -2.0]
+    bare = mech.with_drive([b.hinge_name for b in mech.bodies[1:]], lw.Drive())
+    h = 1e-4
+    runs = moved(bare, q, v, duration=20 * h, step=h, contacts=feet)
+    forces = runs.contact_forces[1:]
+    assert forces[..., 2].max() > 10.0 * mech.total_mass * G
+    momentum = np.array([lw.momentum(bare, *x)[3:] for x in zip(runs.q, runs.v, strict=True)])
+    weight = np.array([0.0, 0.0, -mech.total_mass * G])
+    change = h * (forces.sum(axis=1) + weight)
+    np.testing.assert_allclose(np.diff(momentum, axis=0), change, atol=5e-3)
+    energy = [float(lw.energy(bare, *x).total) for x in zip(runs.q, runs.v, strict=True)]
+    assert np.diff(energy).max() < 1e-3 and energy[0] - energy[-1] > 0.5

@@ -27,7 +27,7 @@ from linkwise.convert.external import casadi_source
 from linkwise.convert.named import Named, requested_by
 from linkwise.convert.smooth import Blocks, Smooth
 from linkwise.errors import ExpressionError, LoweringError, MissingExtraError
-from linkwise.pipeline import Tree
+from linkwise.pipeline import Tree, written_by
 
 if TYPE_CHECKING:
     from linkwise.codegen.request import Request
@@ -89,9 +89,10 @@ def to_casadi(
         expr, mech, nodes=nodes, rows=rows, columns=columns, parameters=parameters, derive=derive
     )
     name = _checked_name(name, mech, order)
-    if compiled:
-        return casadi.external(name, str(_library(casadi_source(request, name, order=order))))
-    return _symbolic(request, name, casadi)
+    with written_by(expr):
+        if compiled:
+            return casadi.external(name, str(_library(casadi_source(request, name, order=order))))
+        return _symbolic(request, name, casadi)
 
 
 def casadi_c(
@@ -123,7 +124,8 @@ def casadi_c(
     request = requested_by(
         expr, mech, nodes=nodes, rows=rows, columns=columns, parameters=parameters, derive=derive
     )
-    return casadi_source(request, _checked_name(name, mech, order), order=order)
+    with written_by(expr):
+        return casadi_source(request, _checked_name(name, mech, order), order=order)
 
 
 def _checked_name(name: str | None, mech: Tree, order: int) -> str:

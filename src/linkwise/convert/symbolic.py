@@ -19,7 +19,7 @@ from linkwise.codegen.scalar.parameters import INERTIA
 from linkwise.codegen.stages import MOST_BODIES, traced as traced_of
 from linkwise.convert.trigonometric import SHORT, Generators, Polynomial, without_squares
 from linkwise.errors import MissingExtraError, ModelError, ShapeError, unknown_name
-from linkwise.pipeline import Quantity, Tree, requested
+from linkwise.pipeline import Quantity, Tree, requested, written_by
 
 if TYPE_CHECKING:
     from linkwise.codegen.scalar.trace import Traced
@@ -117,7 +117,8 @@ def to_sympy(
         expr, mech, nodes=nodes, rows=rows, columns=columns, parameters=parameters, derive=derive
     )
     try:
-        traced = traced_of(request)
+        with written_by(expr):
+            traced = traced_of(request)
     except TooLongError:
         raise ModelError(
             f"to_sympy was given {mech.name!r} with {mech.n_bodies} bodies; formulas are for small "

@@ -92,7 +92,8 @@ def hinge_forces(
         SingularHingeError: Nothing resists the hinge of some body, which is named.
         UnknownNameError: A node that the mechanism does not have.
     """
-    plain = frame == "body" and forces_frame == "node" and loops is HELD
+    strings = type(frame) is type(forces_frame) is str
+    plain = strings and frame == "body" and forces_frame == "node" and loops is HELD
     if plain and tau is not None and vdot is forces is None and not options:  # most calls
         result = one_call_of(mech, "hinge_forces", (), "node")(q, v, tau)
         if result is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 
+from linkwise.arguments import option
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.kernels import (
     BatchOptions,
@@ -18,7 +19,7 @@ from linkwise.dynamics.kernels import (
     written,
 )
 from linkwise.dynamics.quantity import expression
-from linkwise.errors import ExpressionError, ModelError, unknown_name
+from linkwise.errors import ExpressionError, ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.spatial.rotation import skew
@@ -107,8 +108,7 @@ def center_of_mass(
     Raises:
         ModelError: There is no mass; or v is missing, or given where it does not matter.
     """
-    if what not in CENTERS:
-        raise unknown_name("quantity", what, CENTERS, owner="lw.center_of_mass")
+    option(what, CENTERS, "what")
     return _called(mech, CENTERS[what], _state("center_of_mass", what, q, v), options)
 
 
@@ -149,8 +149,7 @@ def momentum(
     Raises:
         ModelError: `about` is "com" and there is no mass; or v is missing, or given with "matrix".
     """
-    if what not in MOMENTA:
-        raise unknown_name("quantity", what, MOMENTA, owner="lw.momentum")
+    option(what, MOMENTA, "what")
     arrays = _state("momentum", what, q, v)
     if not isinstance(about, str):
         return written(mech, FORMULAS[what, "point"])(*arrays, about, **options)

@@ -126,4 +126,5 @@ def alone(mech: Mechanism, island: Island) -> Mechanism:
     ends = {x for loop in loops for x in (loop.node_a, loop.node_b)}
     nodes = tuple(x for x in mech.nodes if x.body in on or (x.body == WORLD and x.name in ends))
     couplings = tuple(mech.couplings[i] for i in island.couplings)
-    return replace(mech, bodies=bodies, nodes=nodes, loops=loops, couplings=couplings)
+    parts = {"bodies": bodies, "nodes": nodes, "loops": loops, "couplings": couplings}
+    return replace(mech, **parts, actuators=())

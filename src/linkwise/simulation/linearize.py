@@ -8,7 +8,7 @@ from typing import Unpack
 
 import numpy as np
 
-from linkwise.arguments import number
+from linkwise.arguments import flag, name, number, shown
 from linkwise.dynamics.derivatives import Linearization, linearized
 from linkwise.dynamics.kernels import (
     HELD,
@@ -75,6 +75,7 @@ def linearize(
         SimulationError: The step from a single state fails; says why.
         LoweringError: A mechanism whose steps cannot be compiled.
     """
+    integrator, passive = name(integrator, "integrator"), flag(passive, "passive")
     if step is None:
         if loops is HELD and not options:
             return linearized(mech, q, v, tau)
@@ -102,8 +103,8 @@ def _of_step(
     q, v, tau = mech.check_q(given[0]), mech.check_v(given[1]), joint_forces(mech, given[2])
     lead = np.broadcast_shapes(*(x.shape[:-1] for x in (q, v, tau)))
     codes, threads = options.get("status"), options.get("threads")
-    if codes is not None and codes.shape != lead:
-        raise ShapeError(f"status has shape {codes.shape}; it must be {lead}.")
+    if codes is not None and getattr(codes, "shape", None) != lead:
+        raise ShapeError(f"status is {shown(codes)}; it must be an array of int32 {lead}.")
     states = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in (q, v, tau)]
     if codes is not None:  # a status instead of an error: a single state is a batch of one
         states = [x.reshape(-1, x.shape[-1]) for x in states]

@@ -217,14 +217,14 @@ class Finite:
         self.emit = emit
         first = emit.constant(0.0) if start is None else start
         self.parts = [first, *(emit.constant(0.0) for _ in range(7))]
-        self.seen = set[int]()
+        self.seen = dict[int, Any]()  # by id, and kept: an id is given again to what comes later
 
     def add(self, build: IRBuilder, x: Any) -> None:
         """Take a value in, once."""
         if isinstance(x, Constant) or id(x) in self.seen:
             return
         at = len(self.seen) % len(self.parts)
-        self.seen.add(id(x))
+        self.seen[id(x)] = x
         self.parts[at] = self.emit.vanishing(build, self.parts[at], x)
 
     def total(self, build: IRBuilder) -> Any:
