@@ -85,7 +85,8 @@ def body_accelerations(
     Raises:
         ModelError: Neither or both of `vdot` and `tau` are given, or `forces` with `vdot`.
     """
-    plain = vdot is not None and forces_frame == "node" and loops == "closed"
+    plain = vdot is not None and type(forces_frame) is str and forces_frame == "node"
+    plain = plain and loops is HELD
     if plain and tau is forces is None and not options:  # most calls
         return six_each(named(mech, "body_accelerations")(q, v, vdot))
     check_mechanism(mech)
@@ -160,14 +161,15 @@ def node_acceleration(
             unknown kind.
         UnknownNameError: A node that the mechanism does not have.
     """
-    plain = kind == "rate" and frame == forces_frame == "node" and loops is HELD
+    strings = type(kind) is type(frame) is type(forces_frame) is str
+    plain = strings and kind == "rate" and frame == forces_frame == "node" and loops is HELD
     if plain and forces is None and not options:  # most calls
         if type(node) is str and (vdot is None) != (tau is None):
             name = "node_acceleration" if tau is None else "node_acceleration_of_forces"
             result = one_call_of(mech, name, node, "node")(q, v, vdot if tau is None else tau)
             if result is not None:
                 return result
-    if kind not in ("rate", "classical", "spatial"):
+    if type(kind) is not str or kind not in ("rate", "classical", "spatial"):
         raise ModelError(f"kind is {kind!r}; it must be 'rate', 'classical' or 'spatial'.")
     check_frame(frame)
     check_frame(forces_frame, "forces_frame")

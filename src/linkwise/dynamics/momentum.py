@@ -108,7 +108,7 @@ def center_of_mass(
     Raises:
         ModelError: There is no mass; or v is missing, or given where it does not matter.
     """
-    option(what, CENTERS, "what")
+    option(what, CENTERS, "quantity of the centre of mass")
     return _called(mech, CENTERS[what], _state("center_of_mass", what, q, v), options)
 
 
@@ -149,7 +149,7 @@ def momentum(
     Raises:
         ModelError: `about` is "com" and there is no mass; or v is missing, or given with "matrix".
     """
-    option(what, MOMENTA, "what")
+    option(what, MOMENTA, "quantity of momentum")
     arrays = _state("momentum", what, q, v)
     if not isinstance(about, str):
         return written(mech, FORMULAS[what, "point"])(*arrays, about, **options)

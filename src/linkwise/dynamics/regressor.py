@@ -67,12 +67,12 @@ def regressor(
     Returns:
         (rows, 10 n) or (batch, rows, 10 n).
     """
+    if type(of) is not str or of not in FORMULAS:
+        raise ModelError(f"of is {of!r}; it must be 'torque', 'energy' or 'momentum'.")
     if of == "torque" and vdot is not None and not options:  # most calls: one state
         quick = _one_state(mech)(q, v, vdot)
         if quick is not None:
             return quick
-    if of not in FORMULAS:
-        raise ModelError(f"of is {of!r}; it must be 'torque', 'energy' or 'momentum'.")
     if (vdot is not None) != (of == "torque"):
         given = "is given" if vdot is not None else "is missing"
         raise ModelError(f"vdot {given}; the regressor of the torque takes it, no other does.")

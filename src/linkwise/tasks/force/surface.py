@@ -180,8 +180,10 @@ class CompliantSurface:
         n · ẍ = - ẋ · ∇n ẋ: zero for a plane, and - |v_t|²/ρ at a distance ρ from the centre of a
         sphere, where v_t is the velocity across the normal; for a cylinder also across its axis.
         """
-        _, normal, distance = self._nearest(rows(points, 3, "points"))
-        v = np.broadcast_to(rows(velocities, 3, "velocities"), normal.shape)
+        places, v = rows(points, 3, "points"), rows(velocities, 3, "velocities")
+        places, v = np.broadcast_arrays(places, v) if places.ndim < v.ndim else (places, v)
+        _, normal, distance = self._nearest(places)
+        v = np.broadcast_to(v, normal.shape)
         return following(self.shape, normal, distance, v, self._along)
 
     @property
