@@ -31,10 +31,10 @@ from linkwise.codegen.stepping.passive import Passive
 from linkwise.codegen.stepping.stepping import STEP, Segment, Sketch, Stepping
 from linkwise.codegen.writing import Writing
 from linkwise.dynamics.mass_root import HingeRoot, root_of
-from linkwise.dynamics.quantity import expression
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.actuation import SLOPES, actuate, with_activation
+from linkwise.simulation.implicit.contact_rows import contact_rows
 from linkwise.simulation.implicit.ground import ContactPoint
 from linkwise.simulation.implicit.impulse import Sweep, inverses
 from linkwise.simulation.integrators.command import nodes
@@ -42,7 +42,6 @@ from linkwise.simulation.integrators.cut import Call, cut
 from linkwise.simulation.integrators.traced import leave
 from linkwise.simulation.rates import carried, check_turns, moved, rates, velocities
 from linkwise.spatial.choice import minimum, where
-from linkwise.spatial.vector import cross
 
 FORCES = F.whitening @ (tau - bias)
 """Innovations of the forces: D^½ e / h."""
@@ -291,7 +290,7 @@ class _Implicit:
             columns.append(at.value(AT_JOINTS, tau=unit, **given))
             b.append(still[joint.v])
         if self.points:
-            S, gaps = self._contact_rows(at, q)
+            S, gaps = contact_rows(at, q, self.bodies, self.points)
             now = S @ at.value(MOTION, nodes=self.bodies, q=q, v=v)
             then = S @ at.value(MOTION, nodes=self.bodies, q=q, v=still)
             for row in S:
@@ -305,27 +304,6 @@ class _Implicit:
             y = root.solved(column)
             rows.append({k: x for k, x in enumerate(y) if not _is_zero(at, x)})
         return rows, b
-
-    def _contact_rows(self, at: Writing, q: Any) -> tuple[Any, list[Any]]:
-        """S (rows of contacts, 6 bodies): u = S V, and the gaps."""
-        poses = at.value(expression("node_poses"), nodes=self.bodies, q=q).reshape(-1, 3, 4)
-        S = np.zeros((self.size - len(self.joints), 6 * len(self.bodies)), dtype=object)
-        gaps = list[Any]()
-        for start, point in self.contacts:
-            k, i = self.bodies.index(point.body), start - len(self.joints)
-            ground, turn = point.ground, poses[k, :, :3]
-            n, *tangents = axes = ground.axes
-            arm = turn @ np.array(point.point)
-            centre = arm + poses[k, :, 3]
-            gaps.append(sum(n * (centre - np.array(ground.point))) - point.radius)
-            arm = arm - point.radius * n  # where it touches
-            for j, axis in enumerate(axes):
-                S[i + j, 6 * k : 6 * k + 3] = cross(arm, axis.astype(object))
-                S[i + j, 6 * k + 3 : 6 * k + 6] = axis
-            turns = [n] * (ground.torsional > 0.0) + tangents * (ground.rolling > 0.0)
-            for j, axis in enumerate(turns):
-                S[i + 3 + j, 6 * k : 6 * k + 3] = axis
-        return S, gaps
 
 
 def _is_zero(at: Writing, x: Any) -> bool:

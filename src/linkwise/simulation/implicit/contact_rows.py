@@ -1,0 +1,43 @@
+"""Where shapes touch: rows of velocities at contacts and their gaps, on graph nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linkwise.codegen.writing import Writing
+from linkwise.dynamics.quantity import expression
+from linkwise.simulation.implicit.ground import ContactPoint
+from linkwise.spatial.vector import cross
+
+
+def contact_rows(
+    at: Writing, q: Any, bodies: tuple[str, ...], points: tuple[ContactPoint, ...]
+) -> tuple[Any, list[Any]]:
+    """S (rows of all points, 6 bodies) with u = S V of body velocities in world axes, and gaps.
+
+    Args:
+        q: Joint positions, as nodes.
+        bodies: Names of the bodies in V.
+        points: Points that may touch; each has `point.rows` rows.
+    """
+    poses = at.value(expression("node_poses"), nodes=bodies, q=q).reshape(-1, 3, 4)
+    S = np.zeros((sum(point.rows for point in points), 6 * len(bodies)), dtype=object)
+    gaps, i = list[Any](), 0
+    for point in points:
+        k = bodies.index(point.body)
+        ground, turn = point.ground, poses[k, :, :3]
+        n, *tangents = axes = ground.axes
+        arm = turn @ np.array(point.point)
+        centre = arm + poses[k, :, 3]
+        gaps.append(sum(n * (centre - np.array(ground.point))) - point.radius)
+        arm = arm - point.radius * n  # where it touches
+        for j, axis in enumerate(axes):
+            S[i + j, 6 * k : 6 * k + 3] = cross(arm, axis.astype(object))
+            S[i + j, 6 * k + 3 : 6 * k + 6] = axis
+        turns = [n] * (ground.torsional > 0.0) + tangents * (ground.rolling > 0.0)
+        for j, axis in enumerate(turns):
+            S[i + 3 + j, 6 * k : 6 * k + 3] = axis
+        i += point.rows
+    return S, gaps
