@@ -5,6 +5,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.simulation import ContactPoint, Ground, ground_contacts
+from linkwise.simulation.rollout_kernel import rollout_kernel
 
 G = 9.81
 BALL = lw.SpatialInertia.solid_sphere(1.3, 0.1)
@@ -226,3 +227,17 @@ def test_an_impact_keeps_momentum_and_loses_energy():
     np.testing.assert_allclose(np.diff(momentum, axis=0), change, atol=5e-3)
     energy = [float(lw.energy(bare, *x).total) for x in zip(runs.q, runs.v, strict=True)]
     assert np.diff(energy).max() < 1e-3 and energy[0] - energy[-1] > 0.5
+
+
+def test_an_observed_motion_in_parts_is_the_motion():
+    mech, corners = block(0.9, 0.3)
+    q = at(0.06)
+    whole = moved(mech, q, contacts=corners, duration=0.2)
+    kernel = rollout_kernel(mech, "implicit", contacts=corners, observed=True)
+    size = kernel.shown["impulse"]
+    state, impulse = np.concatenate([q, np.zeros(6)]), np.zeros(size)
+    for _ in range(20):
+        inputs = {"tau": np.zeros(6), "impulse": impulse}
+        done = kernel.run(state[None, :7], state[None, 7:], inputs, 1e-3, 10, 1)
+        state, impulse = done.records[0, -1, :13], done.records[0, -1, 13 : 13 + size]
+    np.testing.assert_allclose(state, [*whole.q[-1], *whole.v[-1]], rtol=0, atol=1e-12)

@@ -53,6 +53,7 @@ def rollout_kernel(
     reverse: Sequence[str] | None = None,
     contacts: Sequence[ContactPoint] = (),
     actuated: bool = False,
+    observed: bool = False,
 ) -> RolloutKernel:
     """Many steps of a tree as machine code.
 
@@ -64,6 +65,7 @@ def rollout_kernel(
             gradients are added up over all steps; None for the motion itself.
         contacts: Points that may touch the ground, in implicit steps.
         actuated: Whether the actuators of the mechanism act.
+        observed: Whether implicit steps show what a recording needs (`implicit/segments.py`).
 
     Raises:
         ModelError: An unknown integrator, or a law of another mechanism.
@@ -72,7 +74,7 @@ def rollout_kernel(
     """
     check_rollout(mech, integrator, law, parameters)
     names = tuple(nodes), tuple(parameters), None if reverse is None else tuple(reverse)
-    acting = tuple(contacts), actuated
+    acting = tuple(contacts), actuated, observed
     return _rollout(mech, integrator, with_passive, *names, forces_frame, itemsize, law, *acting)
 
 
@@ -89,9 +91,10 @@ def _rollout(
     law: ControlLaw | None,
     contacts: tuple[ContactPoint, ...],
     actuated: bool,
+    observed: bool,
 ) -> RolloutKernel:
     options = (with_passive, nodes, parameters, reverse, frame, itemsize, law, contacts, actuated)
-    segments, content = _stepping(mech, integrator, *options)
+    segments, content = _stepping(mech, integrator, *options, observed)
     return RolloutKernel(mech, integrator, segments, content, itemsize=itemsize)
 
 
@@ -127,7 +130,7 @@ def _on_gpu(
     actuated: bool,
 ) -> CudaMotion:
     options = (with_passive, (), parameters, None, "node", itemsize, law, contacts, actuated)
-    segments, _ = _stepping(mech, integrator, *options)
+    segments, _ = _stepping(mech, integrator, *options, False)
     return CudaMotion(mech, segments(), np.dtype(f"float{8 * itemsize}"))
 
 
@@ -143,6 +146,7 @@ def _stepping(
     law: ControlLaw | None,
     contacts: tuple[ContactPoint, ...],
     actuated: bool,
+    observed: bool,
 ) -> tuple[Callable[[], Stepping], tuple[object, ...]]:
     """A function that makes the segments of a step, and what they depend on."""
     require_open(mech, "closed", "the kernel of a rollout", "lw.simulate holds them.")
@@ -168,7 +172,9 @@ def _stepping(
     def segments() -> Stepping:
         ruled = None if command is None else traced(command)
         if integrator == "implicit":
-            plain = implicit_stepping(mech, itemsize, forces, *acting, actuated=actuated)
+            plain = implicit_stepping(
+                mech, itemsize, forces, *acting, actuated=actuated, observed=observed
+            )
             return plain if ruled is None else _with_law(plain, mech, ruled)
         if integrator not in EXPLICIT:
             if reverse is not None:
@@ -184,7 +190,8 @@ def _stepping(
         return plain if ruled is None else _with_law(plain, mech, ruled)
 
     motors = mech.actuators if actuated else ()
-    content = (request, forces, reverse, acting, motors, efforts(mech) if actuated else ())
+    largest = efforts(mech) if actuated else ()
+    content = (request, forces, reverse, acting, motors, largest, observed)
     return segments, content if command is None else (*content, command)
 
 

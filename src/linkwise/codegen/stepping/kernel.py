@@ -44,7 +44,10 @@ class RolloutKernel:
         mech: The mechanism.
         integrator: Name of the integrator.
         itemsize: Bytes of a number.
+        begins: What is given at the beginning besides q and v, with lengths.
     """
+
+    begins: tuple[tuple[str, int], ...]
 
     def __init__(
         self,
@@ -72,7 +75,10 @@ class RolloutKernel:
         """Load machine code, and what is known of it."""
         from linkwise.codegen.cpu.machine import linked
 
-        self._held = tuple((str(name), int(size)) for name, size in facts["held"])
+        self._held, self.begins = (
+            tuple((str(name), int(size)) for name, size in facts[kind])
+            for kind in ("held", "begins")
+        )
         self.shown = {str(name): int(size) for name, size in facts["shown"]}
         self._ops = Counter[str](facts["ops"])
         self._work, self._lanes = int(facts["work"]), int(facts["lanes"])
@@ -135,6 +141,7 @@ class RolloutKernel:
         code = object_code(unit)
         facts: dict[str, Any] = {
             "held": self.stepping.held,
+            "begins": self.stepping.begins,
             "shown": self.stepping.shown,
             "ops": self.stepping.ops,
             "work": unit.work,
@@ -185,7 +192,7 @@ class RolloutKernel:
             v: Joint velocities (batch, nv).
             held: Inputs by name: (length,), (steps, length) or (batch, steps, length); a batch or
                 a number of steps of 1 applies to all. Steps may be in any distance in memory, also
-                a negative one.
+                a negative one. Of `begins` the first step counts.
             step: Length of a step [s].
             steps: How many, a multiple of `every`.
             every: How many steps from one record to the next.
@@ -197,7 +204,7 @@ class RolloutKernel:
         count = len(q)
         arrays = [np.ascontiguousarray(x, self.dtype) for x in (q, v)]
         strides, times = [x.shape[1] if count > 1 else 0 for x in arrays], [0, 0]
-        for name, size in self._held:
+        for name, size in (*self.begins, *self._held):
             array, over_batch, over_time = self._input(name, held[name], size, count, steps)
             arrays.append(array)
             strides.append(over_batch)

@@ -6,11 +6,12 @@ The module exports, with T for double or float,
             int64 record_stride, int32* status, int64* failed, int64 count, int64 records,
             int64 every, T h, T* work, int32* stop)
 
-`inputs` has q, v and then what is held; `strides` is the distance of two motions in them and
-`over_time` that of two steps, in numbers, 0 where all share one row. After every `every` steps a
-record (q, v) goes to `output`. A vector register of motions is done at a time, the rest one by one.
-Registers are in `work`, each entry one vector, with the status and the step that failed in front.
-Before every step `stop` is looked at: once it is not zero, nothing more is done.
+`inputs` has q, v, what else is given at the beginning, and then what is held; `strides` is the
+distance of two motions in them and `over_time` that of two steps, in numbers, 0 where all share one
+row. After every `every` steps a record (q, v) goes to `output`. A vector register of motions is
+done at a time, the rest one by one. Registers are in `work`, each entry one vector, with the status
+and the step that failed in front. Before every step `stop` is looked at: once it is not zero,
+nothing more is done.
 """
 
 from __future__ import annotations
@@ -135,7 +136,8 @@ class _Motion:
         (inputs, strides, over_time, output, out_stride, record_stride, status, failed,
          begin, end, records, every, h, work, stop) = function.args  # fmt: skip
         build = ir.IRBuilder(function.append_basic_block("entry"))
-        named = [("q", stepping.nq), ("v", stepping.nv), *stepping.held]
+        started = [("q", stepping.nq), ("v", stepping.nv), *stepping.begins]
+        named = [*started, *stepping.held]
         at = [ir.Constant(INT, i) for i in range(len(named))]
         arrays = [build.load(build.gep(inputs, [i])) for i in at]
         steps = [build.load(build.gep(strides, [i])) for i in at]
@@ -161,8 +163,8 @@ class _Motion:
         def motion(build: ir.IRBuilder, group: Any) -> ir.IRBuilder:
             state = build.add(begin, build.mul(group, width))
             zero = ir.Constant(INT, 0)
-            load(build, 0, state, zero)
-            load(build, 1, state, zero)
+            for k in range(len(started)):
+                load(build, k, state, zero)
             put(emit, build, work, self.offset[STEP], splat(emit, build, h))
             put(emit, build, work, STATUS, emit.constant(0.0))
             put(emit, build, work, FAILED, emit.constant(-1.0))
@@ -173,7 +175,7 @@ class _Motion:
 
                 def step(build: ir.IRBuilder, i: Any) -> ir.IRBuilder:
                     n = build.add(first, i)
-                    for k in range(2, len(named)):
+                    for k in range(len(started), len(named)):
                         load(build, k, state, n)
                     build = call(build, stepping.step)
                     self._judge(build, work, n)

@@ -34,6 +34,8 @@ class Stepping:
     leave: tuple[Segment, ...]  # from the state to q and v
     # registers that are recorded behind q and v, with their lengths
     shown: tuple[tuple[str, int], ...] = ()
+    # registers of the state that are given at the beginning, like q and v, with their lengths
+    begins: tuple[tuple[str, int], ...] = ()
 
     @property
     def record(self) -> tuple[tuple[str, int], ...]:
@@ -48,7 +50,7 @@ class Stepping:
     @property
     def registers(self) -> dict[str, int]:
         """All registers with their lengths."""
-        registers = {"q": self.nq, "v": self.nv, STEP: 1} | dict(self.held)
+        registers = {"q": self.nq, "v": self.nv, STEP: 1} | dict(self.begins) | dict(self.held)
         for name, size in self._used():
             if registers.setdefault(name, size) != size:
                 raise AssertionError(f"register {name!r} has lengths {registers[name]} and {size}")

@@ -71,6 +71,11 @@ ENOUGH = {8: 1e-10, 4: 1e-5}
 """A sweep that changes velocities [m/s or rad/s] by less is the last; by bytes of a number."""
 
 
+OBSERVED = ("before", "after", "gap", "effort")
+"""Registers of an observed step: velocities of all rows before and after it, gaps of contacts
+before it, and joint forces (nv,) of the user and of actuators."""
+
+
 @dataclass(frozen=True, slots=True)
 class Joint:
     """A velocity with friction or limits.
@@ -114,6 +119,7 @@ def implicit_stepping(
     points: tuple[ContactPoint, ...],
     *,
     actuated: bool = False,
+    observed: bool = False,
     sweeps: int = SWEEPS,
 ) -> Stepping:
     """The segments of a step on a mechanism.
@@ -123,9 +129,11 @@ def implicit_stepping(
         joints: Joints with friction or limits.
         points: Points that may touch the ground.
         actuated: Whether the actuators of the mechanism act.
+        observed: Whether a motion shows what a recording needs (`OBSERVED`), and begins with given
+            impulses and activations, so that it can be made in parts.
         sweeps: Sweeps over the impulses, at most.
     """
-    made = _Implicit(mech, itemsize, passive, joints, points, actuated)
+    made = _Implicit(mech, itemsize, passive, joints, points, actuated, observed)
     return made.stepping(sweeps)
 
 
@@ -140,9 +148,11 @@ class _Implicit:
         joints: tuple[Joint, ...],
         points: tuple[ContactPoint, ...],
         actuated: bool,
+        observed: bool,
     ) -> None:
         self.mech, self.passive, self.joints, self.points = mech, passive, joints, points
-        self.actuated, self.itemsize = actuated, itemsize
+        self.actuated, self.observed, self.itemsize = actuated, observed, itemsize
+        self.activations = len(with_activation(mech)) if actuated else 0
         self.request = Request((FORCES,), mech, (), itemsize=itemsize)
         self.bodies = tuple(dict.fromkeys(p.body for p in points))
         starts = np.cumsum([len(joints), *(p.rows for p in points)]).tolist()
@@ -156,7 +166,7 @@ class _Implicit:
         if self.actuated:
             first.append(actuate(mech, self.itemsize, slopes=True))
             held.append(("control", len(mech.actuators)))
-            state += ["activation"] if with_activation(mech) else []
+            state += ["activation"] if self.activations else []
         state += ["impulse", "residual"] if self.size else []
         return Stepping(
             "implicit",
@@ -167,8 +177,18 @@ class _Implicit:
             (self._enter(),),
             (*first, *self._step(sweeps)),
             (leave(mech),),
-            (("impulse", self.size), ("residual", 1)) if self.size else (),
+            *self._open(),
         )
+
+    def _open(self) -> tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]:
+        """What is recorded besides q and v, and what a motion begins with."""
+        solved = (("impulse", self.size), ("residual", 1)) if self.size else ()
+        if not self.observed:
+            return solved, ()
+        sizes = (self.size, self.size, len(self.points), self.mech.nv)
+        shown = (*solved, *zip(OBSERVED, sizes, strict=True), ("activation", self.activations))
+        begins = (("impulse", self.size), ("activation", self.activations))
+        return (tuple(x for x in shown if x[1]), tuple(x for x in begins if x[1]))
 
     def _enter(self) -> Segment:
         """(q, v) to the state, without impulses before the first step."""
@@ -177,10 +197,11 @@ class _Implicit:
         s.write("q0", q)
         s.write("u0", rates(self.mech, q, v))
         if self.size:
-            s.write("impulse", [0.0] * self.size)
             s.write("residual", [0.0])
-        if self.actuated and (count := len(with_activation(self.mech))):
-            s.write("activation", [0.0] * count)
+        if self.size and not self.observed:
+            s.write("impulse", [0.0] * self.size)
+        if self.activations and not self.observed:
+            s.write("activation", [0.0] * self.activations)
         return s.segment()
 
     def _step(self, sweeps: int) -> list[Segment]:
@@ -190,6 +211,7 @@ class _Implicit:
         v, push = velocities(mech, q, u), at.read("tau", mech.nv)
         given: dict[str, Any] = {"q": q}
         d, k = self._slopes(at)
+        seen: dict[str, Any] = {"effort": push}
         if d is not None:
             if self.passive is not None:
                 push = self.passive.added(push, q, v)
@@ -205,7 +227,7 @@ class _Implicit:
         still = v + h * carried(mech, v, np.zeros(mech.nv, dtype=object))
         calls = list[Call]()
         if self.size:
-            rows, b = self._rows(at, q, v, still, h, root, given)
+            rows, b, seen["gap"], seen["start"] = self._rows(at, q, v, still, h, root, given)
             before = at.read("impulse", self.size)
             for row, x in zip(rows, before, strict=True):
                 for i, y in row.items():
@@ -216,6 +238,8 @@ class _Implicit:
         u = rates(mech, q, after)
         ends = {"q0": nodes(moved(mech, q, u, h)), "u0": nodes(u)}
         ends["guards"] = [check.node for check in at.checks]
+        if self.observed:
+            ends |= {x: nodes(y) for x, y in self._seen(at, seen, v, after, h).items() if len(y)}
 
         def check(s: Sketch) -> None:
             check_turns(s, mech, [s.read(STEP, 1)[0] * x for x in s.writes["u0"]])
@@ -223,6 +247,18 @@ class _Implicit:
                 s.check(guard.code, x, guard.low, guard.high)
 
         return cut(cast("Any", at), calls, ends, group=mech.nv, check=check)
+
+    def _seen(self, at: Writing, seen: dict[str, Any], v: Any, after: Any, h: Any) -> Any:
+        """What a recording needs, by register: see `OBSERVED`."""
+        if self.actuated:  # servos act at the end of the step
+            k, d = (at.read(name, self.mech.nv) for name in SLOPES)
+            seen["effort"] = seen["effort"] - h * k * after - d * (after - v)
+        now, then, rows = seen.pop("start", ((), (), ()))
+        w = at.read("solved", self.mech.nv) if self.size else ()
+        ends = [
+            x + sum(y * w[i] for i, y in row.items()) for x, row in zip(then, rows, strict=True)
+        ]
+        return {"before": now, "after": ends, "gap": seen.pop("gap", ())} | seen
 
     def _slopes(self, at: Writing) -> tuple[Any, Any]:
         """d and k of dampers, springs and servos (nv,); None where there are none."""
@@ -281,21 +317,28 @@ class _Implicit:
 
     def _rows(
         self, at: Writing, q: Any, v: Any, still: Any, h: Any, root: HingeRoot, given: Any
-    ) -> tuple[list[dict[int, Any]], list[Any]]:
-        """The rows of Y, and b with the room β of contacts."""
-        columns, b = list[Any](), list[Any]()
+    ) -> tuple[list[dict[int, Any]], list[Any], list[Any], tuple[list[Any], ...]]:
+        """The rows of Y, b with the room β of contacts, gaps; velocities before the step.
+
+        The last has velocities of the rows, those without the forces of the step, and the rows.
+        """
+        columns, b, first, gaps = list[Any](), list[Any](), list[Any](), list[Any]()
         for joint in self.joints:
             unit = np.zeros(self.mech.nv, dtype=object)
             unit[joint.v] = 1.0
             columns.append(at.value(AT_JOINTS, tau=unit, **given))
             b.append(still[joint.v])
+            first.append(v[joint.v])
+        then = list(b)
         if self.points:
             S, gaps = contact_rows(at, q, self.bodies, self.points)
             now = S @ at.value(MOTION, nodes=self.bodies, q=q, v=v)
-            then = S @ at.value(MOTION, nodes=self.bodies, q=q, v=still)
+            free = S @ at.value(MOTION, nodes=self.bodies, q=q, v=still)
             for row in S:
                 columns.append(at.value(ON_BODIES, nodes=self.bodies, f=row, **given))
-            b += then.tolist()
+            first += now.tolist()
+            then += free.tolist()
+            b += free.tolist()
             for (i, point), gap in zip(self.contacts, gaps, strict=True):
                 before = now[i - len(self.joints)]
                 b[i] = b[i] + _room(gap, before, h, point.ground.restitution)
@@ -303,7 +346,7 @@ class _Implicit:
         for column in columns:
             y = root.solved(column)
             rows.append({k: x for k, x in enumerate(y) if not _is_zero(at, x)})
-        return rows, b
+        return rows, b, gaps, (first, then, rows)
 
 
 def _is_zero(at: Writing, x: Any) -> bool:
