@@ -232,7 +232,7 @@ def test_an_impact_keeps_momentum_and_loses_energy():
 def test_an_observed_motion_in_parts_is_the_motion():
     mech, corners = block(0.9, 0.3)
     q = at(0.06)
-    whole = moved(mech, q, contacts=corners, duration=0.2)
+    runs = moved(mech, q, contacts=corners, duration=0.2)
     kernel = rollout_kernel(mech, "implicit", contacts=corners, observed=True)
     size = kernel.shown["impulse"]
     state, impulse = np.concatenate([q, np.zeros(6)]), np.zeros(size)
@@ -240,4 +240,4 @@ def test_an_observed_motion_in_parts_is_the_motion():
         inputs = {"tau": np.zeros(6), "impulse": impulse}
         done = kernel.run(state[None, :7], state[None, 7:], inputs, 1e-3, 10, 1)
         state, impulse = done.records[0, -1, :13], done.records[0, -1, 13 : 13 + size]
-    np.testing.assert_allclose(state, [*whole.q[-1], *whole.v[-1]], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(state, [*runs.q[-1], *runs.v[-1]], rtol=0, atol=1e-12)
