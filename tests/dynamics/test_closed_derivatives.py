@@ -60,6 +60,35 @@ def test_differences(name):
     assert np.array_equal(model.B[mech.nv :], ours.tau)
 
 
+@pytest.mark.parametrize(
+    "name, frame", [("four-bar", "world"), pytest.param("several", "node", marks=pytest.mark.prove)]
+)
+def test_forces_at_nodes(name, frame):
+    mech, q = CASES[name]()
+    v, tau = moving(mech, q)
+    force = {mech.bodies[-1].name: np.array([1.0, -2.0, 3.0, 9.0, 5.0, -7.0])}
+    given = {"forces": force, "forces_frame": frame}
+    ours = lw.forward_dynamics_derivatives(mech, q, v, tau, **given)
+    for part, move in (
+        (ours.q, lambda d: (mech.integrate(q, d), v)),
+        (ours.v, lambda d: (q, v + d)),
+    ):
+        expected = differences(
+            lambda d, move=move: lw.forward_dynamics(mech, *move(d), tau, **given), mech
+        )
+        close(part, expected, 1e-8)
+    assert np.abs(lw.forward_dynamics_derivatives(mech, q, v, tau).q - ours.q).max() > 0.1
+    model = lw.linearize(mech, q, v, tau, out=lw.linearize(mech, q, v, tau), **given)
+    assert np.array_equal(model.A[mech.nv :], np.hstack(ours[:2]))
+    vdot = lw.forward_dynamics(mech, q, v, tau, **given)
+    there = lw.inverse_dynamics_derivatives(mech, q, v, vdot, **given)
+    expected = differences(
+        lambda d: lw.inverse_dynamics(mech, mech.integrate(q, d), v, vdot, loops="open", **given),
+        mech,
+    )
+    close(there.q, expected, 1e-9)
+
+
 def test_inverse_dynamics():
     """Of the joint forces with which loops carry no load, for accelerations that are possible."""
     mech, q = CASES["ground"]()
@@ -157,7 +186,7 @@ def test_c_and_single_precision(tmp_path):
     """The same kernel as C, which reports singular loops by a code, and in float32."""
     mech, q = CASES["four-bar"]()
     v, tau = moving(mech, q)
-    formula = Formula(FORWARD_DERIVATIVES.write, (2,), FORWARD_DERIVATIVES.names)
+    formula = Formula(FORWARD_DERIVATIVES.write, ("", 2), FORWARD_DERIVATIVES.names)
     expected = lw.compile(formula, mech)(q, v, tau)
     source = lw.compile(formula, mech, target="c")
     assert "the loops are singular here" in source.header

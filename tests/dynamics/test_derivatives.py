@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.dynamics import derivatives
 from linkwise.errors import LinkwiseError
 from tests.algebra.test_differential import STENCIL
 from tests.cases import TREES, close, state, states, tree
@@ -68,6 +69,75 @@ def test_linearization(name):
     d = lw.forward_dynamics_derivatives(mech, q, v, tau)
     assert np.array_equal(result.A[nv:], np.hstack([d.q, d.v]))
     assert np.array_equal(result.B, np.vstack([np.zeros((nv, nv)), d.tau]))
+
+
+def flying():
+    """Two bodies, one free: small."""
+    mech = lw.models.random_tree(2, 4, floating=True, hinges=("pin",))
+    return mech.with_node("tool", mech.bodies[-1].name, lw.Pose.rpy((0.3, 0.5, -1), (0.1, 0.2, 0)))
+
+
+PUSHED = [(flying, "world"), (flying, "node"), (lambda: tree("every hinge, armature"), "world")]
+
+
+@pytest.mark.parametrize(
+    "made, frame", [PUSHED[0], *(pytest.param(*x, marks=pytest.mark.prove) for x in PUSHED[1:])]
+)
+def test_forces_at_nodes(made, frame):
+    """Held in their axes while the mechanism moves."""
+    mech, rng = made(), np.random.default_rng(3)
+    q, v, x = state(mech, 2)
+    nodes = ("tool", mech.bodies[0].name)
+    given = {"forces": dict(zip(nodes, 9.0 * rng.standard_normal((2, 6)), strict=True))}
+    given["forces_frame"] = frame
+    for function, of in (
+        (lw.inverse_dynamics_derivatives, lw.inverse_dynamics),
+        (lw.forward_dynamics_derivatives, lw.forward_dynamics),
+    ):
+        ours, without = function(mech, q, v, x, **given), function(mech, q, v, x)
+        moved = differences(lambda d, of=of: of(mech, mech.integrate(q, d), v, x, **given), mech)
+        assert np.abs(without.q - moved).max() > 1e-3 * np.abs(moved).max()
+        close(ours.q, moved, 1e-9)
+        turned = differences(lambda d, of=of: of(mech, q, v + d, x, **given), mech)
+        close(ours.v, turned, 1e-9, scale=float(np.abs(moved).max()))
+        assert np.array_equal(ours[2], without[2])
+    codes, pair = np.zeros(2, np.int32), np.stack([v, np.full(mech.nv, np.nan)])
+    both = lw.forward_dynamics_derivatives(mech, q, pair, x, **given, status=codes, threads=2)
+    assert not codes[0] and codes[1] and np.isnan(both.q[1]).all()
+    close(both.q[0], ours.q, 1e-12)
+    formula = derivatives.PUSHED[derivatives.FORWARD_DERIVATIVES, frame]
+    single = lw.compile(formula, mech, nodes=sorted(nodes), dtype=np.float32)
+    force = np.concatenate([given["forces"][n] for n in sorted(nodes)])
+    few = single(*(a.astype("f4") for a in (q, v, x, force)))
+    close(few["q"], ours.q, 1e-4)
+    model = lw.linearize(mech, q, v, x, **given)
+    assert np.array_equal(model.A[mech.nv :], np.hstack(ours[:2]))
+
+
+def test_out():
+    """An earlier result receives the next one, parts of one array or not; others are refused."""
+    mech = flying()
+    for q, v, x in (state(mech, 1), states(mech, 3)):
+        for function in (lw.inverse_dynamics_derivatives, lw.linearize):
+            expected = function(mech, q, v, x)
+            early = function(mech, q, v, 0.0 * x)
+            apart = tuple(np.empty_like(y) for y in early)
+            for out in (early, apart):
+                later = function(mech, q, v, x, out=out)
+                assert all(y is z for y, z in zip(later, out, strict=True))
+                assert all(np.array_equal(y, z) for y, z in zip(later, expected, strict=True))
+        early = lw.linearize(mech, q, v, x, step=1e-3)
+        later = lw.linearize(mech, q, v, x + 1.0, step=1e-3, out=early)
+        assert later.A is early.A
+        assert np.array_equal(later.A, lw.linearize(mech, q, v, x + 1.0, step=1e-3).A)
+    with pytest.raises(LinkwiseError, match="a record of 3 arrays, q, v, vdot"):
+        lw.inverse_dynamics_derivatives(mech, q, v, x, out=np.empty(3))
+    with pytest.raises(LinkwiseError, match=r"A of out has shape \(2, 2\)"):
+        lw.linearize(mech, q, v, x, out=(np.empty((2, 2)), np.empty((2, 2))))
+    with pytest.raises(LinkwiseError, match="without external forces"):
+        lw.linearize(mech, q, v, x, step=1e-3, forces={"tool": np.ones(6)})
+    with pytest.raises(LinkwiseError, match=r"forces has shape|force on 'tool' has shape"):
+        lw.linearize(mech, q, v, x, forces={"tool": np.ones(5)})
 
 
 def test_batches_and_status():

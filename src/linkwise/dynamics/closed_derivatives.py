@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.algebra import bias, lam, mass, vdot
+from linkwise.algebra import H, bias, lam, mass, phi, vdot
 from linkwise.algebra.differential import differentiate
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar import status as status_code
@@ -37,10 +37,15 @@ CONSISTENT = {8: 1e-7, 4: 1e-2}
 """Largest part of the right sides that rows of constraints may leave unsolved."""
 
 
-def closed_forward(at: Writing, rank: int | None) -> Any:
-    """∂v̇/∂q, ∂v̇/∂v and ∂v̇/∂τ of a mechanism with loops or couplings."""
-    mech, nodes, size = at.mech, closure_nodes(at.mech), at.itemsize
-    closed, state = setting_of(mech), {"q": at.q, "v": at.v}
+def closed_forward(at: Writing, pushed: str, rank: int | None) -> Any:
+    """∂v̇/∂q, ∂v̇/∂v and ∂v̇/∂τ of a mechanism with loops or couplings.
+
+    Args:
+        pushed: Axes of forces at the nodes of the formula; "" without forces.
+        rank: How many rows have to be independent.
+    """
+    mech, nodes, size = at.mech, (*closure_nodes(at.mech), *at.nodes), at.itemsize
+    closed, state = setting_of(mech, pushed), {"q": at.q, "v": at.v}
     M, c, J_c, gamma = at.value(mass, bias, closed.jacobian, closed.bias, nodes=nodes, **state)
     inverse = factored(M[::-1, ::-1])  # from the tips: zeros between branches stay
     for pivot, scale in zip(inverse.pivots, np.diag(M)[::-1], strict=True):
@@ -60,14 +65,19 @@ def closed_forward(at: Writing, rank: int | None) -> Any:
 
     answer = (inverse @ J_c.T[::-1])[::-1]
     omega = J_c @ answer
-    force = at.read("tau", mech.nv) - c
+    force, given = at.read("tau", mech.nv) - c, dict[str, Any]()
+    loads = mass @ vdot + bias - closed.jacobian.T @ lam
+    if closed.push is not None:
+        push = H @ phi @ closed.push
+        none = np.zeros(6 * len(closure_nodes(mech)))
+        given["f"] = np.concatenate([none, at.read("f", 6 * len(at.nodes))])
+        force, loads = force + at.value(push, nodes=nodes, q=at.q, **given), loads - push
     motion, pull, independent = held(force[:, None], -gamma[:, None])
     if rank is not None:
         at.check(status_code.singular(mech), independent, rank - 0.5, rank + 0.5)
-    loads = mass @ vdot + bias - closed.jacobian.T @ lam
     rows = closed.jacobian @ vdot + closed.bias
     parts = [differentiate(y, x) for y in (loads, rows) for x in ("q", "v")]
-    given = {**state, "vdot": motion[:, 0], "lam": pull[:, 0]}
+    given |= {**state, "vdot": motion[:, 0], "lam": pull[:, 0]}
     by_q, by_v, rows_q, rows_v = at.value(*parts, nodes=nodes, **given)
     nv = mech.nv
     right = np.concatenate([-by_q, -by_v, np.eye(nv)], axis=1)
@@ -79,7 +89,8 @@ def closed_forward(at: Writing, rank: int | None) -> Any:
 @cache
 def _ranked(formula: Formula, rank: int | None) -> Formula:
     """The formula for states in which this many rows are independent."""
-    return Formula(formula.write, (*formula.options, rank), formula.names)
+    pushed = formula.options or ("",)
+    return Formula(formula.write, (*pushed, rank), formula.names)
 
 
 def held_call(mech: Mechanism, formula: Formula, record: Any) -> Callable[..., Any]:
@@ -94,7 +105,11 @@ def held_call(mech: Mechanism, formula: Formula, record: Any) -> Callable[..., A
 
 
 def held(
-    mech: Mechanism, formula: Formula, arrays: Mapping[str, Any], options: Mapping[str, Any]
+    mech: Mechanism,
+    formula: Formula,
+    arrays: Mapping[str, Any],
+    options: Mapping[str, Any],
+    nodes: tuple[str, ...] = (),
 ) -> dict[str, Any]:
     """The results of a formula whose last option is the rank, with loops and couplings held.
 
@@ -103,11 +118,11 @@ def held(
     """
     rank, lead = known_rank(mech, arrays["q"]), batch_of(arrays)
     if rank is None or lead is None:
-        return written(mech, _ranked(formula, None))(*arrays.values())  # says what does not fit
+        return written(mech, _ranked(formula, None), nodes)(**arrays)  # says what does not fit
     status = options.get("status")
     codes = np.zeros(lead, np.int32) if status is None else status
-    kernel = written(mech, _ranked(formula, rank))
-    parts = kernel(*arrays.values(), **{**options, "status": codes})
+    kernel = written(mech, _ranked(formula, rank), nodes)
+    parts = kernel(**arrays, **{**options, "status": codes})
     if (codes == status_code.singular(mech)).any():
         q = np.broadcast_to(floats(arrays["q"], "q"), (*lead, mech.nq))
         other = np.zeros(lead, np.bool_)  # states in which another rank is the usual one
@@ -116,7 +131,7 @@ def held(
                 other[i] = not is_singular_here(mech, q[i])
         if other.any():
             again = np.zeros(lead, np.int32)
-            plain = written(mech, _ranked(formula, None))(*arrays.values(), status=again)
+            plain = written(mech, _ranked(formula, None), nodes)(**arrays, status=again)
             for name, x in parts.items():
                 x[other] = plain[name][other]
             codes[other] = again[other]
@@ -124,7 +139,7 @@ def held(
         if lead:
             kernel.warn(codes)
         elif codes != status_code.singular(mech):
-            kernel(*arrays.values())  # raises
+            kernel(**arrays)  # raises
         else:
             raise status_code.error(int(codes), mech)
     return parts

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
 
 import numpy as np
 
 from linkwise.algebra.differential import differentiate
 from linkwise.algebra.expr import Expr
-from linkwise.algebra.symbols import bias, mass, tau as torque, vdot as acceleration
+from linkwise.algebra.symbols import bias, mass
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar import status as status_code
 from linkwise.codegen.scalar.pivots import SINGULAR
@@ -18,15 +18,21 @@ from linkwise.dynamics.closed_derivatives import closed_forward, held, held_call
 from linkwise.dynamics.constrained import obeyed
 from linkwise.dynamics.kernels import (
     HELD,
-    BatchOptions,
+    Forces,
     Loops,
+    RecordOptions,
+    acting,
     check_mechanism,
     is_closed,
     no_call,
+    pushed_nodes,
+    recorded,
+    side_by_side,
     tree_of,
     written,
 )
-from linkwise.errors import ModelError
+from linkwise.dynamics.quantity import FRAMES, NODE_AXES, Frame, check_frame, expression
+from linkwise.errors import ModelError, ShapeError
 from linkwise.model.embedded import Embedded
 from linkwise.model.hinges import Free
 from linkwise.model.hinges.hinge import Hinge
@@ -39,7 +45,8 @@ from linkwise.sweeps.factored import factored
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
 
-INVERSE = mass @ acceleration + bias
+
+INVERSE = expression("inverse_dynamics")
 """Inverse dynamics τ(q, v, v̇), as it is differentiated."""
 
 
@@ -90,8 +97,10 @@ def inverse_dynamics_derivatives(
     v: ArrayLike,
     vdot: ArrayLike,
     *,
+    forces: Forces | None = None,
+    forces_frame: Frame = "node",
     loops: Loops = "closed",
-    **options: Unpack[BatchOptions],
+    **options: Unpack[RecordOptions],
 ) -> InverseDynamicsDerivatives:
     """Derivatives of joint forces by positions, velocities and accelerations.
 
@@ -105,6 +114,11 @@ def inverse_dynamics_derivatives(
     With loops or couplings these are the derivatives of the joint forces with which loops carry no
     load, as in `lw.inverse_dynamics`; accelerations that break a loop or coupling raise.
 
+    Forces at nodes add −∂(J* f)/∂q to ∂τ/∂q, with f constant in the axes of `forces_frame`.
+
+    Args:
+        out: A record of three arrays, such as an earlier result, that receives the matrices.
+
     Returns:
         The three matrices, from one kernel.
 
@@ -112,18 +126,24 @@ def inverse_dynamics_derivatives(
         ClosureError: v̇ breaks a loop or coupling, which is named. In a batch its matrices are NaN
             instead, reported by a warning or by `status`.
     """
-    if loops is HELD and not options:  # most calls: one state
+    plain = forces is None and forces_frame is NODE_AXES and loops is HELD
+    if plain and not options:  # most calls: one state
         quick = _one_state(mech, INVERSE_DERIVATIVES)(q, v, vdot)
         if quick is not None:
             return quick
-
-    def of_tree(**options: Any) -> dict[str, Array]:
-        return written(tree_of(mech), INVERSE_DERIVATIVES)(q, v, vdot, **options)
-
     check_mechanism(mech)
-    if is_closed(mech, loops):
-        return InverseDynamicsDerivatives(**obeyed(mech, q, v, vdot, of_tree, options))
-    return InverseDynamicsDerivatives(**of_tree(**options))
+    formula, nodes, given = _with_forces(INVERSE_DERIVATIVES, forces, forces_frame)
+    arrays = {"q": q, "v": v, "vdot": vdot, **given}
+
+    def of_tree(**some: Any) -> dict[str, Array]:
+        return _called(written(tree_of(mech), formula, nodes), arrays, some)
+
+    def computed(some: dict[str, Any]) -> dict[str, Array]:
+        if is_closed(mech, loops):
+            return obeyed(mech, q, v, vdot, of_tree, some)
+        return of_tree(**some)
+
+    return InverseDynamicsDerivatives(**recorded(computed, options))
 
 
 def forward_dynamics_derivatives(
@@ -132,8 +152,10 @@ def forward_dynamics_derivatives(
     v: ArrayLike,
     tau: ArrayLike,
     *,
+    forces: Forces | None = None,
+    forces_frame: Frame = "node",
     loops: Loops = "closed",
-    **options: Unpack[BatchOptions],
+    **options: Unpack[RecordOptions],
 ) -> ForwardDynamicsDerivatives:
     """Derivatives of joint accelerations by positions, velocities and joint forces.
 
@@ -146,6 +168,11 @@ def forward_dynamics_derivatives(
     With loops or couplings, with λ the forces that hold them and v̇, λ held on the right:
         𝓜 δv̇ − J_c* δλ = δτ − δ(𝓜 v̇ + C − J_c* λ),   J_c δv̇ = −δ(J_c v̇ + γ)
 
+    With forces at nodes, v̇ = 𝓜⁻¹ (τ − C + J* f) and f is constant in the axes of `forces_frame`.
+
+    Args:
+        out: A record of three arrays, such as an earlier result, that receives the matrices.
+
     Returns:
         The three matrices, from one kernel.
 
@@ -154,15 +181,13 @@ def forward_dynamics_derivatives(
             while they are closed: there are no such derivatives. In a batch the matrices are NaN
             instead, reported by a warning or by `status`.
     """
-    if loops is HELD and not options:  # most calls: one state
+    plain = forces is None and forces_frame is NODE_AXES and loops is HELD
+    if plain and not options:  # most calls: one state
         quick = _one_state(mech, FORWARD_DERIVATIVES)(q, v, tau)
         if quick is not None:
             return quick
-    check_mechanism(mech)
-    if is_closed(mech, loops):
-        arrays = {"q": q, "v": v, "tau": tau}
-        return ForwardDynamicsDerivatives(**held(mech, FORWARD_DERIVATIVES, arrays, options))
-    parts = written(tree_of(mech), FORWARD_DERIVATIVES)(q, v, tau, **options)
+    arrays = {"q": q, "v": v, "tau": tau}
+    parts = _moved(mech, FORWARD_DERIVATIVES, arrays, forces, forces_frame, loops, options)
     return ForwardDynamicsDerivatives(**parts)
 
 
@@ -172,20 +197,59 @@ def linearized(
     v: ArrayLike,
     tau: ArrayLike,
     *,
+    forces: Forces | None = None,
+    forces_frame: Frame = "node",
     loops: Loops = "closed",
-    **options: Unpack[BatchOptions],
+    **options: Unpack[RecordOptions],
 ) -> Linearization:
     """The equations of motion linearised in continuous time: see `lw.linearize`."""
-    if loops is HELD and not options:  # most calls: one state
+    plain = forces is None and forces_frame is NODE_AXES and loops is HELD
+    if plain and not options:  # most calls: one state
         quick = _one_state(mech, LINEARIZED)(q, v, tau)
         if quick is not None:
             return quick
-    check_mechanism(mech)
-    if is_closed(mech, loops):
-        arrays = {"q": q, "v": v, "tau": tau}
-        return Linearization(**held(mech, LINEARIZED, arrays, options))
-    parts = written(tree_of(mech), LINEARIZED)(q, v, tau, **options)
+    arrays = {"q": q, "v": v, "tau": tau}
+    parts = _moved(mech, LINEARIZED, arrays, forces, forces_frame, loops, options)
     return Linearization(**parts)
+
+
+def _moved(
+    mech: Mechanism | Embedded,
+    formula: Formula,
+    arrays: Mapping[str, Any],
+    forces: Forces | None,
+    frame: Frame,
+    loops: Loops,
+    options: RecordOptions,
+) -> dict[str, Array]:
+    """Derivatives of accelerations, with loops and couplings held."""
+    check_mechanism(mech)
+    formula, nodes, given = _with_forces(formula, forces, frame)
+    arrays = {**arrays, **given}
+    if is_closed(mech, loops):
+        closed = mech
+        return recorded(lambda some: held(closed, formula, arrays, some, nodes), options)
+    kernel = written(tree_of(mech), formula, nodes)
+    return recorded(lambda some: _called(kernel, arrays, some), options)
+
+
+def _with_forces(
+    formula: Formula, forces: Forces | None, frame: Frame
+) -> tuple[Formula, tuple[str, ...], dict[str, Array]]:
+    """The formula with forces at nodes, these nodes, and the forces as its input."""
+    check_frame(frame, "forces_frame")
+    if not acting(forces):
+        return formula, (), {}
+    nodes = pushed_nodes(forces)
+    return PUSHED[formula, frame], nodes, {"f": side_by_side(forces, nodes)}
+
+
+def _called(kernel: Any, arrays: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
+    try:
+        return kernel(*(arrays[name] for name in kernel.arguments), **options)
+    except ShapeError as error:
+        words = str(error)
+        raise ShapeError(f"forces {words[2:]}" if words.startswith("f ") else words) from None
 
 
 @once_per_mechanism
@@ -211,30 +275,43 @@ def _of_graph(at: Writing, expr: Expr, last: Expr) -> Any:
     return slopes(at, [value], "q")[0], slopes(at, [value], "v")[0], third
 
 
-def _inverse(at: Writing) -> Any:
+def _applied(at: Writing, pushed: str) -> tuple[Expr, dict[str, Any]]:
+    """Inverse dynamics as it is differentiated, and the forces at nodes in it."""
+    if not pushed:
+        return INVERSE, {}
+    expr = expression("inverse_dynamics_with_forces", frame=cast("Frame", pushed))
+    return expr, {"f": at.read("f", 6 * len(at.nodes))}
+
+
+def _inverse(at: Writing, pushed: str = "") -> Any:
+    inverse, given = _applied(at, pushed)
     if isinstance(at.mech, Embedded):
-        return _of_graph(at, INVERSE, mass)
+        return _of_graph(at, inverse, mass)
     state = {"q": at.q, "v": at.v}
     vdot = at.read("vdot", at.mech.nv)
-    M, by_v = at.value(mass, differentiate(INVERSE, "v"), **state)
-    return at.value(differentiate(INVERSE, "q"), vdot=vdot, **state), by_v, M
+    M, by_v = at.value(mass, differentiate(inverse, "v"), **state)
+    return at.value(differentiate(inverse, "q"), vdot=vdot, **state, **given), by_v, M
 
 
-def _forward(at: Writing, rank: int | None = None) -> Any:
+def _forward(at: Writing, pushed: str = "", rank: int | None = None) -> Any:
     if isinstance(at.mech, Embedded):
-        return _of_graph(at, mass.inv @ (torque - bias), mass.inv)
+        name = "forward_dynamics_with_forces" if pushed else "forward_dynamics"
+        return _of_graph(at, expression(name, frame=cast("Frame", pushed or "node")), mass.inv)
     if at.mech.loops or at.mech.couplings:
-        return closed_forward(at, rank)
+        return closed_forward(at, pushed, rank)
     state = {"q": at.q, "v": at.v}
     tau = at.read("tau", at.mech.nv)
-    M, by_v, c = at.value(mass, differentiate(INVERSE, "v"), bias, **state)
+    expr, given = _applied(at, pushed)
+    M, by_v, c = at.value(mass, differentiate(expr, "v"), bias, **state)
+    if pushed:
+        tau = tau + at.value(expression("equivalent_force", frame=cast("Frame", pushed)))
     # From the tips to the base: entries between branches, which are zero, stay zero.
     inverse = factored(M[::-1, ::-1])
     for pivot, scale in zip(inverse.pivots, np.diag(M)[::-1], strict=True):
         at.check(status_code.MATRIX, pivot - SINGULAR[at.itemsize] * scale, 0.0, np.inf)
     vdot = (inverse @ (tau - c)[::-1, None])[::-1, 0]
-    by_q = at.value(differentiate(INVERSE, "q"), vdot=vdot, **state)
-    known = _free_roots(at)
+    by_q = at.value(differentiate(expr, "q"), vdot=vdot, **state, **given)
+    known = _free_roots(at, pushed)
     for right, columns in zip((by_q, by_v), known, strict=True):
         right[:, list(columns)] = 0.0
     *solved, by_tau = at.solved(inverse, [by_q[::-1], by_v[::-1]])
@@ -244,17 +321,18 @@ def _forward(at: Writing, rank: int | None = None) -> Any:
     return *(x[::-1] for x in solved), by_tau[::-1, ::-1]
 
 
-def _free_roots(at: Writing) -> tuple[dict[int, Any], dict[int, Any]]:
+def _free_roots(at: Writing, pushed: str) -> tuple[dict[int, Any], dict[int, Any]]:
     """Columns of ∂v̇/∂q and ∂v̇/∂v that are the same for every tree on a free root.
 
     Uniform gravity g and uniform motion change nothing between bodies. In axes of the root,
     v̇ = (ω̇, g − ω × u + what does not depend on its position, attitude and linear velocity u).
+    Forces in world axes do not turn with it, so that there is none.
     """
     mech, by_q, by_v = at.mech, dict[int, Any](), dict[int, Any]()
     for k, body in enumerate(mech.bodies):
         start, q_start = int(mech.v_start[k]), int(mech.q_start[k])
         bare = not mech.armature[start : start + 6].any()  # a rotor would feel it
-        if type(body.hinge) is not Free or mech.parent[k] >= 0 or not bare:
+        if type(body.hinge) is not Free or mech.parent[k] >= 0 or not bare or pushed == "world":
             continue
         pose = body.hinge.pose(at.q[None, q_start : q_start + 7])
         gravity = pose.rot[0].T @ (body.inboard.rot.T @ mech.gravity)
@@ -271,8 +349,8 @@ def _free_roots(at: Writing) -> tuple[dict[int, Any], dict[int, Any]]:
     return by_q, by_v
 
 
-def _linearized(at: Writing, rank: int | None = None) -> Any:
-    by_q, by_v, by_tau = _forward(at, rank)
+def _linearized(at: Writing, pushed: str = "", rank: int | None = None) -> Any:
+    by_q, by_v, by_tau = _forward(at, pushed, rank)
     nv = at.mech.nv
     A, B = np.full((2 * nv, 2 * nv), 0.0, dtype=object), np.full((2 * nv, nv), 0.0, dtype=object)
     A[:nv, nv:] = np.eye(nv)
@@ -322,3 +400,10 @@ RECORDS: dict[Formula, Any] = {
     FORWARD_DERIVATIVES: ForwardDynamicsDerivatives,
     LINEARIZED: Linearization,
 }
+
+PUSHED = {
+    (formula, frame): Formula(formula.write, (frame,), formula.names)
+    for formula in RECORDS
+    for frame in FRAMES
+}
+"""The same with forces at nodes, by their axes."""

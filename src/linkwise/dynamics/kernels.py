@@ -9,6 +9,7 @@ are the same.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -29,6 +30,7 @@ from numpy.typing import NDArray
 
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import NODE_PLACE
+from linkwise.arguments import shown
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.quantity import (
     AS_BLOCKS,
@@ -75,6 +77,12 @@ class BatchOptions(TypedDict, total=False):
 
     status: Status | None
     threads: int | None
+
+
+class RecordOptions(BatchOptions, total=False):
+    """The same, for a record of several arrays that can be given."""
+
+    out: Sequence[Array] | None
 
 
 # ------------------------------------------------------------------------------------- kernels
@@ -206,6 +214,57 @@ def put(result: Array, out: Array | None) -> Array:
         )
     out[...] = result
     return out
+
+
+def recorded(
+    compute: Callable[[dict[str, Any]], dict[str, Any]], options: RecordOptions
+) -> dict[str, Any]:
+    """Several results by name, in the arrays of `out` if it is given.
+
+    Args:
+        compute: The results, given `status`, `threads` and perhaps one array for all of them.
+        options: Those of the caller.
+    """
+    out = options.get("out")
+    rest: dict[str, Any] = {name: x for name, x in options.items() if name != "out"}
+    if out is None:
+        return compute(rest)
+    record = list(out) if isinstance(cast(object, out), tuple | list) else []
+    flat = _flat(record)
+    parts = compute(rest if flat is None else {**rest, "out": flat})
+    if len(record) != len(parts):
+        raise ShapeError(
+            f"out is {shown(out)}; it must be a record of {len(parts)} arrays, {', '.join(parts)}, "
+            "such as an earlier result."
+        )
+    for place, (name, part) in zip(record, parts.items(), strict=True):
+        if getattr(place, "shape", None) != part.shape or place.dtype != part.dtype:
+            raise ShapeError(
+                f"{name} of out has shape {np.shape(place)}; it must be an array of {part.dtype} "
+                f"{tuple(part.shape)}."
+            )
+    for place, part in zip(record, parts.values(), strict=True):
+        if flat is None or part.base is not flat:
+            place[...] = part
+    return dict(zip(parts, record, strict=True))
+
+
+def _flat(record: list[Any]) -> Array | None:
+    """The one array that all of them are parts of, as those of results are; None otherwise."""
+    base: Any = getattr(record[0], "base", None) if record else None
+    if type(base) is not np.ndarray or not base.flags.c_contiguous or not base.ndim:
+        return None
+    lead, end = len(base.shape) - 1, 0
+    for x in record:
+        size = math.prod(x.shape[lead:])
+        part: Any = base[..., end : end + size]
+        if x.base is not base or x.shape[:lead] != base.shape[:-1] or part.shape[-1] < size:
+            return None
+        part = part.reshape(x.shape)
+        if (part.strides, part.ctypes.data) != (x.strides, x.ctypes.data):
+            return None
+        end += size
+    return base if end == base.shape[-1] else None
 
 
 # --------------------------------------------------------------------- mechanisms and their nodes

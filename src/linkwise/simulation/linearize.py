@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -12,14 +12,18 @@ from linkwise.arguments import flag, name, number, shown
 from linkwise.dynamics.derivatives import Linearization, linearized
 from linkwise.dynamics.kernels import (
     HELD,
-    BatchOptions,
+    Forces,
     Loops,
+    RecordOptions,
     Status,
+    acting,
     check_mechanism,
     is_closed,
+    recorded,
     tree_of,
 )
-from linkwise.errors import ClosureError, LoweringError, ShapeError, TroubleWarning
+from linkwise.dynamics.quantity import Frame
+from linkwise.errors import ClosureError, LoweringError, ModelError, ShapeError, TroubleWarning
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.rates import as_velocities
 from linkwise.simulation.rollout import Rollout, rollout
@@ -40,8 +44,10 @@ def linearize(
     step: float | None = None,
     integrator: str = "rk4",
     passive: bool = True,
+    forces: Forces | None = None,
+    forces_frame: Frame = "node",
     loops: Loops = "closed",
-    **options: Unpack[BatchOptions],
+    **options: Unpack[RecordOptions],
 ) -> Linearization:
     """The equations of motion linearised about a state, in continuous time or over one step.
 
@@ -64,8 +70,11 @@ def linearize(
         integrator: With `step`, "rk4", "euler" (semi-implicit), "rk4_mujoco" or "variational".
         passive: With `step`, whether dampers and springs of drives act, as in `lw.rollout`. In
             continuous time they do not: their forces are part of `tau`.
+        forces: In continuous time, external forces by node name, as in `lw.forward_dynamics`,
+            constant in the axes of `forces_frame`. A step of `lw.rollout` has none.
         loops: "open" linearises the tree of a mechanism that has loops or couplings. With
             "closed" they are held in continuous time; a step with them is refused.
+        out: A record of two arrays, such as an earlier result, that receives A and B.
 
     Returns:
         A and B of δẋ = A δx + B δτ with x = (q, v), or of one step.
@@ -77,10 +86,18 @@ def linearize(
     """
     integrator, passive = name(integrator, "integrator"), flag(passive, "passive")
     if step is None:
-        if loops is HELD and not options:
-            return linearized(mech, q, v, tau)
-        return linearized(mech, q, v, tau, loops=loops, **options)
+        if forces is None and loops is HELD and not options:
+            return linearized(mech, q, v, tau, forces_frame=forces_frame)
+        return linearized(
+            mech, q, v, tau, forces=forces, forces_frame=forces_frame, loops=loops, **options
+        )
     check_mechanism(mech)
+    if acting(forces):
+        raise ModelError(
+            f"lw.linearize(..., step={step!r}) was given forces at {', '.join(forces)}; lw.rollout "
+            "makes steps without external forces. Leave out step for continuous time, or add J* f "
+            "to tau (lw.dynamics.equivalent_force)."
+        )
     if is_closed(mech, loops):
         raise ClosureError(
             f"lw.linearize(..., step={step!r}) was called for {mech.name!r}, which has loops or "
@@ -88,7 +105,12 @@ def linearize(
             "step for continuous time, or give loops='open' for the tree."
         )
     length = number(step, "step", above=0.0)
-    return _of_step(tree_of(mech), (q, v, tau), length, integrator, passive, options)
+
+    def step_of(some: dict[str, Any]) -> dict[str, Array]:
+        batch = some.get("status"), some.get("threads")
+        return _of_step(tree_of(mech), (q, v, tau), length, integrator, passive, *batch)
+
+    return Linearization(**recorded(step_of, options))
 
 
 def _of_step(
@@ -97,12 +119,12 @@ def _of_step(
     step: float,
     integrator: str,
     passive: bool,
-    options: BatchOptions,
-) -> Linearization:
+    codes: Status | None,
+    threads: int | None,
+) -> dict[str, Array]:
     """A and B of one step: their rows are the gradients of each number after it."""
     q, v, tau = mech.check_q(given[0]), mech.check_v(given[1]), joint_forces(mech, given[2])
     lead = np.broadcast_shapes(*(x.shape[:-1] for x in (q, v, tau)))
-    codes, threads = options.get("status"), options.get("threads")
     if codes is not None and getattr(codes, "shape", None) != lead:
         raise ShapeError(f"status is {shown(codes)}; it must be an array of int32 {lead}.")
     states = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in (q, v, tau)]
@@ -127,7 +149,7 @@ def _of_step(
     if codes is not None:
         codes[...] = status.reshape(lead)
     n = 2 * mech.nv
-    return Linearization(A.reshape(*lead, n, n), B.reshape(*lead, n, mech.nv))
+    return {"A": A.reshape(*lead, n, n), "B": B.reshape(*lead, n, mech.nv)}
 
 
 def _rows(runs: Rollout, ends: list[Array], tau: Array) -> tuple[Array, Array, Status]:
