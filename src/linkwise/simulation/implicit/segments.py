@@ -73,9 +73,9 @@ ENOUGH = {8: 1e-10, 4: 4e-5}
 float32, rounding alone changes those of a humanoid by 1e-5."""
 
 
-OBSERVED = ("before", "after", "gap", "effort")
+OBSERVED = ("before", "after", "gap", "effort", "reached")
 """Registers of an observed step: velocities of all rows before and after it, gaps of contacts
-before it, and joint forces (nv,) of the user and of actuators."""
+before it, joint forces (nv,) of the user and of actuators, and v' (nv,) in the axes before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class _Implicit:
         solved = (("impulse", self.size), ("residual", 1)) if self.size else ()
         if not self.observed:
             return solved, ()
-        sizes = (self.size, self.size, len(self.points), self.mech.nv)
+        sizes = (self.size, self.size, len(self.points), self.mech.nv, self.mech.nv)
         shown = (*solved, *zip(OBSERVED, sizes, strict=True), ("activation", self.activations))
         begins = (("impulse", self.size), ("activation", self.activations))
         return (tuple(x for x in shown if x[1]), tuple(x for x in begins if x[1]))
@@ -241,7 +241,9 @@ class _Implicit:
         ends = {"q0": nodes(moved(mech, q, u, h)), "u0": nodes(u)}
         ends["guards"] = [check.node for check in at.checks]
         if self.observed:
-            ends |= {x: nodes(y) for x, y in self._seen(at, seen, v, after, h).items() if len(y)}
+            ends |= {
+                x: nodes(y) for x, y in self._seen(at, seen, still, after, h).items() if len(y)
+            }
 
         def check(s: Sketch) -> None:
             check_turns(s, mech, [s.read(STEP, 1)[0] * x for x in s.writes["u0"]])
@@ -250,17 +252,19 @@ class _Implicit:
 
         return cut(cast("Any", at), calls, ends, group=mech.nv, check=check)
 
-    def _seen(self, at: Writing, seen: dict[str, Any], v: Any, after: Any, h: Any) -> Any:
+    def _seen(self, at: Writing, seen: dict[str, Any], still: Any, after: Any, h: Any) -> Any:
         """What a recording needs, by register: see `OBSERVED`."""
         if self.actuated:  # servos act at the end of the step
             k, d = (at.read(name, self.mech.nv) for name in SLOPES)
-            seen["effort"] = seen["effort"] - h * k * after - d * (after - v)
+            v = velocities(self.mech, at.read("q0", self.mech.nq), at.read("u0", self.mech.nv))
+            change = after - still
+            seen["effort"] = seen["effort"] - h * k * (v + change) - d * change
         now, then, rows = seen.pop("start", ((), (), ()))
         w = at.read("solved", self.mech.nv) if self.size else ()
         ends = [
             x + sum(y * w[i] for i, y in row.items()) for x, row in zip(then, rows, strict=True)
         ]
-        return {"before": now, "after": ends, "gap": seen.pop("gap", ())} | seen
+        return {"before": now, "after": ends, "gap": seen.pop("gap", ()), "reached": after} | seen
 
     def _slopes(self, at: Writing) -> tuple[Any, Any]:
         """d and k of dampers, springs and servos (nv,); None where there are none."""
