@@ -32,6 +32,10 @@ MIDDLING = 3000
 SHARED = {8: 3000, 4: 6000}
 """Operations from which several warps share 32 motions, by the bytes of a number."""
 
+ALONE = ("implicit",)
+"""Integrators whose steps one thread makes at any size: in the sweeps over impulses, which go from
+row to row, warps would wait for each other."""
+
 WARPS = 16
 """Of a multiprocessor, where several share a motion."""
 
@@ -66,8 +70,8 @@ class CudaMotion:
         Raises:
             DeviceError: The mechanism is too large for straight code.
         """
-        shared = None
-        if self.shape is None and self.work >= SHARED[self.dtype.itemsize]:
+        shared, large = None, self.work >= SHARED[self.dtype.itemsize]
+        if self.shape is None and large and self.stepping.integrator not in ALONE:
             kind = {"dtype": str(self.dtype), "title": self._title}
             shared = emit_group_motion(self.stepping, self.mech, warps=WARPS, **kind)
         return shared or self.alone

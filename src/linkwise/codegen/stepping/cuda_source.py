@@ -209,7 +209,7 @@ class _Emitter:
 
 
 class _Body:
-    """The statements of a segment: values in the order they were made, then what is written."""
+    """The statements of a segment: values in the order they were made."""
 
     def __init__(self, emitter: _Emitter, segment: Segment) -> None:
         self.e, self.segment, self.dtype = emitter, segment, emitter.dtype
@@ -218,26 +218,46 @@ class _Body:
         self.places = [(name, i) for name, size in segment.reads for i in range(size)]
 
     def lines(self) -> Iterator[str]:
+        """A register is read where it is first needed and written as soon as its value is there.
+
+        Both keep fewer values alive. What is read and written again has to be read first.
+        """
         graph, traced = self.graph, self.traced
         used = graph.used(traced.roots)
-        for n in used:
-            if graph.op[n] == "input":
+        again = {name for name, _ in self.segment.reads} & {name for name, _ in self.segment.writes}
+        first = {graph.a[n] for n in used if graph.op[n] in ("sin", "cos")}
+        first |= {n for n in used if graph.op[n] == "input" and self.places[graph.a[n]][0] in again}
+        places = [(name, i) for name, size in self.segment.writes for i in range(size)]
+        stores = dict[int, list[str]]()
+        for (register, i), n in zip(places, traced.outputs, strict=True):
+            stores.setdefault(n, []).append(f"m.{self.e.member[register]}[{i}] = {self._name(n)};")
+        known = set[int]()
+
+        def read(n: int) -> Iterator[str]:
+            if graph.op[n] == "input" and n not in known:
+                known.add(n)
                 register, i = self.places[graph.a[n]]
                 yield f"const T t{n} = m.{self.e.member[register]}[{i}];"
+
+        for n in sorted(first):
+            yield from read(n)
         yield from self._wrapped(used)
         for n in used:
             if graph.op[n] in ("sin", "cos"):
                 yield from self._turn(graph.a[n])
             elif graph.op[n] not in ("const", "input"):
+                for x in graph.arguments(n):
+                    yield from read(x)
                 yield f"const T t{n} = {self._formula(n)};"
+                yield from stores.pop(n, ())
         for check in traced.checks:
+            yield from read(check.node)
             name = self._name(check.node)
             yield from checked(name, check.low, check.high, check.code, self.dtype)
-        start = 0
-        for register, size in self.segment.writes:
-            for i, n in enumerate(traced.outputs[start : start + size]):
-                yield f"m.{self.e.member[register]}[{i}] = {self._name(n)};"
-            start += size
+        for n in stores:
+            yield from read(n)
+        for each in stores.values():
+            yield from each
 
     def _wrapped(self, used: list[int]) -> Iterator[str]:
         """Angles that are read from registers: all are looked at together, few are ever large."""
