@@ -26,6 +26,7 @@ from linkwise.errors import (
 )
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.actuation import with_activation
+from linkwise.simulation.implicit.equality import check_beginning
 from linkwise.simulation.implicit.ground import ContactPoint, Ground, ground_contacts
 from linkwise.simulation.rollout_gradient import Origin, RolloutGradient, gradient
 from linkwise.simulation.rollout_input import (
@@ -178,8 +179,9 @@ def rollout(
     friction and limits act with integrator="implicit". `simulate` also takes controllers in Python,
     compliant contacts and events.
 
-    Loops and couplings are held: such a mechanism moves step by step, and each step ends with a
-    projection onto the nearest state that they allow, as in `simulate`.
+    Loops and couplings are held. With "implicit" they are part of the equations of each step. With
+    other integrators such a mechanism moves step by step, and each step ends with a projection onto
+    the nearest state that they allow, as in `simulate`.
 
     Args:
         q: Initial joint positions (nq,) or (batch, nq) [m or rad].
@@ -213,8 +215,8 @@ def rollout(
             each step and may be stiff; with others their forces are held over the step.
         contacts: Points that may touch the ground, with "implicit": those of `ground_contacts`, or
             a `Ground` for all collision shapes.
-        loops: "closed" holds loops and couplings, on the "cpu" and in float64; "open" leaves them
-            open.
+        loops: "closed" holds loops and couplings: on the "cpu" and in float64, with "implicit"
+            anywhere; "open" leaves them open.
         target: "cpu", or "cuda" for a GPU, where each thread moves one motion. NumPy arrays are
             copied there and back. Arrays of CuPy, Torch or JAX stay there (q, v and tau of the
             given `dtype`), and so do `q` and `v` of the result, whose axis of motions is the
@@ -273,7 +275,7 @@ def rollout(
     check_mechanism(mech)
     closed = is_closed(mech, loops)
     size = itemsize(dtype)
-    if closed and (on_gpu or size != 8):
+    if closed and (on_gpu or size != 8) and integrator != "implicit":
         refuse(mech, f"lw.rollout(..., target={target!r}, dtype={np.dtype(dtype).name})")
     mech = mech if closed else tree_of(mech)
     length = number(step, "step", above=0.0)
@@ -306,6 +308,8 @@ def rollout(
     single = q_start.ndim == v_start.ndim == 1 and all(x.ndim < 3 for x in held.values())
     threads = None if threads is None else count(threads, "threads", least=1)
     more: Any = np.zeros(0)
+    if closed and integrator == "implicit" and not any(map(arrays.is_on_gpu, (q, v))):
+        check_beginning(mech, (q_start, v_start), size)
     if on_gpu:
         kernel = gpu_kernel(
             mech,
@@ -421,7 +425,7 @@ def _on_cpu(
 ) -> tuple[RolloutKernel | None, Motions]:
     """Motions from the states (batch, nq + nv), by a kernel where one can be compiled."""
     try:
-        if is_closed(mech):  # each step ends with a projection, which no kernel does
+        if is_closed(mech) and integrator != "implicit":  # steps end with a projection
             check_rollout(mech, integrator, law, parameters)
             raise LoweringError("loops and couplings are held step by step")
         kernel = rollout_kernel(

@@ -21,6 +21,7 @@ from linkwise.errors import LoweringError, ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.simulation.actuation import actuate, efforts, with_actuators
+from linkwise.simulation.implicit.equality import check_formulas
 from linkwise.simulation.implicit.ground import ContactPoint
 from linkwise.simulation.implicit.segments import implicit_stepping, joints_with_rows
 from linkwise.simulation.integrators import INTEGRATORS
@@ -149,7 +150,10 @@ def _stepping(
     observed: bool,
 ) -> tuple[Callable[[], Stepping], tuple[object, ...]]:
     """A function that makes the segments of a step, and what they depend on."""
-    require_open(mech, "closed", "the kernel of a rollout", "lw.simulate holds them.")
+    if integrator == "implicit":
+        check_formulas(mech)
+    else:
+        require_open(mech, "closed", "the kernel of a rollout", "lw.simulate holds them.")
     forces = passive(mech) if with_passive else None
     forces = forces if forces is not None and forces.any else None
     name = "forward_dynamics_with_forces" if nodes else "forward_dynamics"

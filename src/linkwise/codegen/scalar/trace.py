@@ -82,7 +82,8 @@ def trace(
         parameters: Numbers of the mechanism that stay inputs (`parameters.py`).
         itemsize: Bytes of a number, on which the bounds of the checks depend.
         rank: How many rows of loops and couplings have to be independent; None for any number.
-        plain: Keep each body in its axes and sums as they are, as parts of a larger graph need it.
+        plain: Keep each body in its axes and sums as they are, as parts of a larger graph need it;
+            parameters need not make a difference then.
     """
     bodies = bodies_of(mech, nodes)
     kinds, numbers = [bodies], None
@@ -95,16 +96,19 @@ def trace(
     def traced(bodies: Bodies | Aggregates) -> Traced:
         arithmetic = Nodes(program, bodies, parameters, itemsize, numbers)
         arithmetic.counted = rank is not None
-        return traced_run(Interpreter(program, bodies, arithmetic), arithmetic, rank)
+        return traced_run(Interpreter(program, bodies, arithmetic), arithmetic, rank, plain=plain)
 
     return min(map(traced, kinds), key=lambda t: t.graph.count(t.roots).total())
 
 
-def traced_run(run: Interpreter, arithmetic: Nodes, rank: int | None = None) -> Traced:
-    """The graph of a run on nodes."""
+def traced_run(
+    run: Interpreter, arithmetic: Nodes, rank: int | None = None, *, plain: bool = False
+) -> Traced:
+    """The graph of a run on nodes; as a part of another, some parameters may be unused."""
     result = np.asarray(run.result(), dtype=object)
     outputs = [arithmetic.node(x) for x in result.ravel()]
-    arithmetic.check_parameters(outputs)
+    if not plain:
+        arithmetic.check_parameters(outputs)
     checks = arithmetic.needed_checks(outputs) + arithmetic.rank_checks(rank)
     parts = tuple(arithmetic.parts) if run.program.more else ()
     inputs = tuple(arithmetic.arrays)

@@ -11,6 +11,8 @@ known before the impulses is one sweep from the tips to the base, and the rest o
     w = e + Y λ, with λ by the laws of impulses, u = G v' = b + Y* w  (`impulse.py`)    `sweep`
     v' = v + (I - H ψ K)* D^(-½) w                                                     `move`
 
+Loops and couplings are rows that hold exactly; they are solved before the sweeps (`equality.py`).
+
 A gap closes within one step at most: β = gap / h. A penetration is undone by RECOVERY of it in each
 step. Where the ground gives back speed, a fast impact penetrates in one step and bounces in the
 next, β = e u_n.
@@ -31,11 +33,13 @@ from linkwise.codegen.request import Request
 from linkwise.codegen.stepping.passive import Passive
 from linkwise.codegen.stepping.stepping import STEP, Segment, Sketch, Stepping
 from linkwise.codegen.writing import Writing
+from linkwise.dynamics.kernels import is_closed
 from linkwise.dynamics.mass_root import HingeRoot, root_of
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.actuation import SLOPES, actuate, with_activation
 from linkwise.simulation.implicit.contact_rows import contact_rows
+from linkwise.simulation.implicit.equality import Held, dot, equality_rows, filled, held
 from linkwise.simulation.implicit.ground import ContactPoint
 from linkwise.simulation.implicit.impulse import Sweep, inverses
 from linkwise.simulation.integrators.command import nodes
@@ -219,31 +223,36 @@ class _Implicit:
                 push = self.passive.added(push, q, v)
             push = push - h * k * v  # springs and servos at q + h v
             armature = mech.armature.astype(object) + h * d + h * h * k
-            stiffened = given | {"parameters": ("armature",), "armature": armature}
-            root = root_of(at, **stiffened)
-            # K is empty where no body hangs on another: all but D is then without armature
-            given = stiffened if (mech.parent >= 0).any() else given
-        else:
-            root = root_of(at, **given)
+            given |= {"parameters": ("armature",), "armature": armature}
+        root = root_of(at, **given)
         w = h * root.solved(at.value(FORCES, v=v, tau=push, **given))
-        still = v + h * carried(mech, v, np.zeros(mech.nv, dtype=object))
+        turning = carried(mech, v, np.zeros(mech.nv, dtype=object))
+        still = v + h * turning
+        loops: Held | None = None
+        if is_closed(mech):
+            loops = held(at, *equality_rows(at, q, v, turning, h, root, given))
+            w = filled(loops.across({i: w[i] for i in range(mech.nv)}), mech.nv)
         calls = list[Call]()
         if self.size:
             rows, b, seen["gap"], seen["start"] = self._rows(at, q, v, still, h, root, given)
+            if loops is not None:
+                b = [x + dot(row, loops.shift) for x, row in zip(b, rows, strict=True)]
+                rows = [loops.freed(row, self.itemsize) for row in rows]
             before = at.read("impulse", self.size)
             for row, x in zip(rows, before, strict=True):
                 for i, y in row.items():
                     w[i] = w[i] + y * x
             calls.append(self._solve(at, rows, b, q, h, w, sweeps))
             w = at.read("solved", mech.nv)
+        if loops is not None:
+            w = w + filled(loops.shift, mech.nv)
         after = still + at.value(COLORED, x=root.star_solved(w), **given)
         u = rates(mech, q, after)
         ends = {"q0": nodes(moved(mech, q, u, h)), "u0": nodes(u)}
         ends["guards"] = [check.node for check in at.checks]
         if self.observed:
-            ends |= {
-                x: nodes(y) for x, y in self._seen(at, seen, still, after, h).items() if len(y)
-            }
+            shown = self._seen(at, seen, still, after, h, w)
+            ends |= {x: nodes(y) for x, y in shown.items() if len(y)}
 
         def check(s: Sketch) -> None:
             check_turns(s, mech, [s.read(STEP, 1)[0] * x for x in s.writes["u0"]])
@@ -252,7 +261,9 @@ class _Implicit:
 
         return cut(cast("Any", at), calls, ends, group=mech.nv, check=check)
 
-    def _seen(self, at: Writing, seen: dict[str, Any], still: Any, after: Any, h: Any) -> Any:
+    def _seen(
+        self, at: Writing, seen: dict[str, Any], still: Any, after: Any, h: Any, w: Any
+    ) -> Any:
         """What a recording needs, by register: see `OBSERVED`."""
         if self.actuated:  # servos act at the end of the step
             k, d = (at.read(name, self.mech.nv) for name in SLOPES)
@@ -260,7 +271,6 @@ class _Implicit:
             change = after - still
             seen["effort"] = seen["effort"] - h * k * (v + change) - d * change
         now, then, rows = seen.pop("start", ((), (), ()))
-        w = at.read("solved", self.mech.nv) if self.size else ()
         ends = [
             x + sum(y * w[i] for i, y in row.items()) for x, row in zip(then, rows, strict=True)
         ]
