@@ -81,6 +81,7 @@ for _name, _function in {
     "Solution": "inverse_kinematics",
     "TaskCoordinates": "task_coordinates",
     "TaskDynamics": "task_dynamics",
+    "TaskDynamicsDerivatives": "task_dynamics_derivatives",
     "TaskSpace": "task_space",
     "WholeInertia": "whole_inertia",
     "viewer.Scene": "viewer.scene_of",

@@ -264,6 +264,7 @@ TASK = lw.Task.joints(["pin_1"])
 _of("task_jacobian", lambda: call(arm(), q(), tasks=TASK))
 _of("task_space", lambda: call(arm(), q(), TASK, tolerance=1e-9, length=1.0))
 _of("task_bias task_velocity", lambda: call(arm(), q(), v(), tasks=TASK))
+_of("task_dynamics_derivatives", lambda: call(arm(), q(), v(), TASK))
 _of("task_dynamics", lambda: call(arm(), q(), v(), TASK, tolerance=1e-9, length=1.0))
 _of("task_position", lambda: call(arm(), q(), task=TASK))
 _of("task_error", lambda: call(arm(), q(), task=TASK, goal=[0.1]))
@@ -448,6 +449,7 @@ RECORDS = frozenset(
     "ContactState ControlLaw ControlReport CoordinateDynamics "
     "Embedded Energy Event ForceClosure ForwardDynamicsDerivatives "
     "ForwardDynamicsSecondDerivatives InverseDynamicsSecondDerivatives MomentumDerivatives "
+    "TaskDynamicsDerivatives "
     "BaseParameters InverseDynamicsDerivatives Linearization ForceLoop ForceSpace GraspEffort "
     "GraspMargins Hinge HybridMotion Impact IndependentCoordinates InertialProperties "
     "InertialShape InnovationsFactors InternalForces LevelReport LoadDistribution LoadEffect "

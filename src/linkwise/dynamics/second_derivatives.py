@@ -20,6 +20,7 @@ import numpy as np
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.sensitivity import jvp, slopes
 from linkwise.dynamics.derivatives import INVERSE_DERIVATIVES, forward_dynamics_derivatives
+from linkwise.dynamics.directions import STRAIGHT, along_all
 from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.dynamics.kernels import (
     BatchOptions,
@@ -28,15 +29,11 @@ from linkwise.dynamics.kernels import (
     tree_of,
     written,
 )
-from linkwise.errors import ShapeError
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.spatial.array import Array, ArrayLike
 
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
-
-STRAIGHT = 10
-"""Most degrees of freedom whose directions are all in one kernel."""
 
 
 class InverseDynamicsSecondDerivatives(NamedTuple):
@@ -143,27 +140,9 @@ def _of_inverse(
     if tree.nv <= STRAIGHT:
         parts = written(tree, SECOND)(*arrays.values(), **options)
         return parts["qq"], parts["vq"], parts["vv"], parts["vdotq"]
-    kernel, nv = written(tree, ALONG), tree.nv
-    given = [floats(x, name) for name, x in arrays.items()]
-    try:
-        lead = np.broadcast_shapes(*(x.shape[:-1] for x in given))
-    except ValueError as error:
-        raise ShapeError(f"the batches of {', '.join(arrays)} differ: {error}.") from None
-    rows = [np.repeat(x, 2 * nv, axis=0) if x.ndim == 2 else x for x in given]
-    count = int(np.prod(lead))
-    ways = np.tile(np.eye(2 * nv), (count, 1))  # all of q, then all of v, for each state
-    status = options.get("status")
-    codes = np.zeros(len(ways), np.int32)
-    flat = kernel(*rows, ways[:, :nv], ways[:, nv:], status=codes, threads=options.get("threads"))
-    each = codes.reshape(*lead, 2 * nv).max(axis=-1, initial=0)
-    if status is not None:
-        status[...] = each
-    elif not lead and each:
-        kernel(*given, *np.zeros((2, nv)))  # raises
-    elif each.any():
-        kernel.warn(np.atleast_1d(each))
+    nv, flat = tree.nv, along_all(written(tree, ALONG), arrays, tree.nv, options)
     # (..., of q or v, k, of q v or the third, i, j) to [i, j, k]
-    every = np.moveaxis(flat.reshape(*lead, 2, nv, 3, nv, nv), -4, -1)
+    every = np.moveaxis(flat.reshape(*flat.shape[:-1], 3, nv, nv), -4, -1)
     by_q, by_v = (np.moveaxis(every[..., x, :, :, :, :], -4, 0) for x in (0, 1))
     return by_q[0], by_q[1], by_v[1], by_q[2]
 

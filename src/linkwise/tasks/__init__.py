@@ -17,6 +17,10 @@ from linkwise.tasks.coordinates import (
     coordinate_dynamics as coordinate_dynamics,
     task_coordinates as task_coordinates,
 )
+from linkwise.tasks.derivatives import (
+    TaskDynamicsDerivatives as TaskDynamicsDerivatives,
+    task_dynamics_derivatives as task_dynamics_derivatives,
+)
 from linkwise.tasks.dynamics import (
     TaskDynamics as TaskDynamics,
     task_dynamics as task_dynamics,

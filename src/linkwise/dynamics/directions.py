@@ -1,0 +1,48 @@
+"""Derivatives along many directions at once: for mechanisms whose code for all would be long.
+
+The direction is an input of the kernel, and a state becomes a batch of all directions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from linkwise.dynamics.kernels import BatchOptions
+from linkwise.errors import ShapeError
+from linkwise.spatial.array import Array, ArrayLike, floats
+
+STRAIGHT = 10
+"""Most degrees of freedom whose directions are all in one kernel."""
+
+
+def along_all(
+    kernel: Any, arrays: Mapping[str, ArrayLike], nv: int, options: BatchOptions
+) -> Array:
+    """A derivative by q and v along each velocity: (..., q or v, nv, results).
+
+    Args:
+        kernel: That of `lw.jvp(..., "q", "v")`.
+        arrays: Its inputs besides the directions, each of one state or a batch.
+        nv: The number of velocities.
+        options: Those of the caller.
+    """
+    given = [floats(x, name) for name, x in arrays.items()]
+    try:
+        lead = np.broadcast_shapes(*(x.shape[:-1] for x in given))
+    except ValueError as error:
+        raise ShapeError(f"the batches of {', '.join(arrays)} differ: {error}.") from None
+    rows = [np.repeat(x, 2 * nv, axis=0) if x.ndim == 2 else x for x in given]
+    ways = np.tile(np.eye(2 * nv), (int(np.prod(lead)), 1))  # all of q, then all of v
+    status, codes = options.get("status"), np.zeros(len(ways), np.int32)
+    flat = kernel(*rows, ways[:, :nv], ways[:, nv:], status=codes, threads=options.get("threads"))
+    each = codes.reshape(*lead, 2 * nv).max(axis=-1, initial=0)
+    if status is not None:
+        status[...] = each
+    elif not lead and each:
+        kernel(*given, *np.zeros((2, nv)))  # raises
+    elif each.any():
+        kernel.warn(np.atleast_1d(each))
+    return flat.reshape(*lead, 2, nv, -1)
