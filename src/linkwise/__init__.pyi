@@ -79,6 +79,7 @@ from .pipeline import (
 from .simulation import (
     Event as Event,
     Recording as Recording,
+    Simulator as Simulator,
     linearize as linearize,
     load_recording as load_recording,
     rollout as rollout,

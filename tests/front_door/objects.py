@@ -441,6 +441,9 @@ _of(
     "Recording.of",
     lambda it: call(arm(), [0.0, 0.1], np.stack([q(), q()]), np.stack([v(), v()]), step=0.1),
 )
+_of("Simulator.step", lambda it: call(v()))
+_of("Simulator.reset", lambda it: call(q=q(), v=v()))
+_of("Simulator.__getitem__", lambda it: call("q"))
 _of("Recording.channel Recording.__getitem__ Recording.__contains__", lambda it: call("q"))
 _of("Recording.at", lambda it: call(0.001))
 _of("Recording.save", lambda it: call(samples.folder() / "saved.npz"))

@@ -325,6 +325,7 @@ _of(
         parameters={"gravity": [0.0, 0.0, -9.8]},
     ),
 )
+_of("Simulator", lambda: call(arm(), q=q(), v=v(), step=1e-3, substeps=1, integrator="euler"))
 _of("viewer.export_html", lambda: call(arm(), folder() / "page.html", q(), fps=30.0, detail=100))
 _of("viewer.export_video", lambda: call(recording(), folder() / "a.gif", fps=30.0, size=(32, 24)))
 _of("viewer.picture", lambda: call(arm(), q(), size=(32, 24), detail=100))

@@ -16,5 +16,6 @@ from linkwise.simulation.report import Report as Report
 from linkwise.simulation.rollout import Rollout as Rollout, rollout as rollout
 from linkwise.simulation.rollout_gradient import RolloutGradient as RolloutGradient
 from linkwise.simulation.run import simulate as simulate
+from linkwise.simulation.simulator import Simulator as Simulator
 
 open_front_door(globals(), careful=("linearize",))

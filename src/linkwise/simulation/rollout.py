@@ -290,7 +290,7 @@ def rollout(
         held = commands(law, goal, inputs)
         sizes = {name: x.shape[-1] for name, x in law_inputs(law).items()}
         scalars = [name for name in held if name != "goal"]
-    points = _points(mech, contacts, integrator)
+    points = contact_points(mech, contacts, integrator)
     if controls is not None:
         if integrator == "variational":
             raise ModelError(
@@ -349,7 +349,7 @@ def rollout(
     return result
 
 
-def _points(
+def contact_points(
     mech: Mechanism, contacts: Ground | Sequence[ContactPoint], integrator: str
 ) -> tuple[ContactPoint, ...]:
     """The points that may touch the ground; raises where they do not fit."""

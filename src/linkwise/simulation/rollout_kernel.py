@@ -135,6 +135,22 @@ def _on_gpu(
     return CudaMotion(mech, segments(), np.dtype(f"float{8 * itemsize}"))
 
 
+def motion_of(
+    mech: Mechanism,
+    integrator: str,
+    *,
+    with_passive: bool,
+    itemsize: int,
+    parameters: tuple[str, ...],
+    contacts: tuple[ContactPoint, ...],
+    actuated: bool,
+) -> tuple[Callable[[], Stepping], tuple[object, ...]]:
+    """A function that makes the segments of a step, and what they depend on."""
+    check_rollout(mech, integrator, None, parameters)
+    options = (with_passive, (), parameters, None, "node", itemsize, None, contacts, actuated)
+    return _stepping(mech, integrator, *options, False)
+
+
 def _stepping(
     mech: Mechanism,
     integrator: str,

@@ -186,11 +186,9 @@ class Scratch(threading.local):
 
 def spread(part: Callable[[int, int], None], count: int, lanes: int, threads: int) -> None:
     """Run part(begin, end) for ranges of a batch on several threads, in multiples of `lanes`."""
-    step = -(-count // (threads * lanes)) * lanes
-    ranges = [(i, min(i + step, count)) for i in range(0, count, step)]
     pool = thread_pool(threads, os.getpid())
     try:
-        begun = [pool.submit(part, *ends) for ends in ranges]
+        begun = [pool.submit(part, *ends) for ends in ranges(count, lanes, threads)]
     except RuntimeError as error:
         if "shutdown" not in str(error):
             raise
@@ -198,6 +196,12 @@ def spread(part: Callable[[int, int], None], count: int, lanes: int, threads: in
         return
     for done in begun:
         done.result()
+
+
+def ranges(count: int, lanes: int, threads: int) -> list[tuple[int, int]]:
+    """A batch in parts for several threads, as (begin, end), in multiples of `lanes`."""
+    step = -(-count // (threads * lanes)) * lanes
+    return [(i, min(i + step, count)) for i in range(0, count, step)]
 
 
 def cores() -> int:

@@ -127,6 +127,8 @@ class _Group:
         for segment in stepping.step:
             lasting |= {name for name, _ in segment.reads} - written
             written |= {name for name, _ in segment.writes}
+        if stepping.resumes:  # records are made of several segments
+            lasting |= {name for segment in stepping.leave for name, _ in segment.writes}
         lasting -= {STEP, "q", "v"}
         offset, top = dict[str, int](), 0
         for name in (x for x in sizes if x in lasting):
@@ -197,10 +199,17 @@ class _Group:
             source = f"in_{name}[me * {name}_row + j * {name}_entry]"
             yield from self._each(size, f"reg[{LANES} * ({self.offset[name]} + j)] = {source};")
         yield "    meet(0);"
-        yield from self._recorded(width)
+        if not stepping.resumes:
+            yield from self._recorded(width)
         yield from (f"    {line}" for s in stepping.enter for line in self._call(s))
         for i in range(len(stepping.held)):
             yield f"    const T *given{i} = held{i} + me * row{i};"
+        if stepping.resumes:
+            yield "    if (!steps) {"
+            yield from (f"    {line}" for line in self._given())
+            yield from (f"    {line}" for s in stepping.leave for line in self._call(s))
+            yield from (f"    {line}" for line in self._recorded(width))
+            yield "    }"
         yield "#pragma unroll 1"
         yield "    for (i64 i = 0; i < steps && __any_sync(0xffffffffu, lost < 0); ++i) {"
         yield from (f"    {line}" for line in self._step(width))
@@ -233,13 +242,17 @@ class _Group:
         yield f"    to += {width} * count;"
         yield "    ++record;"
 
-    def _step(self, width: int) -> Iterator[str]:
-        stepping = self.stepping
-        for i, (name, size) in enumerate(stepping.held):
+    def _given(self) -> Iterator[str]:
+        """What is held over the next step, into its registers."""
+        for i, (name, size) in enumerate(self.stepping.held):
             place = f"reg[{LANES} * ({self.offset[name]} + j)]"
             yield from self._each(size, f"{place} = given{i}[j * entry{i}];")
             yield f"    given{i} += step{i};"
         yield "    meet(0);"
+
+    def _step(self, width: int) -> Iterator[str]:
+        stepping = self.stepping
+        yield from self._given()
         yield from (f"    {line}" for s in stepping.step for line in self._call(s))
         yield "    bool sound = true;"
         for register in stepping.state:

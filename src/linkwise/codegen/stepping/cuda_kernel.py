@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,7 @@ from linkwise.codegen.cuda.device import ROOM
 from linkwise.codegen.stepping.cuda_group import emit_group_motion
 from linkwise.codegen.stepping.cuda_source import MotionSource, Shape, emit_motion
 from linkwise.codegen.stepping.kernel import describe
-from linkwise.codegen.stepping.stepping import Stepping
+from linkwise.codegen.stepping.stepping import Place, Stepping
 from linkwise.errors import DeviceError, ShapeError
 from linkwise.model.mechanism import Mechanism
 
@@ -108,6 +108,16 @@ class CudaMotion:
         return self.stepping.ops
 
     @property
+    def held(self) -> tuple[tuple[str, int], ...]:
+        """What is held over each step, with lengths."""
+        return self.stepping.held
+
+    @property
+    def layout(self) -> tuple[Place, ...]:
+        """What records of steps that resume are made of."""
+        return self.stepping.layout
+
+    @property
     def source(self) -> str:
         """The CUDA source."""
         return self.emitted.text
@@ -164,7 +174,7 @@ class CudaMotion:
             results = (failed, out, status, report)
             arguments += (self.dtype.type(step), *counts, *results, np.int64(count))
             if count:
-                self._start(cp, arguments, count)
+                self.start(cp, arguments, count)
             moved = out.transpose(2, 0, 1)
             parts = (moved[..., :nq], moved[..., nq:])
             q_all, v_all = (_returned(cp, x, like, there) for x in parts)
@@ -209,8 +219,8 @@ class CudaMotion:
 
     # ---------------------------------------------------------------------------------- running
 
-    def _start(self, cp: Any, arguments: list[Any], count: int) -> None:
-        """On the current stream; blocks are small while there are few motions for the GPU."""
+    def start(self, cp: Any, arguments: Sequence[Any], count: int) -> None:
+        """Launch on the current stream; blocks are small for few motions."""
         device = int(cp.cuda.runtime.getDevice())
         with self._lock:
             loaded = self._loaded.get(device)

@@ -13,6 +13,8 @@ so that the threads of a warp store, and best also read, neighbours. Record r is
 r `every` steps; the last one is that after all of them. `status` (int32) and `failed` (int64), a
 number for each motion, are 0 and -1, or a code (`scalar/status.py`) and the step that met it. All
 records from then on are NaN. `report` (one 64-bit number, zero before) counts motions in trouble.
+Steps that resume do not record the beginning: record r is then the state after r + 1 times `every`
+steps, and one call without steps makes one record.
 """
 
 from __future__ import annotations
@@ -143,10 +145,17 @@ class _Emitter:
             for i in range(size):
                 yield f"    m.{of[name]}[{i}] = in_{name}[me * {name}_row + {i} * {name}_entry];"
         yield "    T *to = out + me;"
-        yield from (f"    {line}" for line in self._recorded())
+        if not stepping.resumes:
+            yield from (f"    {line}" for line in self._recorded())
         yield from (f"    {self._call(s)}" for s in stepping.enter)
         for i in range(len(stepping.held)):
             yield f"    const T *given{i} = held{i} + me * row{i};"
+        if stepping.resumes:
+            yield "    if (!steps) {"
+            yield from (f"        {line}" for line in self._given())
+            yield from (f"        {self._call(s)}" for s in stepping.leave)
+            yield from (f"        {line}" for line in self._recorded())
+            yield "    }"
         yield "#pragma unroll 1"
         yield "    for (i64 i = 0; i < steps && !code; ++i) {"
         yield from (f"        {line}" for line in self._step())
@@ -161,12 +170,16 @@ class _Emitter:
         yield "    failed[me] = lost;"
         yield "}"
 
-    def _step(self) -> Iterator[str]:
-        stepping = self.stepping
-        for i, (name, size) in enumerate(stepping.held):
+    def _given(self) -> Iterator[str]:
+        """What is held over the next step, into its registers."""
+        for i, (name, size) in enumerate(self.stepping.held):
             for j in range(size):
                 yield f"m.{self.member[name]}[{j}] = given{i}[{j} * entry{i}];"
             yield f"given{i} += step{i};"
+
+    def _step(self) -> Iterator[str]:
+        stepping = self.stepping
+        yield from self._given()
         yield from (self._call(s) for s in stepping.step)
         yield from self._finite()
         yield "if (code) lost = i;"

@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,15 @@ from numpy.typing import NDArray
 from linkwise.codegen.cpu import cache
 from linkwise.codegen.cpu.digest import file_key
 from linkwise.codegen.scalar import status
-from linkwise.codegen.stepping.stepping import Stepping
+from linkwise.codegen.stepping.stepping import Place, Stepping
 from linkwise.errors import ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 
 POINTER, INT = ctypes.c_void_p, ctypes.c_int64
+
+NUMBER: dict[int, Any] = {8: ctypes.c_double, 4: ctypes.c_float}
+"""By bytes of a number."""
 
 QUICK = 2_000_000
 """Operations below which a batch runs on one thread."""
@@ -45,9 +48,11 @@ class RolloutKernel:
         integrator: Name of the integrator.
         itemsize: Bytes of a number.
         begins: What is given at the beginning besides q and v, with lengths.
+        layout: What records of steps that resume are made of.
     """
 
     begins: tuple[tuple[str, int], ...]
+    layout: tuple[Place, ...]
 
     def __init__(
         self,
@@ -83,11 +88,13 @@ class RolloutKernel:
         self._ops = Counter[str](facts["ops"])
         self._work, self._lanes = int(facts["work"]), int(facts["lanes"])
         self._nq, self._nv = int(facts["nq"]), int(facts["nv"])
-        number = ctypes.c_double if self.itemsize == 8 else ctypes.c_float
+        self.layout = tuple(Place(x[0], x[1], int(x[2]), tuple(x[3])) for x in facts["layout"])
         arrays = [*[POINTER] * 4, INT, INT, POINTER, POINTER, INT, INT, INT]
         self._engine = linked(code)  # which owns the function
         address = self._engine.get_function_address("rollout")
-        self._run = ctypes.CFUNCTYPE(None, *arrays, number, POINTER, POINTER)(address)
+        self._run = ctypes.CFUNCTYPE(None, *arrays, NUMBER[self.itemsize], POINTER, POINTER)(
+            address
+        )
 
     @cached_property
     def stepping(self) -> Stepping:
@@ -148,6 +155,7 @@ class RolloutKernel:
             "lanes": unit.lanes,
             "nq": self.stepping.nq,
             "nv": self.stepping.nv,
+            "layout": [(x.kind, x.name, x.begin, x.shape) for x in self.stepping.layout],
         }
         if key:
             cache.write(key, json.dumps(facts).encode() + b"\n" + code)
@@ -253,6 +261,63 @@ class RolloutKernel:
         for i in np.flatnonzero(codes):
             out[i, int(failed[i]) // every :] = np.nan
         return Motions(out, codes, failed)
+
+    def bound(
+        self,
+        rows: Array,
+        held: Mapping[str, Array],
+        codes: NDArray[np.int32],
+        step: float,
+        steps: int,
+        threads: int | None = None,
+    ) -> list[Callable[[], None]]:
+        """Calls without arguments that move motions on in place, each some of them.
+
+        For steps that resume: "q" of a record is what they go on from. Each call keeps its arrays
+        and has its own scratch memory, so that several may run at the same time.
+
+        Args:
+            rows: The records (batch, width), with contiguous rows.
+            held: Inputs by name, each (batch, length), with contiguous rows.
+            codes: The status of each motion (batch,), set by each call.
+            step: Length of a step [s].
+            steps: How many.
+            threads: Processor cores; default: chosen from the batch size.
+        """
+        from linkwise.codegen.cpu.device import cores, ranges  # with llvmlite
+
+        count, size, number = len(rows), self.itemsize, NUMBER[self.itemsize]
+        arrays = [rows, np.zeros((1, self._nv), self.dtype), *(held[n] for n, _ in self._held)]
+        strides = [x.strides[0] // size if len(x) > 1 else 0 for x in arrays]
+        failed, quick = np.empty(count, np.int64), count * steps * self._ops.total() < QUICK
+        most = min(-(-count // self._lanes), cores() if threads is None else threads)
+        calls = list[Callable[[], None]]()
+        for begin, end in ranges(count, self._lanes, 1 if quick and threads is None else most):
+            work, zeros = np.empty(max(self._work, 1), self.dtype), np.zeros(len(arrays), np.int64)
+            pointers = (POINTER * len(arrays))(
+                *(a.ctypes.data + begin * s * size for a, s in zip(arrays, strides, strict=True))
+            )
+            between = (INT * len(arrays))(*strides)
+            call = partial(
+                self._run,
+                POINTER(ctypes.addressof(pointers)),
+                POINTER(ctypes.addressof(between)),
+                POINTER(zeros.ctypes.data),
+                POINTER(rows.ctypes.data + begin * rows.strides[0]),
+                INT(rows.strides[0] // size),
+                INT(0),
+                POINTER(codes.ctypes.data + 4 * begin),
+                POINTER(failed.ctypes.data + 8 * begin),
+                INT(end - begin),
+                INT(1),
+                INT(steps),
+                number(step),
+                POINTER(work.ctypes.data),
+                POINTER(zeros.ctypes.data),
+            )
+            call.__dict__["kept"] = (self, pointers, between, work, zeros, failed, arrays)
+            calls.append(call)
+        return calls
 
     def _input(
         self, name: str, given: Array, size: int, count: int, steps: int

@@ -163,7 +163,8 @@ class _Motion:
         def motion(build: ir.IRBuilder, group: Any) -> ir.IRBuilder:
             state = build.add(begin, build.mul(group, width))
             zero = ir.Constant(INT, 0)
-            for k in range(len(started)):
+            # steps that resume may observe what is held without making a step
+            for k in range(len(named) if stepping.resumes else len(started)):
                 load(build, k, state, zero)
             put(emit, build, work, self.offset[STEP], splat(emit, build, h))
             put(emit, build, work, STATUS, emit.constant(0.0))

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from linkwise.codegen.scalar import trace
 from linkwise.codegen.scalar.trace import Traced
 
 STEP = "h"
 """The register with the length of a step [s]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Some numbers of a record."""
+
+    kind: str  # "state", "seen" or "now"
+    name: str  # of a register or an observation
+    begin: int  # the first of them
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,6 +46,16 @@ class Stepping:
     shown: tuple[tuple[str, int], ...] = ()
     # registers of the state that are given at the beginning, like q and v, with their lengths
     begins: tuple[tuple[str, int], ...] = ()
+    # of a motion that goes on from where another call ended, what its records are made of
+    layout: tuple[Place, ...] = ()
+
+    @property
+    def resumes(self) -> bool:
+        """Whether it goes on from where another call ended.
+
+        Its beginning is not recorded; a call without steps runs `leave` and makes one record.
+        """
+        return bool(self.layout)
 
     @property
     def record(self) -> tuple[tuple[str, int], ...]:
@@ -87,6 +107,15 @@ class Segment:
     def reads(self) -> tuple[tuple[str, int], ...]:
         """The registers that are read, with their lengths."""
         return self.traced.inputs
+
+    def renamed(self, names: Mapping[str, str]) -> Segment:
+        """The same code on registers of other names."""
+
+        def other(registers: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+            return tuple((names.get(name, name), size) for name, size in registers)
+
+        traced = replace(self.traced, inputs=other(self.traced.inputs))
+        return replace(self, traced=traced, writes=other(self.writes))
 
 
 class Sketch(trace.Sketch):

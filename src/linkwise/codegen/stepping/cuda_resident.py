@@ -1,0 +1,118 @@
+# pyright: basic
+# (CuPy is optional, and has no type information here)
+"""Motions that stay on the GPU between calls: nothing is copied, and nothing waits.
+
+A call reads the records of the last one and writes into those of the one before: what it returns
+stays as it is for one more call. Motions are the innermost axis in memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from linkwise.codegen import arrays
+from linkwise.codegen.stepping.cuda_kernel import CudaMotion
+from linkwise.codegen.stepping.resident import first_seen, seen_range, viewed
+
+
+class CudaResident:
+    """A batch of motions of a kernel whose steps resume, on a GPU.
+
+    Attributes:
+        kernel: The kernel.
+        inputs: What is held over the steps of a call, by name, each (batch, n); to be written.
+        status: A code for each motion (batch,), 0 for success; on the GPU.
+        turn: Which of the two arrays of records is that of the last call, 0 or 1.
+    """
+
+    def __init__(
+        self,
+        kernel: CudaMotion,
+        inputs: Mapping[str, Any],
+        step: float,
+        steps: int,
+        threads: int | None = None,
+    ) -> None:
+        """Room for motions; the arguments are those of `Resident`."""
+        del threads
+        cp = self._cp = arrays.cupy()
+        self.kernel, self._step, self._steps = kernel, step, steps
+        self.inputs = {
+            name: cp.asarray(np.ascontiguousarray(x.T, kernel.dtype)).T
+            for name, x in inputs.items()
+        }
+        self.batch = len(next(iter(self.inputs.values())))
+        last = kernel.layout[-1]
+        width = last.begin + math.prod(last.shape)
+        self._records = [cp.zeros((1, width, self.batch), kernel.dtype) for _ in range(2)]
+        self.status = cp.zeros(self.batch, np.int32)
+        self._failed = cp.zeros(self.batch, np.int64)
+        self._report = cp.zeros(1, np.uint64)
+        self._nothing = cp.zeros(1, kernel.dtype)
+        self.turn = 0
+        self._calls = [
+            self._arguments(self._records[k], self._records[1 - k], self.status, steps)
+            for k in range(2)
+        ]
+
+    def _arguments(self, before: Any, after: Any, status: Any, steps: int) -> tuple[Any, ...]:
+        """Of a launch from the records `before` to those `after`."""
+        count, one, none = np.int64(self.batch), np.int64(1), np.int64(0)
+        given: list[Any] = [before, one, count, self._nothing, none, none]
+        for name, _ in self.kernel.held:
+            given += [self.inputs[name], one, none, count]
+        counts = (np.int64(steps), np.int64(max(steps, 1)), one)
+        length = self.kernel.dtype.type(self._step)
+        return (*given, length, *counts, self._failed, after, status, self._report, count)
+
+    def advance(self) -> None:
+        """Move all motions on: one launch on the current stream."""
+        self.kernel.start(self._cp, self._calls[self.turn], self.batch)
+        self.turn = 1 - self.turn
+
+    @property
+    def rows(self) -> Any:
+        """The records of the last call (batch, width)."""
+        return self._records[self.turn][0].T
+
+    @property
+    def state(self) -> Any:
+        """Everything that lasts (batch, n): to be saved and put back."""
+        return self.rows[:, : first_seen(self.kernel.layout)]
+
+    def view(self, kind: str, name: str) -> Any:
+        """Some numbers of the records (batch, ...), as they are in memory."""
+        return viewed(self.rows, self.kernel.layout, kind, name)
+
+    def seen(self) -> Any:
+        """All observations (batch, n), as they are in memory."""
+        return self.rows[:, seen_range(self.kernel.layout)]
+
+    def begin(self, which: Any, q: Any, v: Any) -> None:
+        """Begin some motions anew; the arguments are those of `Resident.begin`.
+
+        All motions are begun, and the chosen ones taken: the processor waits for nothing.
+        """
+        cp, records = self._cp, self._records[self.turn]
+        first, status = cp.zeros_like(records), cp.empty_like(self.status)
+        first[0, 0] = 1.0
+        nq, nv = q.shape[1], v.shape[1]
+        first[0, 1 : 1 + nq] = self.taken("q", q).T
+        first[0, 1 + nq : 1 + nq + nv] = self.taken("v", v).T
+        after = cp.empty_like(records)
+        self.kernel.start(cp, self._arguments(first, after, status, 0), self.batch)
+        if which is None:
+            records[...], self.status[...] = after, status
+        else:
+            cp.copyto(records, after, where=which)
+            cp.copyto(self.status, status, where=which)
+
+    def taken(self, name: str, value: Any) -> Any:
+        """An array of the caller as one of CuPy."""
+        if arrays.is_on_gpu(value):
+            return arrays.taken(name, value)
+        return self._cp.asarray(np.asarray(value))
