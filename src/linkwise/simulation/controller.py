@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import check_arguments
-from linkwise.errors import LinkwiseError, ModelError, ShapeError, SimulationError
+from linkwise.errors import (
+    LinkwiseError,
+    ModelError,
+    ShapeError,
+    SimulationError,
+    unknown_name,
+)
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.state import checked
 from linkwise.spatial.array import Array, ArrayLike, floats, read_only
 from linkwise.tasks.law import ControlLaw
 
@@ -27,26 +35,90 @@ Controller: TypeAlias = Callable[[float, Array, Array], Any]
 GivenController: TypeAlias = Controller | ArrayLike | Mapping[str, ArrayLike] | tuple[Any, Any]
 """A function of (t, q, v); (law, goal); joint forces (nv,); or a table of them (k, nv)."""
 
+GivenCommands: TypeAlias = Controller | ArrayLike | Mapping[str, ArrayLike]
+"""Commands of actuators: a function of (t, q, v), (a,), numbers by name, or a table (k, a)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """What a row of commands consists of.
+
+    Attributes:
+        owner: Whose commands they are, in messages.
+        word: What it is called: "tau" or "controls".
+        names: The name of each number.
+        part: The place of the numbers of a name; raises for an unknown one.
+        kind: What the numbers are.
+        owners: What has them.
+        many: What one of the owners has several of.
+    """
+
+    owner: str
+    word: str
+    names: tuple[str, ...]
+    part: Callable[[str], slice]
+    kind: str
+    owners: str
+    many: str
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are."""
+        return len(self.names)
+
+    def checked(self, given: Any, what: str) -> Array:
+        """Rows of finite numbers (..., size)."""
+        return checked(self.owner, given, what, self.names)
+
+
+def joint_layout(mech: Mechanism) -> Layout:
+    """Joint forces."""
+    names = tuple(mech.velocity_names)
+    return Layout(
+        repr(mech.name), "tau", names, mech.v_slice, "joint forces", "hinges", "velocities"
+    )
+
+
+def actuator_layout(mech: Mechanism) -> Layout:
+    """Commands of actuators."""
+    names = tuple(x.name for x in mech.actuators)
+
+    def part(name: str) -> slice:
+        if name not in names:
+            raise unknown_name("actuator", name, names, owner=f"mechanism {mech.name!r}")
+        return slice(names.index(name), names.index(name) + 1)
+
+    return Layout(repr(mech.name), "controls", names, part, "commands", "actuators", "commands")
+
 
 class Commands:
     """Joint forces of a controller, or of the argument `tau`, checked at each call.
 
+    Commands of actuators are given in the same ways.
+
     Attributes:
+        layout: What a row consists of.
         constant: τ (nv,) if it never changes, else None.
         law: A compiled law and its goal, which stays; or None.
         what: What it is called in messages.
     """
 
     def __init__(
-        self, mech: Mechanism, given: object, what: str, tick: float | None, duration: float
+        self,
+        layout: Layout | Mechanism,
+        given: object,
+        what: str,
+        tick: float | None,
+        duration: float,
     ) -> None:
-        self.mech, self.what = mech, what
+        layout = layout if isinstance(layout, Layout) else joint_layout(layout)
+        self.layout, self.what = layout, what
         self.constant: Array | None = None
         self._table: Array | None = None
         self._law: Controller | None = None
         self.law: tuple[ControlLaw, Any] | None = None
         if given is None:
-            self.constant = np.zeros(mech.nv)
+            self.constant = np.zeros(layout.size)
         elif _is_pair(given):
             law, goal = cast("tuple[Any, Any]", given)
             self._law = _with_goal(law, goal)
@@ -55,9 +127,9 @@ class Commands:
         elif callable(given):
             self._law = _function(given, what)
         elif not isinstance(given, Mapping | str | bytes) and floats(given, what).ndim == 2:
-            self._table = _table(mech, given, what, tick, duration)
+            self._table = _table(layout, given, what, tick, duration)
         else:
-            self.constant = _one(mech, cast(Any, given))
+            self.constant = _one(layout, cast(Any, given))
 
     @property
     def sees_state(self) -> bool:
@@ -76,7 +148,11 @@ class Commands:
         given: object = self._law(t, read_only(q), read_only(v))
         if type(given) is np.ndarray:
             tau = cast(Array, given)
-            if tau.shape == v.shape and tau.dtype == np.float64 and np.isfinite(tau).all():
+            if (
+                tau.shape == (self.layout.size,)
+                and tau.dtype == np.float64
+                and np.isfinite(tau).all()
+            ):
                 return tau.copy()  # most calls; the user may write into it again
         return self._checked(cast(object, given), t)
 
@@ -94,7 +170,7 @@ class Commands:
         return self._table[np.minimum(ticks, len(self._table) - 1)]
 
     def _checked(self, given: object, t: float) -> Array:
-        mech, when = self.mech, f"{self.what} at t = {t:.9g} s"
+        layout, when = self.layout, f"{self.what} at t = {t:.9g} s"
         if hasattr(given, "tau"):  # the report of a controller
             given = getattr(given, "tau")  # noqa: B009
         elif isinstance(given, Mapping) and "torque" in given:  # a law that tells more
@@ -106,52 +182,54 @@ class Commands:
             arrays = []
         if all(np.isfinite(x).all() for x in arrays):
             try:
-                return _one(mech, cast(Any, given))
+                return _one(layout, cast(Any, given))
             except LinkwiseError as error:
                 raise type(error)(f"{when}: {error}") from None
-        raise SimulationError(_not_finite(mech, table, when))
+        raise SimulationError(_not_finite(layout, table, when))
 
 
-def _one(mech: Mechanism, given: object) -> Array:
-    """Joint forces of one instant (nv,): a copy of a number, an array, or numbers by hinge."""
+def _one(layout: Layout, given: object) -> Array:
+    """Commands of one instant (size,): a copy of a number, an array, or numbers by name."""
+    word, size = layout.word, layout.size
     if isinstance(given, Mapping):
-        tau = np.zeros(mech.nv)
+        row = np.zeros(size)
         for name, value in cast("Mapping[str, ArrayLike]", given).items():
-            part, force = mech.v_slice(name), floats(value, f"tau[{name!r}]")
-            size = part.stop - part.start
-            if force.shape not in ((), (size,)):
+            part, numbers = layout.part(name), floats(value, f"{word}[{name!r}]")
+            count = part.stop - part.start
+            if numbers.shape not in ((), (count,)):
                 raise ShapeError(
-                    f"tau[{name!r}] has shape {force.shape}; the hinge has {size} velocities."
+                    f"{word}[{name!r}] has shape {numbers.shape}; the {layout.owners[:-1]} has "
+                    f"{count} {layout.many}."
                 )
-            tau[part] = force
-        return mech.check_v(tau, "tau")
+            row[part] = numbers
+        return layout.checked(row, word)
     if given is None or isinstance(given, str | bytes | set):
         raise ShapeError(
-            f"tau is {given!r}; it is a number, an array ({mech.nv},), a dictionary by the names "
-            "of hinges, or a function of (t, q, v) that gives one of these."
+            f"{word} is {given!r}; it is a number, an array ({size},), a dictionary by the names "
+            f"of {layout.owners}, or a function of (t, q, v) that gives one of these."
         )
-    tau = floats(cast(Any, given), "tau")
-    tau = mech.check_v(np.full(mech.nv, tau) if tau.ndim == 0 else tau, "tau")
-    if tau.shape != (mech.nv,):
+    row = floats(cast(Any, given), word)
+    row = layout.checked(np.full(size, row) if row.ndim == 0 else row, word)
+    if row.shape != (size,):
         raise ShapeError(
-            f"tau has the shape {tau.shape}; at one instant it is ({mech.nv},), a number for all, "
-            "or numbers by the names of hinges."
+            f"{word} has the shape {row.shape}; at one instant it is ({size},), a number for all, "
+            f"or numbers by the names of {layout.owners}."
         )
-    return np.array(tau)
+    return np.array(row)
 
 
-def _not_finite(mech: Mechanism, given: Mapping[str, Any], when: str) -> str:
+def _not_finite(layout: Layout, given: Mapping[str, Any], when: str) -> str:
     names, values = list[str](), list[float]()
     for name, value in given.items():
         numbers: list[float] = np.ravel(np.asarray(value, dtype=np.float64)).tolist()
         values += numbers
-        complete = not name and len(numbers) == mech.nv
-        names += mech.velocity_names if complete else [name or "all hinges"] * len(numbers)
+        complete = not name and len(numbers) == layout.size
+        names += layout.names if complete else [name or f"all {layout.owners}"] * len(numbers)
     bad = [(n, x) for n, x in zip(names, values, strict=False) if not np.isfinite(x)]
     more = f", and for {len(bad) - 1} more" if len(bad) > 1 else ""
-    name, value = bad[0] if bad else ("some hinge", np.nan)
+    name, value = bad[0] if bad else (f"some {layout.owners[:-1]}", np.nan)
     return (
-        f"{when} gave {value} for {name!r}{more}; joint forces must be finite numbers. Look there "
+        f"{when} gave {value} for {name!r}{more}; {layout.kind} must be finite numbers. Look there "
         "for a division by zero, a square root or arccos of what is out of its range, or a gain "
         "that is too large for the step."
     )
@@ -216,9 +294,9 @@ def _arguments(signature: inspect.Signature) -> str:
     return f"({', '.join(names)})"
 
 
-def _table(mech: Mechanism, given: object, what: str, tick: float | None, duration: float) -> Array:
-    """Joint forces (k, nv), one row for each tick."""
-    table = mech.check_v(floats(cast(Any, given), what), what)
+def _table(layout: Layout, given: object, what: str, tick: float | None, duration: float) -> Array:
+    """Commands (k, size), one row for each tick."""
+    table = layout.checked(given, what)
     if tick is None:
         raise ModelError(
             f"{what} is a table {table.shape}; say with control_step=... how long [s] each row "

@@ -46,19 +46,35 @@ class LimitSpring:
             put(self, "damping", value)
 
 
-Limits: TypeAlias = Literal["ignore", "stop", "spring"] | LimitSpring
+Limits: TypeAlias = Literal["ignore", "stop", "spring", "impulse"] | LimitSpring
 """What becomes of joint limits."""
 
 
-def check_limits(limits: object) -> None:
-    """Refuse what says nothing about limits."""
+def check_limits(limits: object, *, implicit: bool = False) -> Limits:
+    """What becomes of limits, by default where None is given.
+
+    Raises:
+        ModelError: It says nothing about limits, or nothing that such steps do.
+    """
+    if limits is None:
+        return "impulse" if implicit else "ignore"
+    if implicit:
+        if limits not in ("impulse", "stop"):
+            raise ModelError(
+                f"limits={limits!r} was given with integrator='implicit', where joint limits act "
+                "by impulses; there are 'impulse' and 'stop' at the first that is reached."
+            )
+        return limits
+    if limits == "impulse":
+        raise ModelError("limits='impulse' needs steps with impulses: integrator='implicit'.")
     if isinstance(limits, LimitSpring):
-        return
+        return limits
     if not isinstance(limits, str) or limits not in ("ignore", "stop", "spring"):
         raise ModelError(
             f"limits={limits!r} says nothing about joint limits; there are 'ignore', 'stop' at the "
             "first that is reached, 'spring', and lw.simulation.LimitSpring(stiffness, damping)."
         )
+    return limits
 
 
 class LimitStops(MarginGroup):

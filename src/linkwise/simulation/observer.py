@@ -16,6 +16,7 @@ from linkwise.simulation.channel import Channel, Event, split_unit
 from linkwise.simulation.divergence import EnergyGuard
 from linkwise.simulation.margin import MarginGroup, State, lost_within
 from linkwise.simulation.recording import Recording
+from linkwise.simulation.standard_channel import force_units
 from linkwise.simulation.stepper import Moment, Stepper
 from linkwise.simulation.timetable import Timetable
 from linkwise.spatial.array import Array, read_only
@@ -73,7 +74,7 @@ class Log:
             touch = applied.contacts.recorded(q, v) if applied.contacts.names else np.zeros((0, 4))
             pushed = np.zeros(0) if applied.springs is None else applied.springs.force(q, v)
             shown = read_only(q), read_only(v), read_only(tau)
-            probes = [_probed(name, f, t, *shown) for name, f in self.probes.items()]
+            probes = [probed(name, f, t, *shown) for name, f in self.probes.items()]
             self._more.append((applied.given(t, q, v), touch, pushed, probes))
 
     def recording(self, *, counted: bool, **facts: Any) -> Recording:
@@ -88,7 +89,7 @@ class Log:
         return Recording.of(
             mech, t, q, v, tau,
             works=works,
-            forces=_together([x[0] for x in self._more]),
+            forces=together([x[0] for x in self._more]),
             forces_frame=applied.frame,
             held=not counted,
             passive=applied.passive,
@@ -110,21 +111,28 @@ class Log:
                 Channel(f"contact.{name}.penetration", "m", "negative away from it", both[:, 3]),
             ]
         if self.applied.springs is not None:
-            units = [x.unit for body in self.mech.bodies for x in body.hinge.velocities]
-            forces = tuple("N" if unit == "m" else "N m" for unit in units)
+            forces = force_units(self.mech)
             pushed = np.reshape([x[2] for x in records], (len(records), self.mech.nv))
             about = "of the springs at the ends of joint ranges"
             channels.append(Channel("limit.force", forces, about, pushed, self.mech.velocity_names))
-        for i, text in enumerate(self.probes):
-            values = [x[3][i] for x in records]
-            if len({x.shape for x in values}) > 1:
-                shapes = sorted({str(x.shape) for x in values})
-                raise ShapeError(
-                    f"probe {text!r} gave arrays of the shapes {' and '.join(shapes)}; it must "
-                    "give the same shape at every time."
-                )
-            channels.append(Channel.of(text, np.array(values), about="probe"))
-        return channels
+        return channels + probe_channels(self.probes, [x[3] for x in records])
+
+
+def probe_channels(
+    probes: Mapping[str, Probe], records: Sequence[Sequence[Array]]
+) -> list[Channel]:
+    """Channels of what the probes gave at each record."""
+    channels = list[Channel]()
+    for i, text in enumerate(probes):
+        values = [x[i] for x in records]
+        if len({x.shape for x in values}) > 1:
+            shapes = sorted({str(x.shape) for x in values})
+            raise ShapeError(
+                f"probe {text!r} gave arrays of the shapes {' and '.join(shapes)}; it must "
+                "give the same shape at every time."
+            )
+        channels.append(Channel.of(text, np.array(values), about="probe"))
+    return channels
 
 
 def check_probes(probes: object) -> dict[str, Probe]:
@@ -147,7 +155,8 @@ def check_probes(probes: object) -> dict[str, Probe]:
     return dict(cast("Mapping[str, Probe]", probes))
 
 
-def _probed(name: str, probe: Probe, t: float, q: Array, v: Array, tau: Array) -> Array:
+def probed(name: str, probe: Probe, t: float, q: Array, v: Array, tau: Array) -> Array:
+    """What a probe gives at one instant."""
     given: object = probe(t, q, v, tau)
     try:
         value = np.asarray(given, dtype=np.float64)
@@ -160,7 +169,7 @@ def _probed(name: str, probe: Probe, t: float, q: Array, v: Array, tau: Array) -
     return np.array(value)
 
 
-def _together(forces: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+def together(forces: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
     """(moment, force) at each record (k, 6) by node; zero where there was none."""
     nodes = dict.fromkeys(node for each in forces for node in each)
     none = np.zeros(6)

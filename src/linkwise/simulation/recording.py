@@ -103,6 +103,8 @@ class Recording:
         passive: bool = True,
         limits: str = "ignore",
         contacts: bool = False,
+        friction: bool = False,
+        actuated: bool = False,
         pushed: bool = False,
         not_modelled: Sequence[str] = (),
         stabilization: str = "",
@@ -134,6 +136,8 @@ class Recording:
             passive: Whether dampers and springs of the drives acted.
             limits: What became of joint limits: "ignore", or the way in which they acted.
             contacts: Whether contacts were given.
+            friction: Whether Coulomb friction of joints acted.
+            actuated: Whether the actuators acted.
             pushed: Whether something pushed from outside that the records need not show, as a
                 force that acts between two of them: then no momentum is kept.
             not_modelled: More lines about what did not act.
@@ -180,7 +184,10 @@ class Recording:
         weight = ()
         if not (pushed or spent.outside):
             weight = standard.weight_alone(mech, force, passive=passive)
-        lines = left_out(mech, q, v, force, passive=passive, limits=limits, contacts=contacts)
+        lines = left_out(
+            mech, q, v, force, passive=passive, limits=limits, contacts=contacts,
+            friction=friction, actuated=actuated,
+        )  # fmt: skip
         notes = Notes(
             not_modelled=(*not_modelled, *lines),
             uncounted=spent.uncounted,

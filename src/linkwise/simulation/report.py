@@ -67,6 +67,7 @@ class Report:
             about the centre of mass moved; NaN where the ground or others push.
         loop: Largest distance [m] and angle [rad] at loops and couplings.
         loop_place: The loop or coupling of the largest of these; "" if there is none.
+        touch: Penetration, slip and residual of contacts, in words; "" without such.
         events: What happened, in order of time.
         stopped: Why it ended early; None where it did not.
         notes: What is not in the channels.
@@ -87,6 +88,7 @@ class Report:
     momentum_drift: tuple[float, float]
     loop: tuple[float, float]
     loop_place: str
+    touch: str = ""
     events: tuple[Event, ...] = ()
     stopped: str | None = None
     notes: Notes = field(default_factory=Notes)
@@ -100,6 +102,7 @@ class Report:
 
     def __str__(self) -> str:
         lines = [self._headline(), *self._energy(), *self._momentum(), *self._loops()]
+        lines += [_line("contacts", self.touch)] if self.touch else []
         lines += _listed("event", [str(event) for event in self.events])
         if self.stopped is not None:
             lines.append(_line("stopped", f"at {self.end:.6g} s: {self.stopped}"))
@@ -207,7 +210,7 @@ def report(
         steps=steps, records=len(t), energy=(float(total[0]), float(total[-1])),
         kinetic=float(kinetic.max()), works=works, drift=drift, momentum=(sizes[0], sizes[1]),
         momentum_drift=_kept_momentum(t, channels, notes), loop=loop, loop_place=place,
-        events=events, stopped=stopped, notes=notes,
+        touch=_touch(channels), events=events, stopped=stopped, notes=notes,
     )  # fmt: skip
 
 
@@ -223,6 +226,29 @@ def _kept_momentum(t: Array, channels: Mapping[str, Channel], notes: Notes) -> t
         float(_lengths(fallen - fallen[0]).max()),
         float(_lengths(spin - spin[0]).max()),
     )
+
+
+def _touch(channels: Mapping[str, Channel]) -> str:
+    """The deepest penetration, the fastest slip under a force and the residual of all records."""
+    deepest, fastest = (0.0, ""), (0.0, "")
+    slips = [x.removesuffix(".slip") for x in channels if x.startswith("contact.")]
+    slips = [x for x in slips if f"{x}.slip" in channels]
+    for x in slips:
+        name = x.removeprefix("contact.")
+        depth = np.nan_to_num(channels[f"{x}.penetration"].values, nan=0.0)
+        pressed = channels[f"{x}.force"].values.any(axis=1)
+        deepest = max(deepest, (float(depth.max()), name))
+        fastest = max(fastest, (float((pressed * channels[f"{x}.slip"].values).max()), name))
+    if not slips:
+        return ""
+    parts = list[str]()
+    if deepest[1]:
+        parts.append(f"penetration {deepest[0]:.2g} m at {deepest[1]!r}")
+    if fastest[1]:
+        parts.append(f"slip {fastest[0]:.2g} m/s at {fastest[1]!r}")
+    if "residual" in channels:
+        parts.append(f"residual {float(channels['residual'].values.max()):.1e} m/s")
+    return f"at most {', '.join(parts)}"
 
 
 def _loop(channels: Mapping[str, Channel], notes: Notes) -> tuple[tuple[float, float], str]:
@@ -248,8 +274,9 @@ def _worker(name: str) -> str:
         "joints": "joint forces",
         "passive": "dampers and springs",
         "forces": "forces from outside",
+        "steps": "the steps themselves",
     }
-    return words.get(name, name)
+    return words.get(name, name.replace("_", " "))
 
 
 def _line(head: str, text: str) -> str:

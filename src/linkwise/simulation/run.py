@@ -12,14 +12,30 @@ import numpy as np
 
 from linkwise.dynamics.kernels import Loops, check_loops, check_mechanism, tree_of
 from linkwise.dynamics.quantity import Frame
-from linkwise.errors import EnergyWarning, ModelError, SimulationError, caller
+from linkwise.errors import (
+    EnergyWarning,
+    LoweringError,
+    ModelError,
+    SimulationError,
+    caller,
+)
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import time_compiling
 from linkwise.simulation.applied_force import WORKERS, AppliedForces, OutsideForce, OutsideForces
 from linkwise.simulation.contact import Contacts
-from linkwise.simulation.controller import Commands, Force, GivenController, JointForces
+from linkwise.simulation.controller import (
+    Commands,
+    Force,
+    GivenCommands,
+    GivenController,
+    JointForces,
+    actuator_layout,
+)
 from linkwise.simulation.divergence import DivergenceError, EnergyGuard, advice
+from linkwise.simulation.implicit.ground import ContactPoint, Ground
+from linkwise.simulation.implicit.run import ImplicitRun
+from linkwise.simulation.implicit.steps import KernelSteps
 from linkwise.simulation.integrators import INTEGRATORS, Integrator, integrator
 from linkwise.simulation.limits import (
     Limits,
@@ -32,10 +48,12 @@ from linkwise.simulation.loop_keeper import DRIFT_LIMIT, LoopKeeper, Stabilizati
 from linkwise.simulation.margin import Margin, MarginGroup, Watch
 from linkwise.simulation.observer import Log, Observer, Probe
 from linkwise.simulation.recording import Recording
+from linkwise.simulation.rollout import contact_points
+from linkwise.simulation.rollout_input import actuator_commands
 from linkwise.simulation.stepper import Moment, Stepper
-from linkwise.simulation.timetable import Progress, timetable
+from linkwise.simulation.timetable import Progress, Timetable, timetable
 from linkwise.simulation.work import energy_lost
-from linkwise.spatial.array import ArrayLike, constant
+from linkwise.spatial.array import Array, ArrayLike, constant
 from linkwise.tasks.force.positive import not_negative, positive
 from linkwise.tasks.force.surface import CompliantSurface
 
@@ -53,12 +71,15 @@ def simulate(
     integrator: str = "rk4",
     tau: JointForces | Force = 0.0,
     controller: GivenController | None = None,
+    controls: GivenCommands | None = None,
     control_step: float | None = None,
     forces: OutsideForces | OutsideForce | None = None,
     forces_frame: Frame = "node",
-    contacts: Mapping[str, tuple[str, CompliantSurface]]
+    contacts: Ground
+    | Sequence[ContactPoint]
+    | Mapping[str, tuple[str, CompliantSurface]]
     | Sequence[tuple[str, CompliantSurface]] = (),
-    limits: Limits = "ignore",
+    limits: Limits | None = None,
     watch: Mapping[str, Margin] | None = None,
     stop: bool = True,
     passive: bool = True,
@@ -99,28 +120,40 @@ def simulate(
         duration: How long to move [s].
         step: Length of a step [s]; the last one may be shorter, and with `control_step` steps are
             shortened so that an integer number of them fits. "adaptive" chooses its own.
-        integrator: "rk4", "euler", "rk4_mujoco", "variational" or "adaptive".
+        integrator: "rk4", "euler", "rk4_mujoco", "variational" or "adaptive"; or "implicit", the
+            steps of `lw.rollout` for robots that touch something: servos, dampers and springs act
+            at the end of a step and may be stiff; contacts, joint limits and Coulomb friction act
+            by impulses. Functions of the user are then called at the beginning of each step, and
+            events happen at its end.
         tau: Joint forces [N or N m]: a number for all, (nv,), numbers by the names of hinges, or a
             function of (t, q, v) that returns one of these and is called at every stage.
         controller: Joint forces that are added to `tau`: a function of (t, q, v); (law, goal) with
             a `lw.tasks.ControlLaw`, `lw.TaskController` or anything called with (q, v, goal), where
             the goal may be a function of t; (nv,); or a table (k, nv) with a row for each
             `control_step`.
+        controls: Commands of the actuators of the mechanism, with "implicit": a number for all,
+            (a,) in their order, numbers by name, a table (k, a) with a row for each
+            `control_step`, or a function of (t, q, v) that returns one of the first three; default:
+            the actuators do not act, and the report says so.
         control_step: Period [s] of the controller; its forces are held in between, as by a computer
             that works in ticks. Default: it runs at every stage of every step, as if it were part
-            of the mechanics.
+            of the mechanics. It is the period of `controls` as well.
         forces: External forces by node, (moment, force) (6,), as in `forward_dynamics`, or a
             function of (t, q, v) that returns them.
-        contacts: Nodes and the surfaces they may touch: (node, lw.tasks.CompliantSurface), several
-            of these, or a dictionary of them by name. Touching and leaving are events. A slip speed
-            that is too small for the step triggers a warning.
+        contacts: With "implicit", a `Ground` for all collision shapes, or points that may touch one
+            (`ground_contacts`). With other integrators nodes and the surfaces they may touch:
+            (node, lw.tasks.CompliantSurface), several of these, or a dictionary of them by name; a
+            slip speed that is too small for the step triggers a warning. Touching and leaving are
+            events.
         limits: Joint limits: "ignore" (the report says which were passed), "stop" at the first that
-            is reached, "spring" or a `lw.simulation.LimitSpring`.
+            is reached, "spring" or a `lw.simulation.LimitSpring`; with "implicit" they act by
+            impulses, "impulse", or "stop". Default: "impulse" with "implicit", else "ignore".
         watch: Margins by name: functions of (t, q, v, tau) that become negative on failure;
             `grasp.watch()` makes them for slip. Here tau is the sum of all joint
             forces.
         stop: Whether to end at the first lost margin, or to note it and continue.
-        passive: Whether dampers and springs of the drives act, including those in loops.
+        passive: Whether dampers and springs of the drives act, including those in loops; with
+            "implicit" also Coulomb friction.
         stabilization: How loops are kept closed: "projection", "baumgarte" or "none".
         baumgarte: The two rates [1/s] for stabilization="baumgarte".
         drift_limit: Errors of loops larger than this [m or rad] after one step end the run.
@@ -147,16 +180,21 @@ def simulate(
     check_loops(loops)
     mech = mech if loops == "closed" else tree_of(mech)
     began = time.monotonic(), time_compiling()
-    scheme = _scheme(integrator)
+    implicit = integrator == "implicit"
     start = float(constant(start, (), "start"))
     duration = not_negative("duration", duration, "s")
     plan = timetable(duration, step, control_step, record_every, start)
-    if control_step is not None and controller is None:
+    if control_step is not None and controller is None and controls is None:
         raise ModelError(
             f"control_step={control_step!r} was given without a controller; it is the period "
-            "of controller=..."
+            "of controller=... and of controls=..."
         )
-    check_limits(limits)
+    if controls is not None and not implicit:
+        raise ModelError(
+            f"controls were given with integrator={integrator!r}; actuators act in steps by "
+            "integrator='implicit', and in lw.rollout."
+        )
+    limits = check_limits(limits, implicit=implicit)
     q = mech.check_q(mech.neutral() if q is None else q)
     v = mech.check_v(np.zeros(mech.nv) if v is None else v)
     if q.ndim > 1 or v.ndim > 1:
@@ -164,15 +202,23 @@ def simulate(
             f"a simulation begins with one state; q is {q.shape}, v is {v.shape}. Many motions at "
             "once are lw.rollout."
         )
+    tick = plan.tick if control_step is not None else None
+    commands = Commands(mech, tau, "tau", None, duration)
+    controlled = None
+    if controller is not None:
+        controlled = Commands(mech, controller, "controller", tick, duration)
+    if implicit:
+        run = _implicit(
+            mech, plan, commands, controlled, controls, forces, forces_frame, contacts,
+            Watch(watch, bool(stop)), probes, limits=limits, passive=bool(passive), tick=tick,
+        )  # fmt: skip
+        with Progress(progress, start, duration) as bar:
+            return _run_implicit(run, q, v, bar, {"limits": limits}, began)
+    scheme = _scheme(integrator)
     keeper = LoopKeeper(mech, stabilization, baumgarte, forces_frame, drift_limit)
     q, v = keeper.beginning(q, v)
     springs = _springs(mech, q, limits)
     points = Contacts(mech, contacts)
-    commands = Commands(mech, tau, "tau", None, duration)
-    tick = plan.tick if control_step is not None else None
-    controlled = None
-    if controller is not None:
-        controlled = Commands(mech, controller, "controller", tick, duration)
     applied = AppliedForces(
         mech, commands, controlled, hold=tick is not None, forces=forces, forces_frame=forces_frame,
         contacts=points, springs=springs, passive=bool(passive),
@@ -221,11 +267,7 @@ def _run(
     def recording() -> Recording | None:
         if not len(observer.log):
             return None
-        rec = observer.recording(**facts)  # channels may need further kernels
-        compiling = time_compiling() - began[1]
-        wall = max(time.monotonic() - began[0] - compiling, 0.0)
-        notes = replace(rec.report.notes, wall=wall, compiling=compiling)
-        return replace(rec, report=replace(rec.report, notes=notes))
+        return _timed(observer.recording(**facts), began)  # channels may need further kernels
 
     try:
         observer.begin(first)
@@ -256,6 +298,77 @@ def _run(
     if lost:
         warnings.warn(lost, EnergyWarning, stacklevel=caller())
     return rec
+
+
+def _implicit(
+    mech: Mechanism,
+    plan: Timetable,
+    tau: Commands,
+    controller: Commands | None,
+    controls: object,
+    forces: OutsideForces | OutsideForce | None,
+    forces_frame: Frame,
+    contacts: Any,
+    watch: Watch,
+    probes: Mapping[str, Probe] | None,
+    *,
+    limits: Limits,
+    passive: bool,
+    tick: float | None,
+) -> ImplicitRun:
+    """A run by implicit steps."""
+    given = None
+    if controls is not None:
+        actuator_commands(mech, np.zeros(len(mech.actuators)))  # raises if there are none
+        given = Commands(actuator_layout(mech), controls, "controls", tick, plan.duration)
+    applied = AppliedForces(
+        mech, tau, controller, hold=tick is not None, forces=forces, forces_frame=forces_frame,
+        contacts=Contacts(mech, ()), springs=None, passive=passive,
+    )  # fmt: skip
+    try:
+        stepper = KernelSteps(
+            mech, contact_points(mech, contacts, "implicit"), actuated=given is not None, passive=passive
+        )
+    except LoweringError as error:
+        raise ModelError(f"{mech.name!r} cannot move by implicit steps: {error}") from None
+    return ImplicitRun(
+        stepper, plan, applied, given, watch, probes,
+        stop_at_limits=limits == "stop", hold=tick is not None,
+    )  # fmt: skip
+
+
+def _run_implicit(
+    run: ImplicitRun,
+    q: Array,
+    v: Array,
+    bar: Progress,
+    facts: dict[str, Any],
+    began: tuple[float, float],
+) -> Recording:
+    """Run, and make the recording however the run ends."""
+    try:
+        run.begin(q, v)
+        run.run(bar)
+    except KeyboardInterrupt:
+        if not len(run.log):
+            raise
+        run.stopped = f"interrupted at t = {run.time:.9g} s"
+    except SimulationError as error:
+        run.stopped = str(error)
+        error.recording = _timed(run.recording(integrator="implicit", **facts), began)
+        raise
+    except Exception as error:
+        error.add_note(f"lw.simulate had reached t = {run.time:.9g} s.")
+        raise
+    return _timed(run.recording(integrator="implicit", **facts), began)
+
+
+def _timed(rec: Recording, began: tuple[float, float]) -> Recording:
+    """A recording whose report says how long it took since the time and the compiling before."""
+    compiling = time_compiling() - began[1]
+    wall = max(time.monotonic() - began[0] - compiling, 0.0)
+    notes = replace(rec.report.notes, wall=wall, compiling=compiling)
+    return replace(rec, report=replace(rec.report, notes=notes))
 
 
 def fixed_steps(observer: Observer, bar: Progress) -> None:

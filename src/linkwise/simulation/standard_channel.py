@@ -34,17 +34,25 @@ def not_modelled(
     passive: bool = True,
     limits: str = "ignore",
     contacts: bool = False,
+    friction: bool = False,
+    actuated: bool = False,
 ) -> list[str]:
     """Lines about data of the drives that was not used, and by how much it would have mattered.
 
     Args:
         limits: What became of joint limits: "ignore", or the way in which they acted.
+        contacts: Whether contacts were given.
+        friction: Whether Coulomb friction of joints acted.
+        actuated: Whether the actuators acted.
     """
     lines = list[str]()
     names = mech.velocity_names
-    dry = np.flatnonzero(mech.friction > 0.0)
+    dry = np.flatnonzero((mech.friction > 0.0) & ~(friction & plain_velocities(mech)))
     if len(dry):
         lines.append(f"Coulomb friction of {_names(names, dry)}")
+    if mech.actuators and not actuated:
+        motors = [x.name for x in mech.actuators]
+        lines.append(f"actuators {_names(motors, np.arange(len(motors)))}: no controls were given")
     springs, dampers = mech.stiffness != 0.0, mech.damping != 0.0
     if not passive and (springs | dampers).any():
         acting = np.flatnonzero(springs | dampers)
@@ -53,8 +61,8 @@ def not_modelled(
     if passive and len(springy):
         lines.append(f"springs of {_names(names, springy)}: v is not the rate of q there")
     of_v = [x.unit for body in mech.bodies for x in body.hinge.velocities]
-    forces, rates = (["N" if x == "m" else "N m" for x in of_v], [f"{x}/s" for x in of_v])
-    lines += _beyond("effort limits", names, forces, np.abs(tau), mech.effort_limit)
+    rates = [f"{x}/s" for x in of_v]
+    lines += _beyond("effort limits", names, force_units(mech), np.abs(tau), mech.effort_limit)
     lines += _beyond("speed limits", names, rates, np.abs(v), mech.velocity_limit)
     if limits == "ignore":
         over = np.maximum(q - mech.upper, mech.lower - q)
@@ -92,6 +100,12 @@ def _names(names: Sequence[str], which: NDArray[np.intp]) -> str:
 
 _AXES = ("x", "y", "z")
 _FORCE = {"rad": "N m", "m": "N"}
+
+
+def force_units(mech: Mechanism) -> tuple[str, ...]:
+    """The unit of each joint force."""
+    units = [x.unit for body in mech.bodies for x in body.hinge.velocities]
+    return tuple("N" if unit == "m" else "N m" for unit in units)
 
 
 def state_channels(mech: Mechanism, q: Array, v: Array, tau: Array) -> list[Channel]:

@@ -22,10 +22,11 @@ _ABOUT = {
     "joints": "work of joint forces",
     "passive": "work of dampers and springs",
     "forces": "work of forces from outside",
+    "steps": "energy that steps of order one add or take",
 }
 
 
-_INSIDE = ("limits",)
+_INSIDE = ("limits", "actuators", "joint_friction", "steps")
 """Others who push one body against another, not against the ground."""
 
 

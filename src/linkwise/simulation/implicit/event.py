@@ -1,0 +1,103 @@
+"""Events of implicit steps: touching, leaving, slipping, sticking, and the ends of joint ranges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.channel import Event
+from linkwise.simulation.implicit.segments import Joint
+from linkwise.simulation.implicit.steps import Steps
+from linkwise.spatial.array import Array
+
+AWAY = 1e-5
+"""A contact that does not push has left when its gap is larger than this [m], a limit likewise."""
+
+SLIDES, STICKS = 1e-3, 1e-4
+"""A contact begins to slip above the first speed [m/s], and sticks below the second."""
+
+Flags = NDArray[np.int8]
+
+
+class Happenings:
+    """What changes from step to step.
+
+    Attributes:
+        touches: Which contacts touch now (c,), by name.
+    """
+
+    def __init__(
+        self, mech: Mechanism, joints: tuple[Joint, ...], contacts: tuple[str, ...]
+    ) -> None:
+        self._joints, self._names = joints, [mech.coordinate_names[x.q] for x in joints]
+        self._lower, self._upper = (np.array([getattr(x, end) for x in joints]) for end in _ENDS)
+        self._at = np.zeros(len(joints), dtype=np.int8)
+        self._touching: dict[str, int] = dict.fromkeys(contacts, 0)
+        self._slipping: dict[str, int] = dict.fromkeys(contacts, 0)
+
+    def of(self, steps: Steps, times: Array, h: float) -> list[tuple[int, Event]]:
+        """What happened in some steps: the number of a step, and the event at its end."""
+        events = [*self._of_contacts(steps, times), *self._of_limits(steps, times, h)]
+        return sorted(events, key=lambda x: x[0])
+
+    def _of_contacts(self, steps: Steps, times: Array) -> list[tuple[int, Event]]:
+        touches, events = steps.touches, list[tuple[int, Event]]()
+        if not touches.names or not len(steps):
+            return events
+        push = touches.touching
+        on = np.where(push, 1, np.where(touches.gap > AWAY, 0, -1)).astype(np.int8)
+        on = _filled(on, np.array([self._touching.get(x, 0) for x in touches.names]))
+        slides = np.where(touches.slip > SLIDES, 1, np.where(touches.slip < STICKS, 0, -1))
+        was = np.array([self._slipping.get(x, 0) for x in touches.names])
+        slides = _filled(np.where(on[1:] > 0, slides, 0).astype(np.int8), was)
+        for i, c in np.argwhere(np.diff(on, axis=0)).tolist():
+            name, t = touches.names[c], float(times[i])
+            speed = -float(touches.approach[i, c])
+            text = f"touches at {max(speed, 0.0):.3g} m/s" if on[i + 1, c] else "leaves"
+            events.append((int(i), Event(t, "contact", name, text, speed)))
+        change = np.diff(slides, axis=0) * (on[1:] > 0)
+        for i, c in np.argwhere(change).tolist():
+            speed = float(touches.slip[i, c])
+            text = f"slips at {speed:.3g} m/s" if change[i, c] > 0 else "sticks"
+            events.append((int(i), Event(float(times[i]), "slip", touches.names[c], text, speed)))
+        self._touching |= dict(zip(touches.names, on[-1].tolist(), strict=True))
+        self._slipping |= dict(zip(touches.names, slides[-1].tolist(), strict=True))
+        return events
+
+    def _of_limits(self, steps: Steps, times: Array, h: float) -> list[tuple[int, Event]]:
+        events = list[tuple[int, Event]]()
+        if not self._joints or not len(steps):
+            return events
+        impulse = limit_impulses(self._joints, steps.joints[0], h)
+        q = steps.q[:, [x.q for x in self._joints]]
+        away = (q > self._lower + AWAY) & (q < self._upper - AWAY)
+        at = np.where(impulse > 0.0, 1, np.where(impulse < 0.0, 2, np.where(away, 0, -1)))
+        at = _filled(at.astype(np.int8), self._at)
+        for i, k in np.argwhere(np.diff(at, axis=0)).tolist():
+            side, joint = int(at[i + 1, k]), self._joints[k]
+            if not side:
+                continue
+            end = joint.lower if side == 1 else joint.upper
+            text = f"reaches its {_ENDS[side - 1]} limit {end:.6g}"
+            events.append((int(i), Event(float(times[i]), "limit", self._names[k], text, end)))
+        self._at = at[-1]
+        return events
+
+
+_ENDS = ("lower", "upper")
+
+
+def limit_impulses(joints: tuple[Joint, ...], impulse: Array, h: float) -> Array:
+    """The part of impulses (n, j) that friction cannot give: that of limits."""
+    most = h * np.array([x.friction for x in joints])
+    return impulse - np.clip(impulse, -most, most)
+
+
+def _filled(flags: Flags, first: NDArray[Any]) -> Flags:
+    """Flags (n + 1, c) with the first row in front; a −1 is as the one before."""
+    flags = np.concatenate([first[None].astype(np.int8), flags])
+    at = np.where(flags >= 0, np.arange(len(flags))[:, None], 0)
+    return np.take_along_axis(flags, np.maximum.accumulate(at, axis=0), axis=0)
