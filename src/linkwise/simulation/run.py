@@ -327,7 +327,10 @@ def _implicit(
     )  # fmt: skip
     try:
         stepper = KernelSteps(
-            mech, contact_points(mech, contacts, "implicit"), actuated=given is not None, passive=passive
+            mech,
+            contact_points(mech, contacts, "implicit"),
+            actuated=given is not None,
+            passive=passive,
         )
     except LoweringError as error:
         raise ModelError(f"{mech.name!r} cannot move by implicit steps: {error}") from None
