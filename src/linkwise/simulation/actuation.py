@@ -12,6 +12,7 @@ one joint, 0 while a bound holds the force.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +28,7 @@ from linkwise.model.state import split_coordinate
 from linkwise.simulation.rates import velocities
 from linkwise.spatial.choice import clip, gate, maximum
 
-SLOPES = ("stiffness", "damping")
+SLOPES = ("servo_stiffness", "servo_damping")
 """Registers of k and d (nv,)."""
 
 PUSHED = J.T @ f
@@ -42,7 +43,9 @@ def with_activation(mech: Mechanism) -> list[Actuator]:
     return [a for a in mech.actuators if a.dynamics != "none"]
 
 
-def with_actuators(stepping: Stepping, mech: Mechanism, itemsize: int) -> Stepping:
+def with_actuators(
+    stepping: Stepping, mech: Mechanism, itemsize: int, numbers: Sequence[str] = ()
+) -> Stepping:
     """An explicit step with the forces of actuators at its beginning, held over the step."""
     count = len(with_activation(mech))
     s = Sketch("rest")
@@ -50,15 +53,30 @@ def with_actuators(stepping: Stepping, mech: Mechanism, itemsize: int) -> Steppi
     state = (*stepping.state, *(("activation",) if count else ()))
     return replace(
         stepping,
-        held=(*stepping.held, ("control", len(mech.actuators))),
+        held=(*stepping.held, *inputs(mech, numbers)),
         state=state,
         enter=(*stepping.enter, *([s.segment()] if count else [])),
-        step=(actuate(mech, itemsize, slopes=False), *stepping.step),
+        step=(actuate(mech, itemsize, slopes=False, numbers=numbers), *stepping.step),
     )
 
 
-def actuate(mech: Mechanism, itemsize: int, *, slopes: bool) -> Segment:
-    """The segment: reads q0, u0, control, activation and tau; writes tau and activation."""
+def inputs(mech: Mechanism, numbers: Sequence[str]) -> tuple[tuple[str, int], ...]:
+    """What actuators take in each step, with lengths: commands, and `numbers` of them."""
+    count = len(mech.actuators)
+    return ("control", count), *((name, 3 * count) for name in numbers)
+
+
+def actuate(
+    mech: Mechanism, itemsize: int, *, slopes: bool, numbers: Sequence[str] = ()
+) -> Segment:
+    """The segment: reads q0, u0, control, activation and tau; writes tau and activation.
+
+    Args:
+        mech: The mechanism.
+        itemsize: Bytes of a number.
+        slopes: Whether slopes are needed.
+        numbers: Of "gain" and "bias", those that are read as well.
+    """
     at = Writing(Request((PUSHED,), mech, (), itemsize=itemsize))
     q, u = at.read("q0", mech.nq), at.read("u0", mech.nv)
     v, (h,) = velocities(mech, q, u), at.read(STEP, 1)
@@ -67,7 +85,8 @@ def actuate(mech: Mechanism, itemsize: int, *, slopes: bool) -> Segment:
     total, after = np.zeros(mech.nv, dtype=object), list[Any]()
     stiffness, damping = np.zeros(mech.nv, dtype=object), np.zeros(mech.nv, dtype=object)
     wrenches = dict[str, Any]()
-    for actuator, given in zip(mech.actuators, command, strict=True):
+    given_numbers = {name: at.read(name, 3 * len(mech.actuators)) for name in numbers}
+    for i, (actuator, given) in enumerate(zip(mech.actuators, command, strict=True)):
         u_now = _within(given, actuator.control)
         a = u_now if actuator.dynamics == "none" else next(state)
         if actuator.dynamics != "none":
@@ -75,7 +94,10 @@ def actuate(mech: Mechanism, itemsize: int, *, slopes: bool) -> Segment:
         places = _places(mech, actuator)
         length: Any = sum((c * q[i] for i, _, c in places), 0.0)
         rate: Any = sum((c * v[j] for _, j, c in places), 0.0)
-        g, b = actuator.gain, actuator.bias
+        g, b = (
+            given_numbers[name][3 * i : 3 * i + 3] if name in numbers else getattr(actuator, name)
+            for name in ("gain", "bias")
+        )
         free = (g[0] + g[1] * length + g[2] * rate) * a + b[0] + b[1] * length + b[2] * rate
         force = _within(free, actuator.force)
         for _, j, c in places:
@@ -101,8 +123,8 @@ def actuate(mech: Mechanism, itemsize: int, *, slopes: bool) -> Segment:
     if after:
         at.write("activation", after)
     if slopes:
-        at.write("stiffness", stiffness.tolist())
-        at.write("damping", damping.tolist())
+        for name, values in zip(SLOPES, (stiffness, damping), strict=True):
+            at.write(name, values.tolist())
     writes = tuple((key, len(values)) for key, values in at.writes.items())
     return Segment("actuate", at.traced(), writes)
 

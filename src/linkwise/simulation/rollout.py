@@ -25,6 +25,7 @@ from linkwise.errors import (
     caller,
 )
 from linkwise.model.mechanism import Mechanism
+from linkwise.simulation import acting
 from linkwise.simulation.actuation import with_activation
 from linkwise.simulation.implicit.equality import check_beginning
 from linkwise.simulation.implicit.ground import ContactPoint, Ground, ground_contacts
@@ -202,7 +203,10 @@ def rollout(
             replace a row: (batch, 1, 1) for a gain of each motion.
         parameters: Numbers of the mechanism that replace its own, by name and in the same shapes:
             "gravity" (3 numbers), "inertia" (10 a body), "payload:NODE" (10), "armature" (nv); see
-            `lw.compile`. Rollouts with other numbers share one kernel. Not for "variational".
+            `lw.compile`. Of what acts: "damping" and "stiffness" of drives (nv); "gain" and "bias"
+            of actuators (3 each, see `lw.Actuator`); with "implicit" also "friction" of joints (nv)
+            and "ground_friction" (one for each contact). Here one number may replace a row.
+            Rollouts with other numbers share one kernel. Not for "variational".
         integrator: "rk4", "euler" (semi-implicit), "rk4_mujoco" or "variational"; or "implicit",
             a step of order one for robots that touch something: dampers, springs and servos act at
             its end, so that they may be stiff, and contacts, joint limits and Coulomb friction act
@@ -299,7 +303,18 @@ def rollout(
             )
         held["control"] = _checked(lambda x: actuator_commands(mech, x), controls, on_gpu)
         sizes["control"] = len(mech.actuators)
-    numbers = mechanism_numbers(mech, parameters)
+    numbers = mechanism_numbers(mech, parameters, points)
+    for name, values in numbers.items():
+        if name in acting.ACTING:
+            acting.check(
+                mech,
+                name,
+                values,
+                integrator=integrator,
+                contacts=points,
+                actuated=controls is not None,
+                with_passive=passive,
+            )
     held |= numbers
     sizes |= {name: x.shape[-1] for name, x in numbers.items()}
     given = {name: x.shape for name, x in ({"q": q_start, "v": v_start} | held).items()}

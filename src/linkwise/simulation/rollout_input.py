@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -10,6 +10,8 @@ import numpy as np
 from linkwise.codegen.scalar import parameters
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.acting import ACTING, nominal
+from linkwise.simulation.implicit.ground import ContactPoint
 from linkwise.simulation.integrators.command import INTERNAL
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.tasks.law import ControlLaw
@@ -95,18 +97,30 @@ def actuator_commands(mech: Mechanism, controls: ArrayLike) -> Array:
     return values
 
 
-def mechanism_numbers(mech: Mechanism, given: Mapping[str, ArrayLike] | None) -> dict[str, Array]:
-    """Numbers of the mechanism that replace its own, by name.
+def mechanism_numbers(
+    mech: Mechanism, given: Mapping[str, ArrayLike] | None, contacts: Sequence[ContactPoint]
+) -> dict[str, Array]:
+    """Numbers of the mechanism and of what acts on it that replace its own, by name.
+
+    Of what acts, one number may replace a row.
 
     Raises:
-        UnknownNameError: A name that is not one of `scalar/parameters.py`.
+        UnknownNameError: A name that is not one of `scalar/parameters.py` or `acting.py`.
         ModelError: A number is not finite, or a payload has no node.
         ShapeError: A row has another length.
     """
     values = {name: floats(x, name) for name, x in (given or {}).items()}
-    parameters.checked(mech, tuple(values), ())
+    known = (*parameters.NAMES, *ACTING)
+    for name in values:
+        if name.split(":")[0] not in known:
+            raise unknown_name("parameter", name, known, owner="a rollout")
+    parameters.checked(mech, tuple(x for x in values if x not in ACTING), ())
     for name, array in values.items():
-        size = parameters.size(mech, name)
+        acts = name in ACTING
+        size = len(nominal(mech, name, contacts)) if acts else parameters.size(mech, name)
+        if acts and (array.ndim == 0 or array.shape[-1] == 1):
+            lead = array.shape[:-1]
+            array = values[name] = np.broadcast_to(array, (*lead, size))
         if array.shape[-1:] != (size,):
             raise ShapeError(
                 f"parameters[{name!r}] has shape {array.shape}; its rows have {size} numbers."

@@ -20,6 +20,7 @@ from linkwise.dynamics.quantity import Frame, expression
 from linkwise.errors import LoweringError, ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
+from linkwise.simulation.acting import ACTING, OF_ACTUATORS
 from linkwise.simulation.actuation import actuate, efforts, with_actuators
 from linkwise.simulation.implicit.equality import check_formulas
 from linkwise.simulation.implicit.ground import ContactPoint
@@ -173,7 +174,11 @@ def _stepping(
     forces = passive(mech) if with_passive else None
     forces = forces if forces is not None and forces.any else None
     name = "forward_dynamics_with_forces" if nodes else "forward_dynamics"
-    request = Request((expression(name, frame=frame),), mech, nodes, parameters, itemsize)
+    acts = tuple(x for x in parameters if x in ACTING)
+    numbers = tuple(x for x in parameters if x not in ACTING)
+    if {"damping", "stiffness"} & set(acts):
+        forces = passive(mech)
+    request = Request((expression(name, frame=frame),), mech, nodes, numbers, itemsize)
     if not is_traceable(mech):
         raise LoweringError(
             f"a motion of {mech.name!r} cannot be compiled: a hinge has a rule for its steps that "
@@ -186,14 +191,22 @@ def _stepping(
         )
     command = None if law is None else law.kernel.request
 
-    joints = joints_with_rows(mech, friction=with_passive)
+    joints = joints_with_rows(mech, friction=with_passive, given="friction" in acts)
+    more = tuple((x, mech.nv) for x in acts if x in ("damping", "stiffness"))
+    motor = tuple(x for x in acts if x in OF_ACTUATORS)
     acting = (joints, contacts) if integrator == "implicit" else ((), ())
 
     def segments() -> Stepping:
         ruled = None if command is None else traced(command)
         if integrator == "implicit":
             plain = implicit_stepping(
-                mech, itemsize, forces, *acting, actuated=actuated, observed=observed
+                mech,
+                itemsize,
+                forces,
+                *acting,
+                actuated=actuated,
+                numbers=parameters,
+                observed=observed,
             )
             return plain if ruled is None else _with_law(plain, mech, ruled)
         if integrator not in EXPLICIT:
@@ -202,16 +215,20 @@ def _stepping(
             return variational_stepping(mech, nodes, frame, itemsize, forces)
         scheme = INTEGRATORS[integrator]
         if reverse is not None:
-            motors = actuate(mech, itemsize, slopes=False).traced if actuated else None
-            dynamics = dataclasses.replace(_dynamics(request, forces, ruled), actuate=motors)
+            motors = actuate(mech, itemsize, slopes=False, numbers=motor) if actuated else None
+            dynamics = dataclasses.replace(
+                _dynamics(request, forces, ruled),
+                actuate=motors.traced if motors is not None else None,
+                more=more,
+            )
             return reverse_stepping(scheme, mech, dynamics, reverse)
-        plain = traced_stepping(scheme, mech, traced(request), forces)
-        plain = with_actuators(plain, mech, itemsize) if actuated else plain
+        plain = traced_stepping(scheme, mech, traced(request), forces, more)
+        plain = with_actuators(plain, mech, itemsize, motor) if actuated else plain
         return plain if ruled is None else _with_law(plain, mech, ruled)
 
     motors = mech.actuators if actuated else ()
     largest = efforts(mech) if actuated else ()
-    content = (request, forces, reverse, acting, motors, largest, observed)
+    content = (request, forces, reverse, acting, motors, largest, observed, acts)
     return segments, content if command is None else (*content, command)
 
 
@@ -246,9 +263,11 @@ def check_rollout(
     if integrator not in COMPILED:
         known = ", ".join(repr(name) for name in COMPILED)
         raise ModelError(f"integrator={integrator!r} cannot be compiled; use one of {known}.")
-    if parameters and integrator not in EXPLICIT:
-        known = ", ".join(repr(name) for name in EXPLICIT)
+    if parameters and integrator == "variational":
+        known = ", ".join(repr(name) for name in COMPILED[:-1])
         raise ModelError(f"parameters work with {known}, not with {integrator!r}.")
+    if "locked" in parameters and integrator == "implicit":
+        raise ModelError("parameters has 'locked', which does not work with 'implicit'.")
     if law is None:
         return
     if law.mech is not mech and tree_of(law.mech) is not mech:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,8 @@ from numpy.typing import NDArray
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
+
+EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,15 +46,24 @@ class Passive:
         """What the springs store, ½ Σ k (q − rest)² [J], of q (..., nq)."""
         return 0.5 * np.sum(self.stiffness * (q[..., self.at] - self.rest) ** 2, axis=-1)
 
-    def added(self, tau: Any, q: Any, v: Any) -> Any:
-        """`tau` with these forces, in formulas on `Scalar`."""
+    def slopes(self, given: Mapping[str, Any] = EMPTY) -> tuple[Any, Any]:
+        """d and k (nv,) in formulas on `Scalar`, those given or these."""
+        return given.get("damping", self.damping), given.get("stiffness", self.stiffness)
+
+    def added(self, tau: Any, q: Any, v: Any, given: Mapping[str, Any] = EMPTY) -> Any:
+        """`tau` with these forces, likewise."""
         out = tau.copy()
-        for i, (d, k) in enumerate(zip(self.damping, self.stiffness, strict=True)):
-            if d:
-                out[i] = out[i] - float(d) * v[i]
-            if k:
-                out[i] = out[i] - float(k) * (q[int(self.at[i])] - float(self.rest[i]))
+        for i, (d, k) in enumerate(zip(*self.slopes(given), strict=True)):
+            if not _is_none(d):
+                out[i] = out[i] - d * v[i]
+            if not _is_none(k):
+                out[i] = out[i] - k * (q[int(self.at[i])] - float(self.rest[i]))
         return out
+
+
+def _is_none(x: Any) -> bool:
+    """Whether a number is zero in every motion."""
+    return isinstance(x, float) and x == 0.0
 
 
 def passive(mech: Mechanism) -> Passive:

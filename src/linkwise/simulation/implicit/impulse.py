@@ -83,12 +83,12 @@ class Sweep:
             value = value - maximum(after - high, 0.0) * self.inverse[i]
         self._set(i, value)
 
-    def contact(self, i: int, point: ContactPoint) -> None:
-        """A point on the ground whose rows begin at i."""
+    def contact(self, i: int, point: ContactPoint, friction: Any) -> None:
+        """A point on the ground whose rows begin at i, and its μ."""
         ground = point.ground
         push = maximum(self.impulse[i] - self.velocity(i) * self.inverse[i], 0.0)
         self._set(i, push)
-        self._disc((i + 1, i + 2), ground.friction * push)
+        self._disc((i + 1, i + 2), friction * push)
         i += 3
         if ground.torsional > 0.0:
             self._disc((i,), ground.torsional * push)

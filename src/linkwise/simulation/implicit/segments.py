@@ -21,6 +21,7 @@ next, β = e u_n.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -30,6 +31,7 @@ from linkwise.algebra import J, bias, f, rot_W, tau, v as velocity
 from linkwise.algebra.space import JOINT
 from linkwise.algebra.symbols import articulated as F, vector
 from linkwise.codegen.request import Request
+from linkwise.codegen.scalar.parameters import size as size_of
 from linkwise.codegen.stepping.passive import Passive
 from linkwise.codegen.stepping.stepping import STEP, Segment, Sketch, Stepping
 from linkwise.codegen.writing import Writing
@@ -37,7 +39,8 @@ from linkwise.dynamics.kernels import is_closed
 from linkwise.dynamics.mass_root import HingeRoot, root_of
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.actuation import SLOPES, actuate, with_activation
+from linkwise.simulation.acting import ACTING, OF_ACTUATORS, nominal
+from linkwise.simulation.actuation import SLOPES, actuate, inputs, with_activation
 from linkwise.simulation.implicit.contact_rows import contact_rows
 from linkwise.simulation.implicit.equality import Held, dot, equality_rows, filled, held
 from linkwise.simulation.implicit.ground import ContactPoint
@@ -89,7 +92,7 @@ class Joint:
     Attributes:
         v: Its place in v.
         q: The place of its coordinate in q.
-        friction: Coulomb friction [N or N m].
+        friction: Coulomb friction [N or N m]; infinite where it is given for each motion.
         lower: Its limits [rad or m]; infinite for none.
         upper: Likewise.
     """
@@ -101,15 +104,23 @@ class Joint:
     upper: float
 
 
-def joints_with_rows(mech: Mechanism, *, friction: bool = True) -> tuple[Joint, ...]:
-    """The joints that have friction or limits, of hinges whose v is the rate of q."""
+def joints_with_rows(
+    mech: Mechanism, *, friction: bool = True, given: bool = False
+) -> tuple[Joint, ...]:
+    """The joints that have friction or limits, of hinges whose v is the rate of q.
+
+    Args:
+        mech: The mechanism.
+        friction: Whether friction acts.
+        given: Whether it is given for each motion: then all joints may have it.
+    """
     joints = list[Joint]()
     for k, body in enumerate(mech.bodies):
         if not is_plain(body.hinge):
             continue
         fields = {x: body.drive.array(x, body.hinge) for x in ("friction", "lower", "upper")}
         for i in range(body.hinge.nv):
-            rub = float(fields["friction"][i]) if friction else 0.0
+            rub = np.inf if given else float(fields["friction"][i]) if friction else 0.0
             low, high = float(fields["lower"][i]), float(fields["upper"][i])
             if rub > 0.0 or np.isfinite(low) or np.isfinite(high):
                 places = int(mech.v_start[k]) + i, int(mech.q_start[k]) + i
@@ -125,6 +136,7 @@ def implicit_stepping(
     points: tuple[ContactPoint, ...],
     *,
     actuated: bool = False,
+    numbers: Sequence[str] = (),
     observed: bool = False,
     sweeps: int = SWEEPS,
 ) -> Stepping:
@@ -135,11 +147,13 @@ def implicit_stepping(
         joints: Joints with friction or limits.
         points: Points that may touch the ground.
         actuated: Whether the actuators of the mechanism act.
+        numbers: Parameters of the mechanism and of what acts on it that are held over each step.
         observed: Whether a motion shows what a recording needs (`OBSERVED`), and begins with given
             impulses and activations, so that it can be made in parts.
         sweeps: Sweeps over the impulses, at most.
     """
-    made = _Implicit(mech, itemsize, passive, joints, points, actuated, observed)
+    acting = passive, joints, points, actuated, tuple(numbers)
+    made = _Implicit(mech, itemsize, *acting, observed)
     return made.stepping(sweeps)
 
 
@@ -154,11 +168,13 @@ class _Implicit:
         joints: tuple[Joint, ...],
         points: tuple[ContactPoint, ...],
         actuated: bool,
+        numbers: tuple[str, ...],
         observed: bool,
     ) -> None:
         self.mech, self.passive, self.joints, self.points = mech, passive, joints, points
         self.actuated, self.observed, self.itemsize = actuated, observed, itemsize
         self.activations = len(with_activation(mech)) if actuated else 0
+        self.numbers, self.actuator_numbers = numbers, [x for x in numbers if x in OF_ACTUATORS]
         self.request = Request((FORCES,), mech, (), itemsize=itemsize)
         self.bodies = tuple(dict.fromkeys(p.body for p in points))
         starts = np.cumsum([len(joints), *(p.rows for p in points)]).tolist()
@@ -170,9 +186,11 @@ class _Implicit:
         mech, held, state = self.mech, [("tau", self.mech.nv)], ["q0", "u0"]
         first = list[Segment]()
         if self.actuated:
-            first.append(actuate(mech, self.itemsize, slopes=True))
-            held.append(("control", len(mech.actuators)))
+            motors = self.actuator_numbers
+            first.append(actuate(mech, self.itemsize, slopes=True, numbers=motors))
+            held += inputs(mech, motors)
             state += ["activation"] if self.activations else []
+        held += [(x, self._count(x)) for x in self.numbers if x not in OF_ACTUATORS]
         state += ["impulse", "residual"] if self.size else []
         return Stepping(
             "implicit",
@@ -196,6 +214,12 @@ class _Implicit:
         begins = (("impulse", self.size), ("activation", self.activations))
         return (tuple(x for x in shown if x[1]), tuple(x for x in begins if x[1]))
 
+    def _count(self, name: str) -> int:
+        """Entries of a parameter."""
+        if name in ACTING:
+            return len(nominal(self.mech, name, self.points))
+        return size_of(self.mech, name)
+
     def _enter(self) -> Segment:
         """(q, v) to the state, without impulses before the first step."""
         s = Sketch("enter")
@@ -215,15 +239,18 @@ class _Implicit:
         at, mech = Writing(self.request, plain=True), self.mech
         q, u, (h,) = at.read("q0", mech.nq), at.read("u0", mech.nv), at.read(STEP, 1)
         v, push = velocities(mech, q, u), at.read("tau", mech.nv)
-        given: dict[str, Any] = {"q": q}
+        names = tuple(x for x in self.numbers if x not in ACTING)
+        given: dict[str, Any] = {x: at.read(x, self._count(x)) for x in names}
+        given |= {"q": q, "parameters": names}
         d, k = self._slopes(at)
         seen: dict[str, Any] = {"effort": push}
         if d is not None:
             if self.passive is not None:
-                push = self.passive.added(push, q, v)
+                push = self.passive.added(push, q, v, self._passive_numbers(at))
             push = push - h * k * v  # springs and servos at q + h v
-            armature = mech.armature.astype(object) + h * d + h * h * k
-            given |= {"parameters": ("armature",), "armature": armature}
+            armature = given.get("armature", mech.armature.astype(object))
+            given["armature"] = armature + h * d + h * h * k
+            given["parameters"] = tuple(dict.fromkeys((*names, "armature")))
         root = root_of(at, **given)
         w = h * root.solved(at.value(FORCES, v=v, tau=push, **given))
         turning = carried(mech, v, np.zeros(mech.nv, dtype=object))
@@ -278,14 +305,18 @@ class _Implicit:
 
     def _slopes(self, at: Writing) -> tuple[Any, Any]:
         """d and k of dampers, springs and servos (nv,); None where there are none."""
-        d, k = np.zeros(self.mech.nv, dtype=object), np.zeros(self.mech.nv, dtype=object)
+        d, k = (np.zeros(self.mech.nv, dtype=object) for _ in SLOPES)
         if self.passive is not None:
-            d, k = d + self.passive.damping, k + self.passive.stiffness
+            d, k = self.passive.slopes(self._passive_numbers(at))
         if self.actuated:
             k, d = (x + at.read(name, self.mech.nv) for x, name in zip((k, d), SLOPES, strict=True))
         elif self.passive is None:
             return None, None
         return d, k
+
+    def _passive_numbers(self, at: Writing) -> dict[str, Any]:
+        names = [x for x in ("damping", "stiffness") if x in self.numbers]
+        return {x: at.read(x, self.mech.nv) for x in names}
 
     def _solve(
         self, at: Writing, rows: list[dict[int, Any]], b: Any, q: Any, h: Any, w: Any, sweeps: int
@@ -300,7 +331,8 @@ class _Implicit:
             "w": w,
         }
         if self.joints:
-            values["bounds"] = [x for joint in self.joints for x in _bounds(joint, q, h)]
+            rub = at.read("friction", self.mech.nv) if "friction" in self.numbers else None
+            values["bounds"] = [x for joint in self.joints for x in _bounds(joint, q, h, rub)]
         arguments = {name: [at.scalar(x).node for x in each] for name, each in values.items()}
         sweep = replace(self._sweep([list(row) for row in rows]), most=sweeps)
         return Call(sweep, arguments, {"solved": "w"})
@@ -321,8 +353,11 @@ class _Implicit:
                 low if np.isfinite(joint.lower) else None,
                 high if np.isfinite(joint.upper) else None,
             )
-        for i, point in self.contacts:
-            laws.contact(i, point)
+        count = len(self.points)
+        rough = [point.ground.friction for point in self.points]
+        given = s.read("ground_friction", count) if "ground_friction" in self.numbers else rough
+        for (i, point), mu in zip(self.contacts, given, strict=True):
+            laws.contact(i, point, mu)
         s.write("impulse", laws.impulse)
         s.write("w", laws.w)
         s.write("residual", [laws.worst])
@@ -392,15 +427,16 @@ def _is_zero(at: Writing, x: Any) -> bool:
     return at.scalar(x).node == at.graph.constant(0.0)
 
 
-def _bounds(joint: Joint, q: Any, h: Any) -> tuple[Any, Any, Any]:
+def _bounds(joint: Joint, q: Any, h: Any, given: Any) -> tuple[Any, Any, Any]:
     """h f, and the velocities with which the limits are reached in one step or undone."""
+    friction = joint.friction if given is None else given[joint.v]
 
     def room(gap: Any) -> Any:
         return where(gap, gap, RECOVERY * gap) / h
 
     low = -room(q[joint.q] - joint.lower) if np.isfinite(joint.lower) else 0.0
     high = room(joint.upper - q[joint.q]) if np.isfinite(joint.upper) else 0.0
-    return h * joint.friction, low, high
+    return h * friction, low, high
 
 
 def _room(gap: Any, before: Any, h: Any, restitution: float) -> Any:

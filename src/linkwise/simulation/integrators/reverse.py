@@ -49,6 +49,9 @@ from linkwise.simulation.rates import (
     velocity_acceleration,
 )
 
+COMMANDS = ("control", "gain", "bias")
+"""Inputs of actuators."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dynamics:
@@ -60,7 +63,9 @@ class Dynamics:
         solve: 𝓜⁻¹ x of q, x and parameters.
         passive: Dampers and springs, or None.
         law: Joint forces of q, v and the inputs of a law, or None.
-        actuate: tau with the forces of actuators, of registers q0, u0, h, control and tau; or None.
+        actuate: tau with the forces of actuators, of registers q0, u0, h, control and tau, and of
+            gain and bias where they are given; or None.
+        more: Inputs of the passive forces, with lengths.
     """
 
     forward: Traced
@@ -69,6 +74,7 @@ class Dynamics:
     passive: Passive | None
     law: Traced | None
     actuate: Traced | None = None
+    more: Inputs = ()
 
 
 def reverse_stepping(
@@ -90,7 +96,7 @@ def reverse_stepping(
 
     assert scheme.step is not None
     q_to, u_to = scheme.step(mech, f, 0.0, q, rates(mech, q, v), s.read(STEP, 1)[0])
-    held = tuple(x for x in dynamics.forward.inputs if x[0] not in ("q", "v"))
+    held = (*(x for x in dynamics.forward.inputs if x[0] not in ("q", "v")), *dynamics.more)
     accelerate = accelerated(mech, dynamics.forward, dynamics.passive, held, ("q1", "u1"))
     back = _accelerated_back(mech, dynamics, held)
     calls = [
@@ -124,7 +130,7 @@ def reverse_stepping(
     inputs = held_inputs(held, dynamics.law)
     if dynamics.actuate is not None:
         step = [_actuated(mech, dynamics.actuate, back=False), *step]
-        inputs += tuple(x for x in dynamics.actuate.inputs if x[0] == "control")
+        inputs += tuple(x for x in dynamics.actuate.inputs if x[0] in COMMANDS)
     if dynamics.law is not None:
         step = [command(*_start("command", mech, dynamics.law)), *step]
     return backwards(scheme.name, mech, inputs, step, sums)
@@ -143,12 +149,14 @@ def _actuated(mech: Mechanism, actuate: Traced, *, back: bool) -> Segment:
     if not back:
         s.write("tau", tau)
         return s.segment()
-    wrt = [q, v, given["control"]]
+    names = [name for name, _ in actuate.inputs if name in COMMANDS]
+    wrt = [q, v, *(given[name] for name in names)]
     weights = nodes(s.read("g_tau", mech.nv))
-    by_q, by_v, by_control = parted(s, pulled(s.graph, nodes(tau), weights, nodes(*wrt)), wrt)
+    by_q, by_v, *rest = parted(s, pulled(s.graph, nodes(tau), weights, nodes(*wrt)), wrt)
     s.write("motor_q", by_q)
     s.write("motor_v", by_v)
-    add_to(s, "control", by_control)
+    for name, part in zip(names, rest, strict=True):
+        add_to(s, name, part)
     s.checks.clear()
     return s.segment()
 
@@ -170,7 +178,7 @@ def _accelerated_back(mech: Mechanism, dynamics: Dynamics, held: Inputs) -> Segm
     (by_vdot,) = parted(s, pulled(s.graph, nodes(a), nodes(g_a), nodes(vdot)), [vdot])
     mu = s.replay(dynamics.solve, given | {"q": q, "x": by_vdot})
     tau = given["tau"]
-    tau = tau if dynamics.passive is None else dynamics.passive.added(tau, q, v)
+    tau = tau if dynamics.passive is None else dynamics.passive.added(tau, q, v, given)
     r = tau - np.array(s.replay(dynamics.inverse, given | {"q": q, "v": v, "vdot": vdot}))
     wrt = [q, u, *given.values()]
     parts = parted(s, pulled(s.graph, nodes(a, r), nodes(g_a, mu), nodes(*wrt)), wrt)

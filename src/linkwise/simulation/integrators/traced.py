@@ -22,10 +22,14 @@ from linkwise.simulation.rates import check_turns, rate_acceleration, rates, vel
 
 
 def traced_stepping(
-    scheme: Integrator, mech: Mechanism, forward: Traced, passive: Passive | None
+    scheme: Integrator,
+    mech: Mechanism,
+    forward: Traced,
+    passive: Passive | None,
+    more: Sequence[tuple[str, int]] = (),
 ) -> Stepping:
-    """The segments of an explicit integrator on a mechanism."""
-    held = tuple(x for x in forward.inputs if x[0] not in ("q", "v"))
+    """The segments of an explicit integrator on a mechanism; `more` is held besides its inputs."""
+    held = (*(x for x in forward.inputs if x[0] not in ("q", "v")), *more)
     s, calls = Sketch("step"), list[list[int]]()
     state, (h,) = (s.read("q0", mech.nq), s.read("u0", mech.nv)), s.read(STEP, 1)
 
@@ -83,7 +87,7 @@ def accelerated(
     v = velocities(mech, q, u)
     given = {"q": q, "v": v} | {name: s.read(name, size) for name, size in held}
     if passive is not None:
-        given["tau"] = passive.added(given["tau"], q, v)
+        given["tau"] = passive.added(given["tau"], q, v, given)
     vdot = np.empty(mech.nv, dtype=object)
     vdot[:] = s.replay(forward, given)
     s.write("a", rate_acceleration(mech, q, v, vdot))
