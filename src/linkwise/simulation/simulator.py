@@ -119,7 +119,7 @@ class Simulator:
         self.substeps = count(substeps, "substeps", least=1)
         points = contact_points(mech, contacts, integrator)
         size, rows = itemsize(dtype), self.batch or 1
-        given = mechanism_numbers(mech, parameters)
+        given = mechanism_numbers(mech, parameters, points)
         chosen = checked_observations(mech, observations, itemsize=size)
         make = _on_gpu if target == "cuda" else _on_cpu
         kernel = make(mech, integrator, passive, size, tuple(given), points, chosen)
