@@ -13,6 +13,7 @@ from linkwise.dynamics.momentum import center_of_mass, momentum
 from linkwise.model.closure import coupling_error
 from linkwise.model.hinges import Free
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.simulation.channel import Channel
 from linkwise.simulation.loop_keeper import coupled_slides
 from linkwise.simulation.work import plain_velocities
@@ -60,13 +61,12 @@ def not_modelled(
     springy = np.flatnonzero(springs & ~plain_velocities(mech))
     if passive and len(springy):
         lines.append(f"springs of {_names(names, springy)}: v is not the rate of q there")
-    of_v = [x.unit for body in mech.bodies for x in body.hinge.velocities]
+    of_q, of_v = units(mech)
     rates = [f"{x}/s" for x in of_v]
     lines += _beyond("effort limits", names, force_units(mech), np.abs(tau), mech.effort_limit)
     lines += _beyond("speed limits", names, rates, np.abs(v), mech.velocity_limit)
     if limits == "ignore":
         over = np.maximum(q - mech.upper, mech.lower - q)
-        of_q = [x.unit for body in mech.bodies for x in body.hinge.coordinates]
         lines += _beyond("joint limits", mech.coordinate_names, of_q, over, np.zeros(mech.nq))
         turning = [body for body in mech.bodies if body.hinge.quaternion is not None]
         cones = [body.hinge_name for body in turning if np.isfinite(body.drive.max_angle)]
@@ -102,16 +102,23 @@ _AXES = ("x", "y", "z")
 _FORCE = {"rad": "N m", "m": "N"}
 
 
+@once_per_mechanism
+def units(mech: Mechanism) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The unit of each coordinate, and of what each velocity is the rate of."""
+    return (
+        tuple(x.unit for body in mech.bodies for x in body.hinge.coordinates),
+        tuple(x.unit for body in mech.bodies for x in body.hinge.velocities),
+    )
+
+
 def force_units(mech: Mechanism) -> tuple[str, ...]:
     """The unit of each joint force."""
-    units = [x.unit for body in mech.bodies for x in body.hinge.velocities]
-    return tuple("N" if unit == "m" else "N m" for unit in units)
+    return tuple("N" if unit == "m" else "N m" for unit in units(mech)[1])
 
 
 def state_channels(mech: Mechanism, q: Array, v: Array, tau: Array) -> list[Channel]:
     """q, v and tau with the names and units of the hinges."""
-    of_q = [x.unit for body in mech.bodies for x in body.hinge.coordinates]
-    of_v = [x.unit for body in mech.bodies for x in body.hinge.velocities]
+    of_q, of_v = units(mech)
     rates = tuple(f"{unit or '1'}/s" for unit in of_v)
     forces = tuple(_FORCE.get(unit, "") for unit in of_v)
     return [

@@ -14,6 +14,7 @@ from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ShapeError
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.simulation.channel import Channel
 from linkwise.simulation.report import Report
 from linkwise.spatial.array import Array, ArrayLike, floats
@@ -270,6 +271,7 @@ def outside_work(
     return integrated(t, power) if power.any() else Work(power)
 
 
+@once_per_mechanism
 def plain_velocities(mech: Mechanism) -> NDArray[np.bool_]:
     """Which entries of v are rates of entries of q (nv,)."""
     parts = [np.full(body.hinge.nv, is_plain(body.hinge)) for body in mech.bodies]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array
 
 EMPTY: Mapping[str, Any] = MappingProxyType({})
@@ -66,6 +67,7 @@ def _is_none(x: Any) -> bool:
     return isinstance(x, float) and x == 0.0
 
 
+@once_per_mechanism
 def passive(mech: Mechanism) -> Passive:
     """The dampers and springs of a mechanism.
 

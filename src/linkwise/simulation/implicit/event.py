@@ -72,6 +72,8 @@ class Happenings:
         if not self._joints or not len(steps):
             return events
         impulse = limit_impulses(self._joints, steps.joints[0], h)
+        if not (impulse.any() or self._at.any()):
+            return events
         q = steps.q[:, [x.q for x in self._joints]]
         away = (q > self._lower + AWAY) & (q < self._upper - AWAY)
         at = np.where(impulse > 0.0, 1, np.where(impulse < 0.0, 2, np.where(away, 0, -1)))

@@ -88,6 +88,10 @@ class ImplicitLog:
         self._open = len(rows) > 0 and rows[-1] == len(steps) - 1
         self._add(t=times[rows], q=steps.q[rows], v=steps.v[rows], work=done[rows])
         self._act(steps, rows, h, pushed, control)
+        if not (self.probes or self.applied.at_nodes):
+            self._outside += [{}] * len(rows)
+            self._probed += [[]] * len(rows)
+            return
         for i in rows.tolist():
             self._look(float(times[i]), steps.q[i], steps.v[i], steps.effort[i] - pushed[0])
 

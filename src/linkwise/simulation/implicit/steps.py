@@ -162,6 +162,9 @@ class KernelSteps:
             self._parts[name] = slice(at, at + size)
             at += size
         self._starts = dict(self.kernel.begins)
+        self._axes = np.array([point.ground.axes for point in points]).reshape(-1, 3, 3)
+        sizes = np.array([point.rows for point in points], dtype=np.intp)
+        self._first = np.cumsum(sizes) - sizes - sizes.sum()  # contacts have the last rows
 
     @property
     def contacts(self) -> tuple[str, ...]:
@@ -207,30 +210,27 @@ class KernelSteps:
         """Names of contacts, and their gaps at a state (1, c) [m]: those before a further step."""
         if not self.points:
             return (), np.zeros((1, 0))
-        size = len(self.mech.actuators) if self.actuated else 0
-        steps = self.advance(now, h, 1, np.zeros((1, self.mech.nv)), np.zeros((1, size)))
-        return self.contacts, steps.touches.gap if len(steps) else np.full(
-            (1, len(self.points)), np.nan
-        )
+        given = {name: np.zeros(size) for name, size in self.kernel.held}
+        given |= {"impulse": now.impulse, "activation": now.activation}
+        done = self.kernel.run(now.q[None], now.v[None], given, h, 1, 1)
+        return self.contacts, self._shown(done.records[0], "gap")
 
     def _shown(self, rows: Array, name: str) -> Array:
         return rows[:, self._parts.get(name, slice(0, 0))]
 
     def _touches(self, impulse: Array, start: Array, end: Array, gap: Array, h: float) -> Touches:
         """From the rows of all contacts, which are the last ones."""
-        n, c = len(impulse), len(self.points)
-        force, slip, work = np.empty((n, c, 3)), np.empty((n, c)), np.empty((n, c, 2))
-        approach = np.empty((n, c))
-        each = 0.5 * impulse * (start + end)
-        at = impulse.shape[1] - sum(point.rows for point in self.points)
-        for i, point in enumerate(self.points):
-            force[:, i] = impulse[:, at : at + 3] @ point.ground.axes / h
-            slip[:, i] = np.hypot(end[:, at + 1], end[:, at + 2])
-            approach[:, i] = start[:, at]
-            work[:, i, 0] = each[:, at]
-            work[:, i, 1] = each[:, at + 1 : at + point.rows].sum(axis=1)
-            at += point.rows
-        return Touches(self.contacts, force, gap, approach, slip, work)
+        first = self._first + impulse.shape[1]
+        each, start = 0.5 * impulse * (start + end), start[:, first]
+        force = (impulse[:, first[:, None] + np.arange(3)][..., None, :] @ (self._axes / h))[
+            ..., 0, :
+        ]
+        slip = np.hypot(end[:, first + 1], end[:, first + 2])
+        work = np.empty((*slip.shape, 2))
+        if len(first):
+            work[..., 0] = each[:, first]
+            work[..., 1] = np.add.reduceat(each, first, axis=1) - work[..., 0]
+        return Touches(self.contacts, force, gap, start, slip, work)
 
 
 def _shifted(first: Array, after: Array) -> Array:
@@ -257,9 +257,11 @@ def works(
     q, v = steps.before
     mean, out = 0.5 * (v + steps.reached), np.zeros((len(steps), len(WORKERS)))
     turning = _turning(mech, v)
-    out[:, 0] = h * (mean * tau).sum(axis=1)
-    out[:, 3] = h * (mean * pushed).sum(axis=1)
-    out[:, 1] = h * (mean * steps.effort).sum(axis=1) - out[:, 0] - out[:, 3]
+    for i, force in ((0, tau), (3, pushed)):
+        if force.any():
+            out[:, i] = h * (mean * force).sum(axis=1)
+    if steps.effort.any():
+        out[:, 1] = h * (mean * steps.effort).sum(axis=1) - out[:, 0] - out[:, 3]
     if passive:
         drives = dampers_and_springs(mech)
         if drives.any:  # at the end of the step
