@@ -12,6 +12,9 @@ from .codegen.sensitivity import (
 from .algebra.prove import (
     prove as prove,
 )
+from .control import (
+    lqr as lqr,
+)
 from .dynamics import (
     bias_force as bias_force,
     center_of_mass as center_of_mass,
@@ -102,6 +105,7 @@ from .viewer import (
 # Last: type checkers take `dynamics.energy` for the module of that name otherwise.
 from . import (
     algebra as algebra,
+    control as control,
     convert as convert,
     dynamics as dynamics,
     errors as errors,

@@ -75,6 +75,7 @@ for _name, _function in {
     "Recording": "simulate",
     "ReducedInertia": "reduced_inertia",
     "ReflectedLoad": "reflected_load",
+    "Regulator": "lqr",
     "Renumbering": "renumbering",
     "Rollout": "rollout",
     "SmallestMini": "smallest_mini",
@@ -102,6 +103,7 @@ _made("Builder", lambda: (lw.Builder("robot")
                           .body("s", "p", lw.hinges.Pin(), inertia=PART)
                           .node("m", "s")))  # fmt: skip
 _made("RolloutGradient", lambda: right("rollout").gradient(q=np.ones(arm().nq)))
+_made("StateFeedback", lambda: right("lqr").law)
 _made("Grasp", samples.moving_grasp)
 _made("ObjectTorque", lambda: OBJECTS["ObjectController"]().torque(q(held()), v(held()) * 0, X6))
 _made("ForceClosure", lambda: samples.grasp().force_closure())
@@ -456,6 +458,10 @@ _of("Task.direction", lambda it: call("tip", (0, 0, 1), name="a"))
 _of("Task.joints", lambda it: call("pin_1", name="a"))
 _of("NodeGoal.of", lambda it: call(POINT, "tip"))
 _of("TaskController.__call__ TaskController.explain", lambda it: call(q(), v(), goals=[0.1]))
+_of("StateFeedback.__call__", lambda it: call(q(), v(), goal=q()))
+_of("StateFeedback.goal", lambda it: call(q()))
+_of("StateFeedback.export_c", lambda it: call("law"))
+_of("StateFeedback.of", lambda it: call(it.mech, it.gain, q(), v(), v()))
 _of("ControlLaw.__call__", lambda it: call(q(), v(), goal=[0.1], acceleration=[0.0]))
 _of("ControlLaw.goal", lambda it: call([0.1]))
 _of("ControlLaw.export_c", lambda it: call("law"))

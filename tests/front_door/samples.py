@@ -165,6 +165,12 @@ _of(
     "linearize",
     lambda: call(arm(), q(), v(), tau=v(), step=1e-3, integrator="euler", passive=True),
 )
+_of(
+    "lqr",
+    lambda: call(
+        arm(), q(), v(), tau=v(), Q=1.0, R=0.1, step=1e-3, horizon=2, integrator="euler", final=2.0
+    ),
+)
 _of("regressor", lambda: call(arm(), q(), v(), vdot=v(), of="torque"))
 _of("inertial_parameters", lambda: call(arm()))
 _of("base_parameters", lambda: call(arm(), seed=0, tolerance=1e-10))
@@ -456,7 +462,7 @@ RECORDS = frozenset(
     "InertialShape InnovationsFactors InternalForces LevelReport LoadDistribution LoadEffect "
     "MacroMini MacroMiniState Mobility MotionForceCommand MultiArm ObjectTorque "
     "OperationalSpace Projection Recording ReducedInertia ReflectedLoad Renumbering Rollout "
-    "RolloutGradient "
+    "RolloutGradient Regulator StateFeedback "
     "SmallestMini Solution TaskCoordinates TaskDynamics TaskSpace Touch viewer.Viewer "
     "VirtualLinkage WholeInertia algebra.Expr convert.Layout convert.Symbolic "
     "convert.TorchFunction "
@@ -470,7 +476,17 @@ RECORDS = frozenset(
 LEFT_OUT: dict[str, str] = {}
 """Public functions that are not walked, each with the reason."""
 
-FLAT = ("hinges", "dynamics", "loops", "grasp", "tasks", "inertial", "papers", "simulation")
+FLAT = (
+    "hinges",
+    "dynamics",
+    "loops",
+    "grasp",
+    "tasks",
+    "inertial",
+    "papers",
+    "simulation",
+    "control",
+)
 """Namespaces whose names are known here without the namespace."""
 
 

@@ -131,6 +131,9 @@ from linkwise.dynamics.second_derivatives import (
     forward_dynamics_second_derivatives as forward_dynamics_second_derivatives,
     inverse_dynamics_second_derivatives as inverse_dynamics_second_derivatives,
 )
+from linkwise.dynamics.state_feedback import (
+    StateFeedback as StateFeedback,
+)
 from linkwise.front_door import open_front_door
 
 _EVERYDAY = (

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import check_arguments
+from linkwise.dynamics.state_feedback import StateFeedback
 from linkwise.errors import (
     LinkwiseError,
     ModelError,
@@ -122,8 +123,8 @@ class Commands:
         elif _is_pair(given):
             law, goal = cast("tuple[Any, Any]", given)
             self._law = _with_goal(law, goal)
-            if isinstance(law, ControlLaw) and not callable(goal):
-                self.law = law, goal
+            if isinstance(law, ControlLaw | StateFeedback) and not callable(goal):
+                self.law = cast("ControlLaw", law), goal
         elif callable(given):
             self._law = _function(given, what)
         elif not isinstance(given, Mapping | str | bytes) and floats(given, what).ndim == 2:

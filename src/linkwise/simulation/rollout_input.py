@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from linkwise.codegen.scalar import parameters
+from linkwise.dynamics.state_feedback import StateFeedback
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.acting import ACTING, nominal
@@ -28,12 +29,12 @@ def check_controller(controller: object) -> tuple[ControlLaw | None, Any]:
     law, goal = controller, None
     if isinstance(controller, tuple) and len(cast("tuple[Any, ...]", controller)) == 2:
         law, goal = cast("tuple[Any, Any]", controller)
-    if not isinstance(law, ControlLaw):
+    if not isinstance(law, ControlLaw | StateFeedback):
         raise ModelError(
             f"controller is {type(law).__name__}; a rollout runs no Python between its steps. Give "
             "controller=(law, goal) with law = lw.control_law(...), or use lw.simulate."
         )
-    return law, goal
+    return cast("ControlLaw", law), goal  # what a rollout needs is alike in both
 
 
 def law_inputs(law: ControlLaw) -> dict[str, Array]:

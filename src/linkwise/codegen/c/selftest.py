@@ -195,8 +195,8 @@ def _drawn(
     for name in numbers:
         known[name] = _variant(mech, name, rng) if varied else parameters.nominal(mech, name)
     names = {x.name for x in face.inputs}
-    if has_tasks(mech) and "goal" in names:
-        known["goal"] = task_rows.random_goal(mech, rng)
+    if "goal" in names:  # without tasks, of the joints
+        known["goal"] = task_rows.random_goal(mech, rng) if has_tasks(mech) else mech.random(rng)
     drawn = dict[str, Array]()
     for x in face.inputs:
         value = known[x.name] if x.name in known else rng.standard_normal(x.size)
