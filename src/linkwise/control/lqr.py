@@ -285,9 +285,8 @@ def _endless(
         P: Array = solve(A, B, Q, R)
     except np.linalg.LinAlgError as error:
         raise ModelError(_unreached(mech, A, B, discrete) or f"lw.lqr: {error}") from None
-    if discrete:
-        return np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A), P
-    return np.linalg.solve(R, B.T @ P), P
+    gain = linalg.solve(R + B.T @ P @ B, B.T @ P @ A) if discrete else linalg.solve(R, B.T @ P)
+    return gain, P
 
 
 def _unreached(mech: Mechanism, A: Array, B: Array, discrete: bool) -> str:
