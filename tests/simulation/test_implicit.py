@@ -241,3 +241,22 @@ def test_an_observed_motion_in_parts_is_the_motion():
         done = kernel.run(state[None, :7], state[None, 7:], inputs, 1e-3, 10, 1)
         state, impulse = done.records[0, -1, :13], done.records[0, -1, 13 : 13 + size]
     np.testing.assert_allclose(state, [*runs.q[-1], *runs.v[-1]], rtol=0, atol=1e-12)
+
+
+def test_penetration_and_slip_are_the_largest_of_all_steps():
+    """A ball that falls fast bounces one step late; a block slides with the speed it reaches."""
+    mech = body(BALL)
+    point = ContactPoint("c", "body", radius=0.1, ground=Ground(restitution=0.5))
+    runs = moved(mech, at(0.102), [0, 0, 0, 0, 0, -3.0], duration=0.05, contacts=[point])
+    deepest = float(np.max(0.1 - runs.q[:, 6]))
+    assert deepest > 1e-4
+    np.testing.assert_allclose(runs.penetration[-1], deepest, rtol=1e-9)
+    assert "contacts penetrate by at most" in str(runs)
+    seldom = moved(mech, at(0.102), [0, 0, 0, 0, 0, -3.0], duration=0.05, contacts=[point],
+                   record_every=30)  # fmt: skip
+    assert seldom.penetration[-1] == runs.penetration[-1] and len(seldom.t) == 3
+    block_, corners = block(0.6, 0.3)
+    slide = moved(block_, at(0.05), contacts=corners)
+    np.testing.assert_allclose(slide.slip, slide.v[:, 3], atol=1e-8)
+    stick = moved(*block(0.2, 0.3)[:1], at(0.05), contacts=corners)
+    assert stick.slip[-1] < 1e-4

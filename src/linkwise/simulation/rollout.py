@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -66,10 +66,12 @@ class Rollout:
             and in copies and pickles, since machine code cannot leave its process.
         origin: What it was made of, for `gradient`; None where `kernel` is.
         contact_forces: Mean forces of the ground in the step before each record, in world axes
-            (k, contacts, 3), or (batch, k, contacts, 3) [N]; None without contacts and on a GPU.
+            (k, contacts, 3), or (batch, k, contacts, 3) [N]; None without contacts.
         residual: The largest change of a velocity in the last sweep over the impulses of that step
             (k,) or (batch, k) [m/s or rad/s]: what they are accurate to; None where nothing is
             solved for.
+        penetration: The largest penetration of a contact up to each record (k,) or (batch, k) [m].
+        slip: The largest sliding speed of a contact that pushes, up to each record, likewise [m/s].
     """
 
     mech: Mechanism
@@ -84,6 +86,8 @@ class Rollout:
     origin: Origin | None = None
     contact_forces: Array | None = None
     residual: Array | None = None
+    penetration: Array | None = None
+    slip: Array | None = None
 
     @property
     def batch(self) -> int | None:
@@ -141,6 +145,10 @@ class Rollout:
         many = "one motion" if self.batch is None else f"{self.batch} motions"
         lost = int(np.count_nonzero(self.status))
         ends = f"; {lost} of them end early" if lost and self.batch is not None else ""
+        if self.penetration is not None and self.slip is not None and len(self.t) > 1:
+            # the last record that is not lost has the largest
+            deepest, slip = (float(x[x == x].max()) for x in (self.penetration, self.slip))
+            ends += f"; contacts penetrate by at most {deepest:.2g} m and slip with {slip:.2g} m/s"
         return (
             f"{self.mech.name}: {many} of {self.t[-1]:.6g} s in steps of {self.step:.3g} s by "
             f"{self.integrator}, {len(self.t)} records each{ends}"
@@ -337,7 +345,7 @@ def rollout(
             actuated=controls is not None,
         )
         motions = kernel(q_start, v_start, held, step=length, steps=steps, every=every)
-        q_all, v_all = motions.q, motions.v
+        q_all, v_all, more = motions.q, motions.v, motions.more
     else:
         batch, kind = _batch(q_start, v_start, held), f"float{8 * size}"
         starts = [np.broadcast_to(x, (batch, x.shape[-1])) for x in (q_start, v_start)]
@@ -356,10 +364,12 @@ def rollout(
     if kernel is not None and not on_gpu and integrator != "implicit" and not lasting:
         origin = Origin(held, given, law, passive, tuple(numbers), steps, every, threads)
     records = (times, q_all, v_all, status, failed)
-    shown: tuple[Any, Any] = (None, None)
-    if more.shape[-1]:
-        shown = _shown(points, more[0] if single else more, length)
-    result = Rollout(mech, integrator, length, *records, kernel, origin, *shown)
+    shown = _shown(points, more[0] if single else more, length)
+    parts = [
+        None if x is None else arrays.given_back(x, like)
+        for x in (getattr(shown, field.name) for field in fields(_Shown))
+    ]
+    result = Rollout(mech, integrator, length, *records, kernel, origin, *parts)
     _report(result)
     return result
 
@@ -382,17 +392,31 @@ def contact_points(
     return points
 
 
-def _shown(points: tuple[ContactPoint, ...], shown: Array, step: float) -> tuple[Any, Any]:
-    """Forces of contacts and the residual, from what implicit steps record."""
-    impulses, residual = shown[..., :-1], shown[..., -1]
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What implicit steps record besides q and v; None where there is nothing."""
+
+    contact_forces: Any = None
+    residual: Any = None
+    penetration: Any = None
+    slip: Any = None
+
+
+def _shown(points: tuple[ContactPoint, ...], shown: Any, step: float) -> _Shown:
+    """From records (..., n) of NumPy or CuPy: impulses, the residual, and `WORST` of contacts."""
+    if not shown.shape[-1]:
+        return _Shown()
     if not points:
-        return None, residual
-    start = impulses.shape[-1] - sum(point.rows for point in points)
-    forces = np.empty((*impulses.shape[:-1], len(points), 3))
-    for i, point in enumerate(points):
-        forces[..., i, :] = impulses[..., start : start + 3] @ point.ground.axes / step
+        return _Shown(residual=shown[..., -1])
+    worst = shown.shape[-1] - 3
+    start, forces = worst - sum(point.rows for point in points), list[Any]()
+    library: Any = arrays.cupy() if arrays.is_on_gpu(shown) else np
+    for point in points:
+        axes = library.asarray(point.ground.axes / step, dtype=shown.dtype)
+        forces.append(shown[..., start : start + 3] @ axes)
         start += point.rows
-    return forces, residual
+    rest = (shown[..., worst + k] for k in range(3))
+    return _Shown(library.stack(forces, axis=-2), *rest)
 
 
 def _steps(duration: float, step: float) -> int:
@@ -453,7 +477,7 @@ def _on_cpu(
             contacts=contacts,
             actuated="control" in held,
         )
-        return kernel, _in_parts(kernel, begin, held, length, steps, every, threads)
+        return kernel, _run(kernel, begin, held, length, steps, every, threads)
     except LoweringError as error:  # too many bodies, branches in the step of a hinge, or loops
         if integrator == "implicit" or "control" in held:
             raise ModelError(
@@ -472,7 +496,7 @@ def _on_cpu(
         return None, Motions(records, done.status, done.failed)
 
 
-def _in_parts(
+def _run(
     kernel: RolloutKernel,
     start: Array,
     held: Mapping[str, Array],
@@ -481,29 +505,18 @@ def _in_parts(
     every: int,
     threads: int | None,
 ) -> Motions:
-    """All records: those at equal distances, and the rest after the last of them.
+    """All records, the beginning first.
 
     Kernels write into the final array: copying the records would take as long as the motion.
     """
-    regular, nq, width = steps - steps % every, kernel.mech.nq, start.shape[1]
+    nq, width = kernel.mech.nq, start.shape[1]
     records = np.empty((len(start), 1 - (-steps // every), kernel.width), kernel.dtype)
     records[:, 0, :width], records[:, 0, width:] = start, 0.0
-    status, failed = np.zeros(len(start), np.int32), np.full(len(start), -1, np.int64)
-    for begin, end, apart in ((0, regular, every), (regular, steps, steps - regular)):
-        if end == begin:
-            continue
-        part = {
-            name: x if x.ndim == 1 or x.shape[-2] == 1 else x[..., begin:end, :]
-            for name, x in held.items()
-        }
-        first = begin // every
-        q, v = np.split(records[:, first, :width], [nq], axis=1)
-        out = records[:, first + 1 : first + 1 + (end - begin) // apart]
-        done = kernel.run(q, v, part, step, end - begin, apart, threads, out)
-        new = (status == 0) & (done.status != 0)
-        status = np.where(new, done.status, status)
-        failed = np.where(new, done.failed + begin, failed)
-    return Motions(records, status, failed)
+    if not steps:
+        return Motions(records, np.zeros(len(start), np.int32), np.full(len(start), -1, np.int64))
+    q, v = np.split(start, [nq], axis=1)
+    done = kernel.run(q, v, held, step, steps, every, threads, records[:, 1:])
+    return Motions(records, done.status, done.failed)
 
 
 def _report(result: Rollout) -> None:

@@ -47,11 +47,13 @@ def emit_group_motion(
     warps: int,
     workers: int = 0,
 ) -> MotionSource | None:
-    """The source of a kernel with several warps for 32 motions; None if there is one limb only.
+    """The source of a kernel with several warps for 32 motions; None if one thread is better.
 
     A multiprocessor runs at most `warps`: beyond that registers are too few. 32 motions have
     `workers` warps, by default as many as the largest limb allows to be busy.
     """
+    if stepping.shown:
+        return None  # its records have q and v only
     group = _Group(stepping, mech, dtype, workers)
     return None if group.workers < 2 else group.source(title, warps)
 

@@ -50,6 +50,8 @@ class GpuMotions:
     v: Any  # joint velocities (batch, records, nv)
     status: Any  # a code for each motion, 0 for success (batch,), in NumPy
     failed: Any  # the step in which that code came, -1 for none (batch,), in NumPy
+    # what else is shown (batch, records, n): of CuPy where q was on the GPU, else of NumPy
+    more: Any
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,8 @@ class CudaMotion:
                 kept.append(array)
                 arguments += (array, *_strides(array, axes))
             records = 1 + -(-steps // every)
-            out = cp.empty((records, nq + self.stepping.nv, count), self.dtype)
+            width = sum(n for _, n in self.stepping.record)
+            out = cp.empty((records, width, count), self.dtype)
             status, failed = cp.empty(count, np.int32), cp.empty(count, np.int64)
             report = cp.zeros(1, np.uint64)
             counts = (np.int64(x) for x in (steps, every, records))
@@ -176,12 +179,14 @@ class CudaMotion:
             if count:
                 self.start(cp, arguments, count)
             moved = out.transpose(2, 0, 1)
-            parts = (moved[..., :nq], moved[..., nq:])
+            end = nq + self.stepping.nv
+            parts = (moved[..., :nq], moved[..., nq:end])
             q_all, v_all = (_returned(cp, x, like, there) for x in parts)
+            more = moved[..., end:] if there else cp.ascontiguousarray(moved[..., end:]).get()
             if not int(report.get()[0]):  # as a rule: nothing else has to come back
                 fine = [np.broadcast_to(x, (count,)) for x in (np.int32(0), np.int64(-1))]
-                return GpuMotions(q_all, v_all, *fine)
-            return GpuMotions(q_all, v_all, status.get(), failed.get())
+                return GpuMotions(q_all, v_all, fine[0], fine[1], more)
+            return GpuMotions(q_all, v_all, status.get(), failed.get(), more)
 
     # ----------------------------------------------------------------------------------- arrays
 

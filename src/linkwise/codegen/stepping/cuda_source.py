@@ -8,7 +8,7 @@ loop over time, where their registers are registers of the GPU.
         h, steps, every, records, failed, out, status, report, count)
 
 takes for each input its address and how many numbers lie between two motions (`row`), two steps
-and two entries; 0 where one is for all. `out` is (records, nq + nv, count): motions are innermost,
+and two entries; 0 where one is for all. `out` is (records, width, count): motions are innermost,
 so that the threads of a warp store, and best also read, neighbours. Record r is the state after
 r `every` steps; the last one is that after all of them. `status` (int32) and `failed` (int64), a
 number for each motion, are 0 and -1, or a code (`scalar/status.py`) and the step that met it. All
@@ -81,7 +81,7 @@ class _Emitter:
         self.member = {
             name: name if name.isidentifier() else f"r{i}" for i, name in enumerate(names)
         }
-        self.width = stepping.nq + stepping.nv
+        self.width = sum(n for _, n in stepping.record)
 
     def source(self, title: list[str]) -> MotionSource:
         functions = [
@@ -146,7 +146,7 @@ class _Emitter:
                 yield f"    m.{of[name]}[{i}] = in_{name}[me * {name}_row + {i} * {name}_entry];"
         yield "    T *to = out + me;"
         if not stepping.resumes:
-            yield from (f"    {line}" for line in self._recorded())
+            yield from (f"    {line}" for line in self._recorded(first=True))
         yield from (f"    {self._call(s)}" for s in stepping.enter)
         for i in range(len(stepping.held)):
             yield f"    const T *given{i} = held{i} + me * row{i};"
@@ -197,14 +197,15 @@ class _Emitter:
         wish = f"m.{self.member[segment.again]}[0]"
         return f"{wish} = 1; for (int k = 0; k < {segment.most} && {wish} > 0; ++k) {once}"
 
-    def _recorded(self) -> Iterator[str]:
-        """q and v of this motion into the next record."""
-        for start, name, size in (
-            (0, "q", self.stepping.nq),
-            (self.stepping.nq, "v", self.stepping.nv),
-        ):
+    def _recorded(self, *, first: bool = False) -> Iterator[str]:
+        """q, v and what else is shown of this motion into the next record; before steps, zeros."""
+        start = 0
+        for name, size in self.stepping.record:
             for j in range(size):
-                yield f"to[{start + j} * count] = m.{self.member[name]}[{j}];"
+                known = not first or name in ("q", "v")
+                value = f"m.{self.member[name]}[{j}]" if known else "(T)0"
+                yield f"to[{start + j} * count] = {value};"
+            start += size
         yield f"to += {self.width} * count;"
         yield "++record;"
 

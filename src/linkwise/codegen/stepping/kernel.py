@@ -89,7 +89,7 @@ class RolloutKernel:
         self._work, self._lanes = int(facts["work"]), int(facts["lanes"])
         self._nq, self._nv = int(facts["nq"]), int(facts["nv"])
         self.layout = tuple(Place(x[0], x[1], int(x[2]), tuple(x[3])) for x in facts["layout"])
-        arrays = [*[POINTER] * 4, INT, INT, POINTER, POINTER, INT, INT, INT]
+        arrays = [*[POINTER] * 4, INT, INT, POINTER, POINTER, INT, INT, INT, INT]
         self._engine = linked(code)  # which owns the function
         address = self._engine.get_function_address("rollout")
         self._run = ctypes.CFUNCTYPE(None, *arrays, NUMBER[self.itemsize], POINTER, POINTER)(
@@ -202,8 +202,8 @@ class RolloutKernel:
                 a number of steps of 1 applies to all. Steps may be in any distance in memory, also
                 a negative one. Of `begins` the first step counts.
             step: Length of a step [s].
-            steps: How many, a multiple of `every`.
-            every: How many steps from one record to the next.
+            steps: How many.
+            every: How many steps from one record to the next; the last state is recorded too.
             threads: Processor cores; default: chosen from the batch size.
             out: The array of records (batch, records, width), with contiguous rows.
         """
@@ -217,7 +217,7 @@ class RolloutKernel:
             arrays.append(array)
             strides.append(over_batch)
             times.append(over_time)
-        records = steps // every
+        records = -(-steps // every)
         width = self.width
         out = np.empty((count, records, width), self.dtype) if out is None else out
         assert out.shape == (count, records, width) and out.strides[2] == self.itemsize
@@ -243,6 +243,7 @@ class RolloutKernel:
                 end - begin,
                 records,
                 every,
+                steps,
                 step,
                 self._scratch.address(max(self._work, 1), self.dtype),
                 stop.ctypes.data,
@@ -310,6 +311,7 @@ class RolloutKernel:
                 POINTER(failed.ctypes.data + 8 * begin),
                 INT(end - begin),
                 INT(1),
+                INT(steps),
                 INT(steps),
                 number(step),
                 POINTER(work.ctypes.data),

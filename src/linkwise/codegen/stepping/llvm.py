@@ -4,14 +4,14 @@ The module exports, with T for double or float,
 
     rollout(T** inputs, int64* strides, int64* over_time, T* output, int64 out_stride,
             int64 record_stride, int32* status, int64* failed, int64 count, int64 records,
-            int64 every, T h, T* work, int32* stop)
+            int64 every, int64 steps, T h, T* work, int32* stop)
 
 `inputs` has q, v, what else is given at the beginning, and then what is held; `strides` is the
 distance of two motions in them and `over_time` that of two steps, in numbers, 0 where all share one
-row. After every `every` steps a record (q, v) goes to `output`. A vector register of motions is
-done at a time, the rest one by one. Registers are in `work`, each entry one vector, with the status
-and the step that failed in front. Before every step `stop` is looked at: once it is not zero,
-nothing more is done.
+row. After every `every` steps a record (q, v) goes to `output`, the last one after all `steps`. A
+vector register of motions is done at a time, the rest one by one. Registers are in `work`, each
+entry one vector, with the status and the step that failed in front. Before every step `stop` is
+looked at: once it is not zero, nothing more is done.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def _signature(number: ir.Type, *, ranged: bool) -> ir.FunctionType:
     ints = INT.as_pointer()
     head = [pointer.as_pointer(), ints, ints, pointer, INT, INT, INT32.as_pointer(), ints]
     count = [INT, INT] if ranged else [INT]
-    return ir.FunctionType(ir.VOID, [*head, *count, INT, INT, number, pointer, INT32.as_pointer()])
+    tail = [INT, INT, INT, number, pointer, INT32.as_pointer()]
+    return ir.FunctionType(ir.VOID, [*head, *count, *tail])
 
 
 def _emit_rollout(module: ir.Module, lanes: int, itemsize: int) -> None:
@@ -134,7 +135,7 @@ class _Motion:
             emit.module, _signature(emit.number, ranged=True), name, internal=True
         )
         (inputs, strides, over_time, output, out_stride, record_stride, status, failed,
-         begin, end, records, every, h, work, stop) = function.args  # fmt: skip
+         begin, end, records, every, total, h, work, stop) = function.args  # fmt: skip
         build = ir.IRBuilder(function.append_basic_block("entry"))
         started = [("q", stepping.nq), ("v", stepping.nv), *stepping.begins]
         named = [*started, *stepping.held]
@@ -173,6 +174,9 @@ class _Motion:
 
             def record(build: ir.IRBuilder, r: Any) -> ir.IRBuilder:
                 first = build.mul(r, every)
+                left = build.sub(total, first)
+                short = build.icmp_signed("<", left, every)
+                until = build.select(short, left, every)
 
                 def step(build: ir.IRBuilder, i: Any) -> ir.IRBuilder:
                     n = build.add(first, i)
@@ -182,7 +186,7 @@ class _Motion:
                     self._judge(build, work, n)
                     return build
 
-                build = counted(build, every, step, alive=going)
+                build = counted(build, until, step, alive=going)
                 build = call(build, stepping.leave)
                 row = build.gep(output, [build.mul(r, record_stride)])
                 self._store(build, work, row, out_stride, state)

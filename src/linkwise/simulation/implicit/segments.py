@@ -49,7 +49,7 @@ from linkwise.simulation.integrators.command import nodes
 from linkwise.simulation.integrators.cut import Call, cut
 from linkwise.simulation.integrators.traced import leave
 from linkwise.simulation.rates import carried, check_turns, moved, rates, velocities
-from linkwise.spatial.choice import minimum, where
+from linkwise.spatial.choice import gate, maximum, minimum, root as root_of_number, where
 
 FORCES = F.whitening @ (tau - bias)
 """Innovations of the forces: D^½ e / h."""
@@ -79,6 +79,9 @@ ENOUGH = {8: 1e-10, 4: 4e-5}
 """A sweep that changes velocities [m/s or rad/s] by less is the last; by bytes of a number. In
 float32, rounding alone changes those of a humanoid by 1e-5."""
 
+WORST = ("deepest", "slip")
+"""Registers of what contacts did at worst so far: the largest penetration [m] before a step, and
+the largest sliding speed [m/s] after a step of one that pushes."""
 
 OBSERVED = ("before", "after", "gap", "effort", "reached")
 """Registers of an observed step: velocities of all rows before and after it, gaps of contacts
@@ -192,6 +195,7 @@ class _Implicit:
             state += ["activation"] if self.activations else []
         held += [(x, self._count(x)) for x in self.numbers if x not in OF_ACTUATORS]
         state += ["impulse", "residual"] if self.size else []
+        state += WORST if self.points and not self.observed else ()
         return Stepping(
             "implicit",
             mech.nq,
@@ -208,7 +212,7 @@ class _Implicit:
         """What is recorded besides q and v, and what a motion begins with."""
         solved = (("impulse", self.size), ("residual", 1)) if self.size else ()
         if not self.observed:
-            return solved, ()
+            return (*solved, *((x, 1) for x in WORST if self.points)), ()
         sizes = (self.size, self.size, len(self.points), self.mech.nv, self.mech.nv)
         shown = (*solved, *zip(OBSERVED, sizes, strict=True), ("activation", self.activations))
         begins = (("impulse", self.size), ("activation", self.activations))
@@ -232,6 +236,8 @@ class _Implicit:
             s.write("impulse", [0.0] * self.size)
         if self.activations and not self.observed:
             s.write("activation", [0.0] * self.activations)
+        for name in WORST if self.points and not self.observed else ():
+            s.write(name, [0.0])
         return s.segment()
 
     def _step(self, sweeps: int) -> list[Segment]:
@@ -271,15 +277,19 @@ class _Implicit:
                     w[i] = w[i] + y * x
             calls.append(self._solve(at, rows, b, q, h, w, sweeps))
             w = at.read("solved", mech.nv)
+            seen["worst"] = self._worst(at, rows, b, w, seen["gap"])
         if loops is not None:
             w = w + filled(loops.shift, mech.nv)
         after = still + at.value(COLORED, x=root.star_solved(w), **given)
         u = rates(mech, q, after)
         ends = {"q0": nodes(moved(mech, q, u, h)), "u0": nodes(u)}
         ends["guards"] = [check.node for check in at.checks]
+        worst = seen.pop("worst", {})
         if self.observed:
             shown = self._seen(at, seen, still, after, h, w)
             ends |= {x: nodes(y) for x, y in shown.items() if len(y)}
+        else:
+            ends |= {x: [at.scalar(y).node] for x, y in worst.items()}
 
         def check(s: Sketch) -> None:
             check_turns(s, mech, [s.read(STEP, 1)[0] * x for x in s.writes["u0"]])
@@ -287,6 +297,22 @@ class _Implicit:
                 s.check(guard.code, x, guard.low, guard.high)
 
         return cut(cast("Any", at), calls, ends, group=mech.nv, check=check)
+
+    def _worst(
+        self, at: Writing, rows: list[dict[int, Any]], b: list[Any], w: Any, gaps: Any
+    ) -> dict[str, Any]:
+        """The largest penetration and sliding speed so far, by register."""
+        if not self.points or self.observed:
+            return {}
+        push, square = at.read("pushed", self.size), 0.0
+        whole: dict[int, Any] = {i: w[i] for i in range(self.mech.nv)}
+        for i, _ in self.contacts:
+            first, second = (b[k] + dot(rows[int(k)], whole) for k in (i + 1, i + 2))
+            square = maximum(square, gate(push[i], first * first + second * second))
+        deepest, slip = (at.read(name, 1)[0] for name in WORST)
+        for gap in gaps:
+            deepest = maximum(deepest, -gap)
+        return dict(zip(WORST, (deepest, maximum(slip, root_of_number(square))), strict=True))
 
     def _seen(
         self, at: Writing, seen: dict[str, Any], still: Any, after: Any, h: Any, w: Any
@@ -335,7 +361,10 @@ class _Implicit:
             values["bounds"] = [x for joint in self.joints for x in _bounds(joint, q, h, rub)]
         arguments = {name: [at.scalar(x).node for x in each] for name, each in values.items()}
         sweep = replace(self._sweep([list(row) for row in rows]), most=sweeps)
-        return Call(sweep, arguments, {"solved": "w"})
+        results = {"solved": "w"}
+        if self.points and not self.observed:
+            results["pushed"] = "impulse"
+        return Call(sweep, arguments, results)
 
     def _sweep(self, pattern: list[list[int]]) -> Segment:
         """One sweep over the impulses; `pattern` has the places in w of each row's entries."""
