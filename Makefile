@@ -11,6 +11,9 @@ DEV     := $(VENV)/.dev
 INTEROP := $(VENV)/.interop
 TORCH   ?= torch==2.13.0
 
+# Compiled modules are kept, whatever the shell says: many tests start Python anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup tour test prove test-all lint types docs bench corpus agreement fuzz mutants clean
 
@@ -55,8 +58,10 @@ tour: $(TOUR)
 test: $(DEV)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
+# The marker `hypothesis` is on every property test: here they draw more examples.
 prove: $(DEV) $(INTEROP)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "(prove or slow) and not nightly"
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal \
+		-m "(prove or slow or hypothesis) and not nightly"
 
 test-all: $(DEV) $(INTEROP)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --shipped -m ""

@@ -1,15 +1,18 @@
 """Settings shared by all tests.
 
-Hypothesis profiles: the default one, and `nightly` with many more examples, chosen by
-`HYPOTHESIS_PROFILE=nightly make test`; `quick` is that of `make mutants`. Time limits for single
-examples are off: a loaded machine is no failure of the code.
+Hypothesis profiles: `usual` is that of `make test`, `thorough` that of `make prove`, which draws
+more examples of the same properties, `quick` that of `make mutants`;
+`HYPOTHESIS_PROFILE=nightly make test` draws many more. Time limits for single examples are off: a
+loaded machine is no failure of the code.
 
-Kernels are compiled as users get them in tests of code generation only. All other tests ask what a
-kernel computes, and `tests/codegen` proves that every target and level computes the same: they are
-compiled at LLVM's level 0, which takes an eighth of the time. The marker `shipped` is for tests
-that measure rounding; the option `--shipped` compiles all kernels as users get them.
+Most tests ask what a kernel computes: theirs are compiled at LLVM's level 0, which takes an eighth
+of the time. That level 0 and the code that users get compute the same is proved by the marker
+`shipped`, which the ladder, the kernels, the loops and tests that measure rounding have, and by all
+of `tests/codegen` and `tests/sweeps` in `make prove`. The option `--shipped` compiles all kernels
+as users get them.
 """
 
+import gc
 import os
 import random
 from collections import defaultdict
@@ -20,7 +23,7 @@ from hypothesis import settings
 from linkwise.codegen.cpu import machine
 
 SHIPPED = ("codegen", "sweeps", "tests")
-"""Folders of tests whose kernels are those that users get."""
+"""Folders of tests whose kernels are those that users get, in `make prove`."""
 
 LARGEST = 4 << 20
 """Bytes of LLVM text above which level 0, which keeps every number on the stack, is not taken."""
@@ -61,11 +64,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.nightly)
 
 
+def pytest_collection_finish() -> None:
+    """Lets the garbage collector leave the tests themselves alone, and come seldom.
+
+    Expressions and graphs are many small objects that stay: looking at them again and again takes
+    a tenth of the time.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Chooses how much effort LLVM puts into the kernels of a test."""
-    named = item.path.parent.name in SHIPPED or item.get_closest_marker("shipped")
-    shipped = item.config.getoption("--shipped") or named
+    proved = item.path.parent.name in SHIPPED and any(map(item.get_closest_marker, LATER))
+    shipped = item.config.getoption("--shipped") or item.get_closest_marker("shipped") or proved
     machine.level = level if shipped else _quick_level
     machine.versions = versions if shipped else _quick_versions
 
@@ -79,7 +93,8 @@ def _quick_versions() -> tuple[str, ...]:
     return (*versions(), "level 0")
 
 
-settings.register_profile("usual", deadline=None, print_blob=True)
+settings.register_profile("usual", deadline=None, print_blob=True, max_examples=30)
+settings.register_profile("thorough", deadline=None, print_blob=True)
 settings.register_profile("nightly", deadline=None, print_blob=True, max_examples=2000)
 settings.register_profile("quick", deadline=None, print_blob=True, max_examples=15)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.shipped
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [page for page in PAGES if "_build" not in page.parts]
@@ -80,26 +82,28 @@ def commands(page: Path) -> list[tuple[str, str]]:
     return result
 
 
-CONSOLE = [(page, *command) for page in PAGES for command in commands(page)]
+CONSOLE = [page for page in PAGES if commands(page)]
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize(("page", "command", "shown"), CONSOLE, ids=[c for _, c, _ in CONSOLE])
-def test_console_commands_run(page, command, shown, tmp_path, monkeypatch):
-    """A `linkwise` command prints what the page shows, beside the files its Python blocks write."""
+@pytest.mark.parametrize("page", CONSOLE, ids=lambda p: str(p.relative_to(ROOT)))
+def test_console_commands_run(page, tmp_path, monkeypatch):
+    """`linkwise` commands print what the page shows, beside the files its Python blocks write."""
     test_blocks_run(page, tmp_path, monkeypatch)
-    arguments = shlex.split(command, comments=True)[1:]
-    done = subprocess.run(
-        [sys.executable, "-c", ENTRY, *arguments],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    if shown.strip():
-        flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-        assert doctest.OutputChecker().check_output(shown, done.stdout, flags), done.stdout
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    for command, shown in commands(page):
+        arguments = shlex.split(command, comments=True)[1:]
+        done = subprocess.run(
+            [sys.executable, "-c", ENTRY, *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        if shown.strip():
+            same = doctest.OutputChecker().check_output(shown, done.stdout, flags)
+            assert same, f"{command}: {done.stdout}"
 
 
 def test_readme_counts_the_corpus():

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.shipped
+
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = [p for p in sorted(DOCS.rglob("*.md")) if "_build" not in p.parts]
 PAGES = [p for p in PAGES if "```output" in p.read_text(encoding="utf-8")]

@@ -42,6 +42,8 @@ PHRASES = {
 NAMES = frozenset("found told wanted asked own whole".split())
 """Names of variables and arguments that do not say what they hold."""
 
+NEWLINE = "\n"
+
 TO_DO: frozenset[str] = frozenset()
 """Folders (with all below them) and files that do not pass yet."""
 
@@ -95,12 +97,12 @@ NAMED = {ast.Name: "id", ast.arg: "arg", ast.Attribute: "attr", ast.FunctionDef:
 
 
 def findings(path: Path) -> list[str]:
-    where = path.relative_to(ROOT)
+    where, lines = path.relative_to(ROOT), prose(path)
+    text = "\n".join(line for _, line in lines)
     phrases = [
-        f"{where}:{line}: {match[0]!r}; write: {better}"
-        for line, text in prose(path)
+        f"{where}:{lines[text.count(NEWLINE, 0, match.start())][0]}: {match[0]!r}; write: {better}"
         for pattern, better in PHRASES.items()
-        if (match := re.search(pattern, text, re.I))
+        for match in re.finditer(pattern, text, re.I)
     ]
     return phrases + bad_names(path)
 

@@ -189,7 +189,7 @@ def test_deriving_twice_changes_nothing(expr):
     assert twice is once or cost(plan(twice)) == cost(plan(once))
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("seed", range(40))
 def test_derived_forms_of_random_expressions(seed):
     """Value preserved, trace replays, never dearer than what was written, and idempotent."""
@@ -328,6 +328,7 @@ def test_a_wrong_step_is_caught():
     assert not gap.replay()
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("seed", range(3000, 3020))
 def test_prove_random_expressions(seed):
     """A derived form is proved, or too long to be; one and a half times it is not."""

@@ -93,6 +93,7 @@ class State:
         return totals
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("tree", TREES)
 @pytest.mark.parametrize("wrt", ["q", "v"])
 def test_derivatives_are_those_of_differences(tree, wrt):
@@ -105,6 +106,7 @@ def test_derivatives_are_those_of_differences(tree, wrt):
         assert np.abs(result - expected).max() <= 1e-9 * max(size, 1.0), name
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("tree", TREES)
 def test_second_derivatives_are_those_of_differences(tree):
     """Leaves of derivatives are closed under differentiation, and mixed derivatives commute."""

@@ -110,6 +110,7 @@ WITH_ARMATURE = {
 }
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", WITH_ARMATURE)
 def test_identities_with_armature_are_proved(name: str):
     """What armature changes, on any tree."""

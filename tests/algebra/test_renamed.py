@@ -137,6 +137,7 @@ def test_cheapest_form(name, other):
     assert len(plan(derivation.result).passes) <= passes
 
 
+@pytest.mark.few(10)
 @each_language
 @pytest.mark.parametrize("name", GIVEN)
 def test_to_a_given_form(name, other):

@@ -97,7 +97,7 @@ def agree(result, expected, bound):
 # ------------------------------------------------------------------------------------ numbers
 
 
-@pytest.mark.few(9)
+@pytest.mark.few(5)
 @needs_compiler
 @pytest.mark.parametrize(("robot", "quantity"), CASES)
 def test_agrees_with_the_kernel_and_with_matrices(robot, quantity, tmp_path):

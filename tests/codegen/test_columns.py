@@ -22,6 +22,7 @@ def states(mech, count, kind):
     return [x.astype(kind) for x in (q, *rng.standard_normal((2, count, mech.nv)))]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 @pytest.mark.parametrize("name", [pytest.param("quadruped", marks=pytest.mark.prove), "puma560"])
 def test_derivatives_of_forward_dynamics(name, kind, looped):
@@ -53,6 +54,7 @@ def test_derivatives_of_forward_dynamics(name, kind, looped):
         assert np.array_equal(A["A"][i][:nv, nv:], np.eye(nv)) and not A["B"][i][:nv].any()
 
 
+@pytest.mark.few(1)
 def test_states_without_a_result(looped):
     mech = lw.models.quadruped()
     forward = lw.compile(FORWARD_DERIVATIVES, mech, cache=False)

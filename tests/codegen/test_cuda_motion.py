@@ -41,6 +41,7 @@ def states(mech, count, dtype, seed=0):
     return q.astype(dtype), rng.standard_normal((count, mech.nv)).astype(dtype)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("robot", "integrator", "dtype"),
     CASES + [pytest.param(*case, marks=pytest.mark.slow) for case in LONG],

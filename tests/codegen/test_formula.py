@@ -20,6 +20,8 @@ from linkwise.codegen.scalar import orthogonal
 from linkwise.spatial import choice
 from tests.codegen.cuda_on_host import OnHost
 
+pytestmark = pytest.mark.shipped
+
 
 def _center(at: Any) -> Any:
     """The centre of mass, from composite inertias in the world."""

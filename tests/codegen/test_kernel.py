@@ -10,6 +10,8 @@ from linkwise.algebra import H, J, K, M, P, bias, f, mass, phi, psi, tau, vdot
 from linkwise.algebra.dense import Dense
 from linkwise.errors import ExpressionError, ModelError, ShapeError, UnknownNameError
 
+pytestmark = pytest.mark.shipped
+
 EXPRESSIONS = {
     "forward dynamics": mass.inv @ (tau - bias),
     "the bare tree": (H @ phi @ M @ phi.T @ H.T).inv @ (tau - bias),

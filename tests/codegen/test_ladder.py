@@ -27,6 +27,8 @@ from tests.algebra.expressions import random_expression
 from tests.codegen.cuda_on_host import OnHost
 from tests.codegen.rungs import C_COMPILER, CPP_COMPILER, DENSE, FEW, STATES, Case, built
 
+pytestmark = pytest.mark.shipped
+
 FORWARD = mass.inv @ (tau - bias)
 MECHANISMS = {
     "tree": lambda: lw.models.random_tree(4, 1),
@@ -144,7 +146,7 @@ def nodes_of(mech):
 # ------------------------------------------------------------------------- named quantities
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("name", "which"),
     [
@@ -166,7 +168,7 @@ def test_named_quantities(name, which, tmp_path):
     climb(Case(expr, mech, nodes, seed=number), tmp_path)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", lw.models.HINGE_KINDS)
 def test_every_hinge(kind, tmp_path):
     """A body on that hinge, and another one on it; a welded body carries one on a pin."""

@@ -31,7 +31,7 @@ def variant(mech, factor, gravity):
     return replace(mech, bodies=bodies, gravity=gravity)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("expr", [FORWARD, INVERSE, mass, mass.inv], ids=str)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_batch_of_variants_on_one_kernel(expr, seed):

@@ -58,6 +58,8 @@ from linkwise.sweeps.interpret import run
 from tests.algebra import trees
 from tests.algebra.expressions import random_expression
 
+pytestmark = pytest.mark.shipped
+
 NAMED = {
     "forward dynamics": mass.inv @ (tau - bias),
     "the bare tree": (H @ phi @ M @ phi.T @ H.T).inv @ (tau - bias),
@@ -114,7 +116,7 @@ def nodes_of(mech):
 # ------------------------------------------------------------------------------ named quantities
 
 
-@pytest.mark.few(7)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", NAMED)
 @pytest.mark.parametrize("coarse", [False, True])
 def test_every_quantity_on_trees(name, coarse):

@@ -79,7 +79,7 @@ def parts(mech, name):
     return expr, *result, nodes
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("form", ["numpy", "straight", "loops"])
 def test_rows_and_columns(name, form):
@@ -104,6 +104,7 @@ BLOCKS = [(expr, form) for expr in MEMORYLESS for form in ("numpy", "straight")]
 BLOCKS += [(expr, "loops") for expr in (D, Upsilon)]  # one of each sweep: loops take seconds
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(("expr", "form"), BLOCKS, ids=str)
 def test_blocks(expr, form):
     mech, given = robot(), state(robot())

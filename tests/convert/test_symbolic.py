@@ -97,7 +97,7 @@ def test_the_shortest_form_of_a_polynomial_is_taken():
     assert formulas.value[0, 0] == m * sp.sin(formulas.symbols["q"][1]) ** 2
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", HINGES)
 def test_formulas_agree_with_kernels(name):
     """Two bodies on a hinge of every kind, with numbers that are no short fractions."""

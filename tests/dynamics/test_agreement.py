@@ -50,6 +50,7 @@ def test_robots_with_pinocchio(name):
     checked("Pinocchio", table, len(table), path=path, free=name != "panda.urdf")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["half_cheetah.xml", "suite/acrobot.xml", "assets/ant.xml"])
 def test_robots_with_mujoco(name):
     model = next(file for file in MJCF if file.endswith(name))

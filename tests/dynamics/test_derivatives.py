@@ -43,6 +43,7 @@ def test_differences(name):
         assert np.abs(residual).max() < 1e-9 * np.abs(expected).max()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["every hinge, others", "floating"])
 def test_linearization(name):
     """A small motion from a state that is a little off goes where A says."""

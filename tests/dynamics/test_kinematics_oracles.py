@@ -103,7 +103,7 @@ def test_poses(it):
     close(result.matrix, first.actInv(second).homogeneous, 1e-12)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_jacobians_velocities_and_rates(it):
     ids = [it.frame(name) for name in it.nodes]
     for axes, (frame, about) in VIEWS.items():

@@ -53,7 +53,10 @@ def test_of_one_hand(frame):
 @pytest.mark.parametrize(
     ("name", "nodes", "frame"),
     [
-        ("every hinge, armature", ["body_3", "body_2", "tool"], "node"),
+        pytest.param(
+            *("every hinge, armature", ["body_3", "body_2", "tool"], "node"),
+            marks=pytest.mark.prove,
+        ),
         ("no armature", ["post", "tool"], "world"),
         ("floating", ["tool", "body_1"], "node"),
         ("mass ratio of a million", ["tool", "body_3"], "node"),
@@ -111,6 +114,7 @@ def test_two_nodes_on_one_body_are_bound():
     close(both @ space.inertia @ both, alone, 1e-10)
 
 
+@pytest.mark.prove
 def test_the_same_node_twice():
     arm = lw.models.seven_dof_arm()
     q = arm.random(0)

@@ -12,7 +12,7 @@ from linkwise.estimation import COVARIANCES
 from tests.estimation.fields import MECHANISMS, NOISES, bound, close, field, reference
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_covariances_are_those_of_the_vectors(name, noise):

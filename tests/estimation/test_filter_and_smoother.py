@@ -128,6 +128,7 @@ def test_gains_step_by_step():
         close(smoother.Upsilon[k], expected, 1e-11, float(np.abs(smoother.Upsilon).max()))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("noise", NOISES)
 def test_batches_are_their_rows(noise):
     """Compiled kernels give what the sweeps give one by one."""

@@ -55,6 +55,7 @@ def check_pinocchio(it: System, methods: tuple[str | None, ...]) -> None:
     assert apart(np.stack([*forces.values()]), case.forces()) < 1e-9
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", IN_PINOCCHIO)
 def test_pinocchio(name):
     pytest.importorskip("pinocchio")
@@ -73,6 +74,7 @@ def test_pinocchio_sweep(arms, grasps):
     check_pinocchio(it, (None, "RCCFD1", "RCCFD2", "RCCFD3"))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n", [2, 4])
 def test_pinocchio_on_the_sample_arms(n):
     """`multi_arm(n)` in the state that benchmarks use: neutral, moving as the loops allow."""
@@ -139,6 +141,7 @@ def check_mujoco(it: System, methods: tuple[str | None, ...]) -> None:
         assert apart(here, case.solved(SOFTNESS)) < 1e-8
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", IN_MUJOCO)
 def test_mujoco(name):
     pytest.importorskip("mujoco")

@@ -94,6 +94,7 @@ def test_shapes_agree_with_mujoco():
     assert total > 1000
 
 
+@pytest.mark.few(24)
 @pytest.mark.parametrize("name", GOOD)
 def test_round_trip(name: str):
     mech = _load(name)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.oracle
 pytest.importorskip("mujoco")
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("seed", range(60))
 def test_agrees_with_mujoco(seed: int):
     text = RandomModel(seed).text()

@@ -80,7 +80,7 @@ def test_free_base_agrees_with_pinocchio(name: str):
     assert rows.worst < 1e-12, rows
 
 
-@pytest.mark.few(20)
+@pytest.mark.few(10)
 @each
 def test_round_trip(name: str):
     mech = load(FILES[name])

@@ -128,7 +128,7 @@ def test_three_passes_are_printed():
     assert "\nκ = rate of Q" in str(program), "what belongs to no body stands between the loops"
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", HINGES)
 @pytest.mark.parametrize("ground", [False, True], ids=["between bodies", "to the ground"])
 def test_every_rung_agrees(kind: str, ground: bool):

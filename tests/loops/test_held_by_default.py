@@ -119,7 +119,7 @@ def close(result: Array, expected: Array, part: float = 1e-7) -> None:
     np.testing.assert_allclose(result, expected, rtol=0.0, atol=part * size)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", CASES)
 def test_forward_dynamics_is_that_of_the_dense_system(name: str) -> None:
     mech, q, v, tau = case(name)
@@ -384,6 +384,7 @@ def test_every_function_of_accelerations_and_joint_forces_is_classified() -> Non
     assert missing - (HELD | REFUSING | ALWAYS | TERMS) == set()
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", sorted(REFUSING - {"MotionForceController"}))
 def test_those_that_cannot_hold_them_raise(name: str) -> None:
     mech, q, v, tau = case("gripper")

@@ -36,7 +36,7 @@ def test_they_are_proved_equal_to_what_is_derived(name: str):
         assert proof.proved, proof.verdict
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("hinge", HINGES)
 @pytest.mark.parametrize("name", RCCFD)
 def test_any_loop_with_couplings_and_armature(name: str, hinge: str):

@@ -36,7 +36,7 @@ def gripper(seed: int) -> tuple[lw.Mechanism, Array]:
 
 
 @pytest.mark.shipped
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(8))
 def test_rows_of_rounding_do_not_disturb(seed: int) -> None:
     """Against the projected equations, Z* 𝓜 Z y = Z* (τ - C - 𝓜 v̇₀) with J Z = 0, J v̇₀ = -κ."""

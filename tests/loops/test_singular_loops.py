@@ -101,6 +101,7 @@ def test_a_rhombus_that_is_folded_is_told() -> None:
     assert lw.loops.mobility(mech, flat(0.0)).singular
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", LINKAGES)
 def test_what_is_redundant_everywhere_is_no_trouble(name: str) -> None:
     """Planar and overconstrained linkages, a platform on six legs, arms that hold an object."""

@@ -34,6 +34,7 @@ def test_every_kind_of_hinge_is_dealt(seed):
     assert len({type(body.hinge) for body in mech.bodies}) == len(HINGE_KINDS) == 13
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("n", [3, 4, 9])
 @pytest.mark.parametrize("branching", [0.0, 0.4, 1.0])
 def test_some_body_has_two_children(n, branching):
@@ -55,6 +56,7 @@ def test_inertias_hold_the_triangle_inequality_strictly(seed):
     assert not [finding for finding in mech.validate() if finding.severity == "error"]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_mass_matrix_and_jacobians(seed):
     mech = models.random_tree(15, seed, floating=bool(seed % 2))

@@ -95,6 +95,7 @@ def test_zeros_have_no_colour(man):
     assert f"{100 * result.mean():.0f} % zero" in board.get_xlabel()
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize(
     "text", ["H", "phi", "psi", "M", "mass", "mass^-1", "D", "K", "R", "P_plus", "(I - H psi K)",
              "E_psi", "Upsilon", "Omega", "phi_tilde", "a", "bias", "V", "G"],
@@ -155,6 +156,7 @@ def test_an_operator_that_cannot_be_drawn_is_told(man):
         lp.operator(mech, q, "J", nodes="third_hand")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_mass_matrix_beside_its_inverse(man, theme):
     mech, q = man

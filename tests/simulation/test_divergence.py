@@ -115,6 +115,7 @@ def pushed_on(t, q, v):
     return 30.0 * q + 3.0 * v
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("step", [1e-3, 1e-2])
 @pytest.mark.parametrize("ticks", [True, False])
 def test_shorter_steps_are_not_recommended_where_they_do_not_help(step, ticks):

@@ -189,6 +189,7 @@ def test_steps_in_numpy(name, integrator, tmp_path):
     assert result.gap(result.ours(integrator), theirs) < BOUND
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(("name", "integrator"), CASES)
 def test_rollouts(name, integrator, tmp_path):
     result = motion(MODELS[name](), tmp_path, seed=2)

@@ -65,7 +65,7 @@ def transition(model, data):
     )
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("integrator", ["euler", "rk4_mujoco"])
 @pytest.mark.parametrize("name", ["arm", "balls and springs", "puma"])
 def test_transitions(name, integrator, tmp_path):

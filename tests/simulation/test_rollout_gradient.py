@@ -75,7 +75,7 @@ def arranged(values, options):
     return out | {"parameters": numbers, "duration": STEPS * STEP, "step": STEP}
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("integrator", EXPLICIT)
 @pytest.mark.parametrize("name", ["every hinge, armature", "every hinge, others", "floating"])
 def test_differences(name, integrator):

@@ -43,6 +43,7 @@ TURNING = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", TURNING)
 def test_armature_in_turning_axes_is_that_of_forward_dynamics(name: str):
     """N v̇ and no more: on the way to one motion the error falls by 2², in both forms of a step."""

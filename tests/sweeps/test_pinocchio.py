@@ -150,7 +150,7 @@ def _loads(name: str) -> bool:
     return True
 
 
-@pytest.mark.few(16)
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", [n for n in FILES if "talos_full" not in n and "dual" not in n])
 def test_fixed_base(name):
     if not _loads(name):
@@ -158,6 +158,7 @@ def test_fixed_base(name):
     compared(robot(name))
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("short", FLOATING)
 def test_floating_base(short):
     name = next(n for n in FILES if n.endswith("/" + short))

@@ -57,7 +57,7 @@ def drawn(draw, seed):
     return mech, given | {"w": rng.standard_normal(mech.nv)}
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", EXPRESSIONS)
 @pytest.mark.parametrize("draw", DRAWS)
 def test_every_rung(draw, name):

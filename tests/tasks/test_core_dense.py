@@ -93,6 +93,7 @@ def test_space(name, kind):
     close(space.null_torque(x), dense.null_space.T @ x, BOUND, scale=np.abs(x).max())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "kind"), EVERY)
 def test_dynamics(name, kind):
     mech, q, v, _, tasks, dense = setting(name, kind)

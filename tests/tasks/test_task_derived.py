@@ -21,7 +21,7 @@ def test_a_quantity_of_tasks_costs_no_more_than_by_hand(name: str, setting: Sett
     assert cost(lower(derived)) <= cost(lower(by_hand.TASK_BY_HAND[name](setting)))
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 @pytest.mark.parametrize(
     "law",
