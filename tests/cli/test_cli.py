@@ -11,7 +11,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.cli import main, parser
-from linkwise.cli.info import tree_table
+from linkwise.cli.info import equation, tree_table
 
 URDF = """<robot name="arm">
   <link name="base"/>
@@ -57,6 +57,13 @@ def test_info_json_is_complete_and_standard(arm, capsys):
     assert data["couplings"][0]["terms"] == {"shoulder": [-0.5]}
     assert data["findings"][0]["code"] == "triangle"
     assert [item["line"] for item in data["load_report"]] == [7, 7, 7, 11]
+
+
+def test_a_coupling_as_an_equation():
+    terms = (("a", (-0.5, 2.0)), ("b", (0.0,)))
+    assert equation(lw.Coupling("c", "x", terms)) == "x = -0.5 a + 2 a^2"
+    assert equation(lw.Coupling("c", "x", (("a", (1.0,)),), -3.0)) == "x = 1 a - 3"
+    assert equation(lw.Coupling("c", "x", (("a", (0.0,)),))) == "x = 0"
 
 
 def test_info_options(arm, capsys):

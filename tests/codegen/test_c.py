@@ -175,6 +175,7 @@ def test_float32(robot, quantity, tmp_path):
     mech, request = ROBOTS[robot](), QUANTITIES[quantity]
     made = export(request, mech, "short_one", dtype="float32")
     assert "double" not in made.header.split("#ifndef")[1]
+    assert "(double)NAN" not in made.source
     # Without its self-test the source never leaves float: every constant has its f.
     made.write(tmp_path)
     strict = [*STRICT, "-Wdouble-promotion", "-Wfloat-conversion"]

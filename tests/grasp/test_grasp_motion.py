@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.grasp.contact_motion import GraspEffort
+from linkwise.grasp.load_distribution import _weak  # pyright: ignore[reportPrivateUsage]
 from linkwise.model import closure
 from linkwise.spatial import quaternion
 from tests.grasp.grasps import contact, frame
@@ -312,6 +314,14 @@ def test_least_effort_with_limits():
     assert not refused.feasible
     assert "joints need at least" in refused.reason
     assert "arm_" in refused.reason
+
+
+def test_joints_within_a_millionth_of_the_worst_are_named():
+    limit = np.array([2.0, 2.0, 4.0])
+    effort = GraspEffort(("a", "b", "c"), np.eye(3, 6), np.zeros(3), limit)
+    torques = 3.0 * limit * (1.0 - np.array([0.5e-6, 1.5e-6, 0.0]))
+    reason = _weak(effort, np.concatenate([torques, np.zeros(3)]), 3.0)
+    assert reason.endswith("need at least 3 of their limits while the contacts hold: a, c.")
 
 
 @pytest.mark.parametrize("name", ["soft_finger", "frictionless"])

@@ -10,6 +10,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.errors import ClosureError, ModelError, ShapeError
+from linkwise.loops.assembly import _open  # pyright: ignore[reportPrivateUsage]
 from linkwise.loops.assembly_search import opened, problem, widened
 from tests.cases import bennett
 from tests.loops.random_loops import KINDS, LIGHT, looped, triangle
@@ -97,6 +98,13 @@ def test_a_triangle_that_cannot_be_is_open_by_what_is_missing():
         assembly.required()
     assert not lw.loops.assemble(mech, restarts=2).converged
     assert lw.loops.assemble(triangle(0.99)).converged
+
+
+def test_what_stays_open_is_named_with_its_larger_part_the_worst_first():
+    errors = [("a", 1e-4, 0.2), ("b", 0.5, 0.3), ("c", 0.0, 0.0), ("d", 0.9, 1e-4)]
+    text = "d stays open by 0.9 m, b stays open by 0.5 m and 0.3 rad, a stays open by 0.2 rad"
+    assert _open(errors, 1.0, 1e-9) == text
+    assert _open([*errors, ("e", 1e-3, 0.0)], 1.0, 1e-9) == text + ", and 1 more"
 
 
 def test_a_stretched_guess_is_no_dead_end():

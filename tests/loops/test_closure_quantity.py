@@ -13,6 +13,7 @@ from linkwise.algebra import Q, Y, kappa
 from linkwise.algebra.budget import Budget
 from linkwise.algebra.dense import Dense
 from linkwise.algebra.search import cheapest
+from linkwise.algebra.space import JOINT
 from linkwise.dynamics.closure import CLOSED, Setting
 from linkwise.errors import LoweringError, ModelError, TroubleWarning
 from linkwise.spatial import quaternion
@@ -126,6 +127,10 @@ def test_three_passes_are_printed():
     assert len(program.passes) == 3
     assert "for k = tips … base" in str(program)
     assert "\nκ = rate of Q" in str(program), "what belongs to no body stands between the loops"
+    # Products with columns that are known are taken at once, over joints, without a recursion.
+    at_once = [s for s in program.statements if s.special in ("gram", "spread")]
+    assert [s.special for s in at_once] == ["gram", "gram", "spread"]
+    assert all(x.rows == JOINT for s in at_once[:2] for x, _ in s.reads)
 
 
 @pytest.mark.few(3)

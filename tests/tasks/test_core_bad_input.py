@@ -90,6 +90,7 @@ def test_tasks_of_another_robot_and_no_tasks(tasks, kind, message):
         ({"tolerance": -1.0}, "tolerance is -1.0; it must be a positive"),
         ({"tolerance": float("nan")}, "positive"),
         ({"tolerance": "small"}, "positive"),
+        ({"tolerance": 1.0}, "tolerance is 1.0; it must be below 1"),
         ({"length": 0.0}, "length is 0.0; it must be a positive"),
         ({"length": [1.0]}, "positive"),
         ({"damping": -0.1}, "damping is -0.1; it must be a number, 0 or positive"),
