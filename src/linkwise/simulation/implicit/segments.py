@@ -305,9 +305,9 @@ class _Implicit:
         if not self.points or self.observed:
             return {}
         push, square = at.read("pushed", self.size), 0.0
-        whole: dict[int, Any] = {i: w[i] for i in range(self.mech.nv)}
+        velocity: dict[int, Any] = {i: w[i] for i in range(self.mech.nv)}
         for i, _ in self.contacts:
-            first, second = (b[k] + dot(rows[int(k)], whole) for k in (i + 1, i + 2))
+            first, second = (b[k] + dot(rows[int(k)], velocity) for k in (i + 1, i + 2))
             square = maximum(square, gate(push[i], first * first + second * second))
         deepest, slip = (at.read(name, 1)[0] for name in WORST)
         for gap in gaps:
