@@ -28,10 +28,14 @@ REPORTED = {
         "motion",
     ),
     "sensor": (world(HINGED, after="<sensor><gyro site='s'/></sensor>"), 6, "<gyro>", "control"),
-    "exclude": (
-        world(HINGED, after='<contact><exclude body1="a" body2="world"/></contact>'),
+    "pair gap": (
+        world(
+            body("a", "<joint/>", '<geom name="x" size="1" contype="0" conaffinity="0"/>'),
+            before="<option><flag contact='disable'/></option>",
+            after='<contact><pair geom1="x" geom2="x" gap="1"/></contact>',
+        ),
         6,
-        "<exclude>",
+        "<pair>",
         "contact",
     ),
     "key": (
@@ -63,14 +67,14 @@ REPORTED = {
     ),
     "fluid": (world(HINGED, before='<option density="1.2"/>'), 2, "<option>", "motion"),
     "timestep": (world(HINGED, before='<option timestep="0.1"/>'), 2, "<option>", "other"),
-    "geom friction": (
-        world(body("a", "<joint/>", '<geom size="1" friction="1"/>')),
+    "geom solref": (
+        world(body("a", "<joint/>", '<geom size="1" solref="1 1"/>')),
         4,
         "<geom>",
         "contact",
     ),
-    "default friction": (
-        world(HINGED, before='<default><geom friction="1"/></default>'),
+    "default solref": (
+        world(HINGED, before='<default><geom solref="1 1"/></default>'),
         2,
         "<geom>",
         "contact",
@@ -237,8 +241,8 @@ def test_attributes_are_reported_once_for_all_elements():
     geoms = ['<geom size="1" solref="0.1 1"/>'] * 5
     (item,) = read(world(body("a", "<joint/>", *geoms))).load_report
     assert item.reason == (
-        "attribute 'solref' (and 4 more <geom>): contacts and the softness of constraints do not "
-        "act"
+        "attribute 'solref' (and 4 more <geom>): the softness of contacts and constraints does "
+        "not act"
     )
 
 
@@ -246,7 +250,7 @@ def test_items_stand_in_the_order_of_the_file():
     text = world(
         body("a", '<joint name="j" margin="1"/>', BALL),
         "<camera/>",
-        body("b", "<joint/>", '<geom size="1" friction="1"/>'),
+        body("b", "<joint/>", '<geom size="1" solref="1 1"/>'),
         before='<option timestep="0.1"/>',
         after='<actuator><motor joint="j"/></actuator>',
     )

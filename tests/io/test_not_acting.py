@@ -43,15 +43,19 @@ MJCF = {
     "ball spring": (hinged('type="ball" stiffness="1"'), "springs of 'j' do not act"),
     "contacts": (
         world(body("a", '<joint name="j"/>', BALL), body("b", "<freejoint/>", BALL)),
-        "contacts of 2 geoms do not act",
+        "contacts of 2 geoms act with planes of the world in lw.rollout",
     ),
     "floor": (
         world(body("a", '<joint name="j"/>', BALL), '<geom type="plane" size="1 1 1"/>'),
-        "contacts of 2 geoms do not act",
+        "contacts of 2 geoms act with planes of the world in lw.rollout",
     ),
     "pair": (
-        hinged("", after='<contact><pair geom1="x" geom2="y"/></contact>'),
-        "it does not act",
+        world(
+            body("a", "<joint/>", STILL.replace("<geom ", '<geom name="x" ')),
+            '<geom name="y" type="plane" size="1 1 1" contype="0" conaffinity="0"/>',
+            after='<contact><pair geom1="x" geom2="y"/></contact>',
+        ),
+        "contacts of 2 geoms act with planes of the world in lw.rollout",
     ),
     **{
         kind: (hinged("", after=ACTUATOR.format(kind)), "1 actuator acts in lw.rollout")

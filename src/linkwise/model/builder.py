@@ -11,6 +11,7 @@ from linkwise.errors import ModelError
 from linkwise.model import validate
 from linkwise.model.actuator import Actuator
 from linkwise.model.body import WORLD, Body, Coupling, Loop, Node, NodeKind
+from linkwise.model.contact import ContactRules
 from linkwise.model.drive import Drive
 from linkwise.model.geometry import Geometry
 from linkwise.model.hinges import Hinge, Locked
@@ -206,7 +207,9 @@ class Builder:
         actuators = tuple(self._actuators)
         return Mechanism(self.name, *parts, gravity=self.gravity, actuators=actuators).validate()
 
-    def build(self, *, load_report: LoadReport | None = None) -> Mechanism:
+    def build(
+        self, *, load_report: LoadReport | None = None, contact_rules: ContactRules | None = None
+    ) -> Mechanism:
         """The mechanism; raises `ModelError` with all findings if it cannot be built."""
         problems, parts = self._assemble()
         if problems:
@@ -217,6 +220,7 @@ class Builder:
             gravity=self.gravity,
             load_report=LoadReport() if load_report is None else load_report,
             actuators=tuple(self._actuators),
+            contact_rules=ContactRules() if contact_rules is None else contact_rules,
         )
 
     def __repr__(self) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model.actuator import Actuator
 from linkwise.model.body import WORLD, Body, Coupling, Loop, Node
+from linkwise.model.contact import joined
 from linkwise.model.drive import Drive, PerFreedom
 from linkwise.model.hinges import Locked
 from linkwise.model.report import LoadReport
@@ -277,6 +278,7 @@ def mount(mech: Mechanism, other: Mechanism, *, at: str, prefix: str = "") -> Me
         loops=(*mech.loops, *loops),
         couplings=(*mech.couplings, *couplings),
         actuators=(*mech.actuators, *actuators),
+        contact_rules=joined(mech.contact_rules, other.contact_rules, renamed),
         load_report=LoadReport(
             mech.load_report.source or other.load_report.source,
             (*mech.load_report.items, *other.load_report.items),

@@ -1,13 +1,14 @@
-"""Shapes carried by bodies and nodes, for the viewer. They have no part in the dynamics."""
+"""Shapes carried by bodies and nodes: what the viewer shows, and what touches in contacts."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from linkwise.errors import ModelError
+from linkwise.model.contact import Surface
 from linkwise.spatial.pose import Pose
 
 Shape = Literal["box", "sphere", "cylinder", "capsule", "ellipsoid", "plane", "mesh"]
@@ -45,6 +46,7 @@ class Geometry:
         scale: Factors for the axes of the mesh.
         mesh_inertia: How an MJCF file finds the inertia of the mesh, "shell" for instance, which
             files need even where the body has its inertia; empty for the format's default.
+        surface: How it rubs, and what it touches.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Geometry:
     file: str | None = None
     scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
     mesh_inertia: str = ""
+    surface: Surface = field(default_factory=Surface)
 
     def __post_init__(self) -> None:
         if self.shape not in SIZES:

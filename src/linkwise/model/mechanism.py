@@ -16,6 +16,7 @@ from linkwise.errors import ModelError, UnknownNameError, unknown_name
 from linkwise.model import derived, state, validate
 from linkwise.model.actuator import Actuator
 from linkwise.model.body import WORLD, Body, Coupling, Loop, Node
+from linkwise.model.contact import ContactRules
 from linkwise.model.memo import without_caches
 from linkwise.model.report import LoadReport
 from linkwise.spatial.array import Array, ArrayLike, constant, frozen
@@ -40,6 +41,7 @@ class Mechanism:
         gravity: Acceleration of free fall in the world frame (3,) [m/s²].
         load_report: What the file has that the mechanism does not use.
         actuators: Motors and servos, which follow commands in rollouts.
+        contact_rules: Which of its shapes may touch, besides what their surfaces say.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Mechanism:
     gravity: Array = field(default_factory=lambda: frozen(np.array(GRAVITY)))
     load_report: LoadReport = field(default_factory=LoadReport)
     actuators: tuple[Actuator, ...] = ()
+    contact_rules: ContactRules = field(default_factory=ContactRules)
 
     def __post_init__(self) -> None:
         for name in ("bodies", "nodes", "loops", "couplings", "actuators"):

@@ -1,10 +1,15 @@
 """Mechanisms in motion: integrators, controllers, events, recordings, rollouts as one kernel."""
 
 from linkwise.front_door import open_front_door
+from linkwise.model.contact import (
+    ContactPair as ContactPair,
+    ContactRules as ContactRules,
+    Surface as Surface,
+)
 from linkwise.simulation.channel import Channel as Channel, Event as Event
-from linkwise.simulation.implicit.ground import (
-    ContactPoint as ContactPoint,
-    Ground as Ground,
+from linkwise.simulation.implicit.ground import ContactPoint as ContactPoint, Ground as Ground
+from linkwise.simulation.implicit.touching import (
+    contact_points as contact_points,
     ground_contacts as ground_contacts,
 )
 from linkwise.simulation.integrators import INTEGRATORS as INTEGRATORS

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.arguments import all_are, count, is_tracked, itemsize, number
+from linkwise.arguments import count, is_tracked, itemsize, number
 from linkwise.codegen import arrays
 from linkwise.codegen.stepping.kernel import Motions, RolloutKernel, describe
 from linkwise.codegen.stepping.passive import passive as dampers_and_springs
@@ -28,7 +28,8 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.simulation import acting
 from linkwise.simulation.actuation import with_activation
 from linkwise.simulation.implicit.equality import check_beginning
-from linkwise.simulation.implicit.ground import ContactPoint, Ground, ground_contacts
+from linkwise.simulation.implicit.ground import ContactPoint, Ground
+from linkwise.simulation.implicit.touching import contact_points
 from linkwise.simulation.rollout_gradient import Origin, RolloutGradient, gradient
 from linkwise.simulation.rollout_input import (
     actuator_commands,
@@ -170,7 +171,7 @@ def rollout(
     record_every: int = 1,
     passive: bool = True,
     controls: ArrayLike | None = None,
-    contacts: Ground | Sequence[ContactPoint] = (),
+    contacts: Ground | Sequence[ContactPoint] | None = None,
     loops: Loops = "closed",
     target: str = "cpu",
     dtype: Any = np.float64,
@@ -225,8 +226,10 @@ def rollout(
         controls: Commands of the actuators of the mechanism, in their order, in the shapes of
             `tau`; default: the actuators do not act. With "implicit", servos act at the end of
             each step and may be stiff; with others their forces are held over the step.
-        contacts: Points that may touch the ground, with "implicit": those of `ground_contacts`, or
-            a `Ground` for all collision shapes.
+        contacts: What may touch, with "implicit". None for what the mechanism describes: its
+            collision shapes against the planes of its world, with friction and filters of the
+            file; a mechanism without such planes touches nothing. A `Ground` for all collision
+            shapes against that plane; points, as those of `ground_contacts`; () for none.
         loops: "closed" holds loops and couplings: on the "cpu" and in float64, with "implicit"
             anywhere; "open" leaves them open.
         target: "cpu", or "cuda" for a GPU, where each thread moves one motion. NumPy arrays are
@@ -372,24 +375,6 @@ def rollout(
     result = Rollout(mech, integrator, length, *records, kernel, origin, *parts)
     _report(result)
     return result
-
-
-def contact_points(
-    mech: Mechanism, contacts: Ground | Sequence[ContactPoint], integrator: str
-) -> tuple[ContactPoint, ...]:
-    """The points that may touch the ground; raises where they do not fit."""
-    if isinstance(contacts, Ground):
-        points = ground_contacts(mech, contacts)
-    else:
-        points = all_are(ContactPoint, contacts, "contacts")
-    if points and integrator != "implicit":
-        raise ModelError(
-            f"contacts were given with integrator={integrator!r}; they act by impulses, in steps "
-            "by integrator='implicit'."
-        )
-    for point in points:
-        mech.body(point.body)  # raises for an unknown name
-    return points
 
 
 @dataclass(frozen=True, slots=True)

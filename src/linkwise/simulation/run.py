@@ -36,6 +36,7 @@ from linkwise.simulation.divergence import DivergenceError, EnergyGuard, advice
 from linkwise.simulation.implicit.ground import ContactPoint, Ground
 from linkwise.simulation.implicit.run import ImplicitRun
 from linkwise.simulation.implicit.steps import KernelSteps
+from linkwise.simulation.implicit.touching import contact_points
 from linkwise.simulation.integrators import INTEGRATORS, Integrator, integrator
 from linkwise.simulation.limits import (
     Limits,
@@ -48,7 +49,6 @@ from linkwise.simulation.loop_keeper import DRIFT_LIMIT, LoopKeeper, Stabilizati
 from linkwise.simulation.margin import Margin, MarginGroup, Watch
 from linkwise.simulation.observer import Log, Observer, Probe
 from linkwise.simulation.recording import Recording
-from linkwise.simulation.rollout import contact_points
 from linkwise.simulation.rollout_input import actuator_commands
 from linkwise.simulation.stepper import Moment, Stepper
 from linkwise.simulation.timetable import Progress, Timetable, timetable
@@ -78,7 +78,8 @@ def simulate(
     contacts: Ground
     | Sequence[ContactPoint]
     | Mapping[str, tuple[str, CompliantSurface]]
-    | Sequence[tuple[str, CompliantSurface]] = (),
+    | Sequence[tuple[str, CompliantSurface]]
+    | None = None,
     limits: Limits | None = None,
     watch: Mapping[str, Margin] | None = None,
     stop: bool = True,
@@ -140,8 +141,8 @@ def simulate(
             of the mechanics. It is the period of `controls` as well.
         forces: External forces by node, (moment, force) (6,), as in `forward_dynamics`, or a
             function of (t, q, v) that returns them.
-        contacts: With "implicit", a `Ground` for all collision shapes, or points that may touch one
-            (`ground_contacts`). With other integrators nodes and the surfaces they may touch:
+        contacts: With "implicit", what may touch, as in `lw.rollout`; default: what the mechanism
+            describes. With other integrators nodes and the surfaces they may touch:
             (node, lw.tasks.CompliantSurface), several of these, or a dictionary of them by name; a
             slip speed that is too small for the step triggers a warning. Touching and leaving are
             events.
@@ -218,7 +219,7 @@ def simulate(
     keeper = LoopKeeper(mech, stabilization, baumgarte, forces_frame, drift_limit)
     q, v = keeper.beginning(q, v)
     springs = _springs(mech, q, limits)
-    points = Contacts(mech, contacts)
+    points = Contacts(mech, () if contacts is None else contacts)
     applied = AppliedForces(
         mech, commands, controlled, hold=tick is not None, forces=forces, forces_frame=forces_frame,
         contacts=points, springs=springs, passive=bool(passive),

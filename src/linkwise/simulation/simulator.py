@@ -22,13 +22,13 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.simulation.continued import continued
 from linkwise.simulation.implicit.ground import ContactPoint, Ground
+from linkwise.simulation.implicit.touching import contact_points
 from linkwise.simulation.observation import (
     Observations,
     Observed,
     checked_observations,
     observing,
 )
-from linkwise.simulation.rollout import contact_points
 from linkwise.simulation.rollout_input import mechanism_numbers
 from linkwise.simulation.rollout_kernel import motion_of
 from linkwise.spatial.array import Array, ArrayLike
@@ -59,7 +59,7 @@ class Simulator:
         step: float = 1e-3,
         substeps: int = 1,
         integrator: str = "implicit",
-        contacts: Ground | Sequence[ContactPoint] = (),
+        contacts: Ground | Sequence[ContactPoint] | None = None,
         observations: Observations = ("q", "v"),
         parameters: Mapping[str, ArrayLike] | None = None,
         passive: bool = True,

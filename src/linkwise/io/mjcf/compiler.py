@@ -75,6 +75,7 @@ class Options:
         friction: Dry friction acts.
         limits: Joint limits hold.
         contacts: Geoms collide.
+        filter_parents: A body and its parent do not collide.
     """
 
     gravity: tuple[float, float, float] = _GRAVITY
@@ -84,6 +85,7 @@ class Options:
     friction: bool = True
     limits: bool = True
     contacts: bool = True
+    filter_parents: bool = True
 
 
 def read_compiler(root: Element, reporter: Reporter, ignored: Ignored) -> Compiler:
@@ -174,6 +176,7 @@ def _read_flag(flag: Element, before: Options, reporter: Reporter) -> Options:
         friction=enabled(flag, "frictionloss", before.friction) and constrained,
         limits=enabled(flag, "limit", before.limits) and constrained,
         contacts=enabled(flag, "contact", before.contacts) and constrained,
+        filter_parents=enabled(flag, "filterparent", before.filter_parents),
     )
 
 
@@ -218,7 +221,7 @@ ClassTable = dict[str, Attributes]
 
 _ORIENTATIONS: Final = frozenset({"quat", "axisangle", "euler", "xyaxes", "zaxis"})
 # A shorter list of numbers overrides only the first ones of the class.
-_PARTIAL: Final = frozenset({"size", "stiffness", "damping"})
+_PARTIAL: Final = frozenset({"size", "stiffness", "damping", "friction"})
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar, cast
 
 import numpy as np
@@ -14,8 +14,10 @@ from linkwise.io.mjcf.ignored import ASSET_AFFECTS, Ignored, ignore
 from linkwise.io.mjcf.include import Files
 from linkwise.io.mjcf.mesh import MeshAsset, box_axes, read_meshes
 from linkwise.io.mjcf.orientation import read_fromto, read_pose
+from linkwise.io.mjcf.surface import surface
 from linkwise.io.report import Reporter
 from linkwise.io.xml import Element, choice, number, numbers
+from linkwise.model.contact import Surface
 from linkwise.model.geometry import Geometry, Role, Shape, bad_size
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import frozen
@@ -61,6 +63,7 @@ class Geom:
         size: MuJoCo's sizes, empty for plane, hfield, mesh and for shapes fitted to a mesh.
         pose: In the body frame.
         group: Geom group.
+        surface: How it touches others.
         mesh: The mesh it shows or is fitted to.
     """
 
@@ -70,6 +73,7 @@ class Geom:
     size: tuple[float, ...]
     pose: Pose
     group: int
+    surface: Surface
     mesh: MeshAsset | None
     hfield: tuple[float, float, float] | None = None
 
@@ -103,8 +107,8 @@ def read_geom(element: Element, frame: Pose, compiler: Compiler, assets: Assets)
         if reason := bad_size("plane", size):
             raise element.error(reason)
     group = number(element, "group", 0.0)
-    name = element.attrib.get("name", "")
-    return Geom(element, name, kind, size, frame @ pose, _integer(group), mesh, hfield)
+    name, touch = element.attrib.get("name", ""), surface(element)
+    return Geom(element, name, kind, size, frame @ pose, _integer(group), touch, mesh, hfield)
 
 
 def _size(element: Element, kind: str, half: float | None) -> tuple[float, ...]:
@@ -147,15 +151,14 @@ def fitted(geom: Geom, compiler: Compiler) -> Geom:
     scale = number(geom.element, "fitscale", 1.0)
     place = trusted_pose(frozen(axes), frozen(mass.com + axes @ centre))
     size = tuple(scale * s for s in sizes)
-    return Geom(
-        geom.element, geom.name, geom.kind, size, geom.pose @ place, geom.group, None, geom.hfield
-    )
+    return replace(geom, size=size, pose=geom.pose @ place, mesh=None)
 
 
 def geom_geometry(geom: Geom, assets: Assets, reporter: Reporter) -> Geometry | None:
     """The geom as a shape for the viewer; None, and an item, where it cannot be kept."""
     element = geom.element
-    colliding = number(element, "contype", 1.0) != 0 or number(element, "conaffinity", 1.0) != 0
+    touch = geom.surface
+    colliding = touch.contype != 0 or touch.conaffinity != 0
     # Geoms of the groups 3 to 5 are hidden by default: they are there for contact only.
     role: Role = "visual" if not colliding else "collision" if geom.group >= 3 else "both"
     rgba = _colour(element, assets)
@@ -171,7 +174,8 @@ def geom_geometry(geom: Geom, assets: Assets, reporter: Reporter) -> Geometry | 
         size = tuple(2.0 * s for s in size)
     elif geom.kind in ("capsule", "cylinder"):
         size = (size[0], 2.0 * size[1])
-    return Geometry(geom.name, cast(Shape, geom.kind), size, geom.pose, role, rgba)
+    kind = cast(Shape, geom.kind)
+    return Geometry(geom.name, kind, size, geom.pose, role, rgba, surface=touch)
 
 
 def _mesh_geometry(
@@ -193,8 +197,8 @@ def _mesh_geometry(
         rot = quaternion.to_matrix(quaternion.normalise(refquat)).T
         offset = -np.array(mesh.scale) * (rot @ refpos)
         pose = pose @ trusted_pose(frozen(rot), frozen(offset))
-    kind = mesh.element.attrib.get("inertia", "")
-    return Geometry(geom.name, "mesh", (), pose, role, rgba, mesh.address, mesh.scale, kind)
+    kind, touch = mesh.element.attrib.get("inertia", ""), geom.surface
+    return Geometry(geom.name, "mesh", (), pose, role, rgba, mesh.address, mesh.scale, kind, touch)
 
 
 def _colour(element: Element, assets: Assets) -> Rgba | None:

@@ -49,8 +49,8 @@ ATTRIBUTES: Final[dict[str, Table]] = {
         "sleep_tolerance tolerance apirate",
     ),
     "flag": _table(
-        "gravity constraint contact equality limit frictionloss spring damper passive",
-        contact="filterparent midphase multiccd nativeccd override refsafe speculative ipc",
+        "gravity constraint contact equality limit frictionloss spring damper passive filterparent",
+        contact="midphase multiccd nativeccd override refsafe speculative ipc",
         motion="actuation clampctrl",
         control="sensor",
         other="autoreset diagexact energy eulerdamp fwdinv invdiscrete island sleep warmstart",
@@ -71,12 +71,17 @@ ATTRIBUTES: Final[dict[str, Table]] = {
     "freejoint": _table("name align", other="group"),
     "geom": _table(
         "name class type contype conaffinity group size material mass density shellinertia fromto "
-        f"pos hfield mesh fitscale rgba {_ORIENTATION}",
-        contact="condim priority friction solmix solref solimp margin gap surfacevel adhesion",
+        f"pos hfield mesh fitscale rgba condim priority friction margin {_ORIENTATION}",
+        contact="solmix solref solimp gap surfacevel adhesion",
         motion="fluidshape fluidcoef",
         appearance="castshadow",
         other="user",
     ),
+    "pair": _table(
+        "name class geom1 geom2 condim friction margin",
+        contact="gap solref solreffriction solimp surfacevel adhesion",
+    ),
+    "exclude": _table("name body1 body2"),
     "site": _table(
         f"name class pos fromto {_ORIENTATION}",
         appearance="type size rgba material group mesh",
@@ -136,7 +141,6 @@ DEFAULT_AFFECTS: Final[dict[str, Affects]] = {
     "camera": "appearance",
     "light": "appearance",
     "texture": "appearance",
-    "pair": "contact",
 }
 """What a `<default>` for an element that is not read affects; by itself it does nothing."""
 
@@ -163,7 +167,6 @@ REFUSED: Final[dict[str, str]] = {
 """Elements on which the tree or the masses depend and that are not supported."""
 
 SECTION_AFFECTS: Final[dict[str, Affects]] = {
-    "contact": "contact",
     "sensor": "control",
     "keyframe": "other",
     "custom": "other",
@@ -177,11 +180,6 @@ WHOLE_SECTIONS: Final[dict[str, Affects]] = {
     "size": "other",
 }
 """Sections that are reported as a whole."""
-
-
-def in_section(section: str, tag: str) -> Affects:
-    """What an element of a section that is not read affects."""
-    return "motion" if (section, tag) == ("contact", "pair") else SECTION_AFFECTS[section]
 
 
 EQUALITIES: Final = ("connect", "weld", "joint", "tendon")
@@ -205,7 +203,9 @@ def meaning(path: tuple[str, ...]) -> Table | Affects | Literal["refused"] | Non
     if section in WHOLE_SECTIONS:
         return WHOLE_SECTIONS[section]
     if section in SECTION_AFFECTS:
-        return in_section(section, tag)
+        return SECTION_AFFECTS[section]
+    if section == "contact":
+        return {} if tag == "contact" else ATTRIBUTES.get(tag) or "motion"
     if "plugin" in path:
         return "motion"
     if section == "compiler" and tag == "lengthrange":
@@ -233,7 +233,7 @@ CHILDLESS: Final = ("flag", "mesh", "hfield", "material", "inertial", "equality"
 
 
 _WHY: Final[dict[Affects, str]] = {
-    "contact": "contacts and the softness of constraints do not act",
+    "contact": "the softness of contacts and constraints does not act",
     "control": "commands and sensors are not part of a mechanism",
     "appearance": "rendering details are not kept",
     "motion": "it does not act",

@@ -11,6 +11,7 @@ from linkwise.errors import LinkwiseError, MissingExtraError, ModelError, ParseE
 from linkwise.io.mjcf.actuator import Actuators
 from linkwise.io.mjcf.assemble import Assembly, Base
 from linkwise.io.mjcf.compiler import Compiler, Options, read_compiler, read_defaults, read_options
+from linkwise.io.mjcf.contact import read_contact_rules, report_contacts
 from linkwise.io.mjcf.equality import Equalities, read_tendons
 from linkwise.io.mjcf.geom import Geom, read_assets, read_geom, stem
 from linkwise.io.mjcf.ignored import (
@@ -18,7 +19,6 @@ from linkwise.io.mjcf.ignored import (
     WHOLE_SECTIONS,
     Ignored,
     ignore,
-    in_section,
 )
 from linkwise.io.mjcf.include import Files, expand_includes
 from linkwise.io.mjcf.inertia import Inference, set_total_mass
@@ -32,7 +32,7 @@ from linkwise.io.mjcf.joint import (
 )
 from linkwise.io.mjcf.tree import BodyRecord, Names, read_tree
 from linkwise.io.report import Reporter, report_drives
-from linkwise.io.xml import Element, number, shorten
+from linkwise.io.xml import Element, shorten
 from linkwise.model.builder import Builder
 from linkwise.model.hinges import Hinge
 from linkwise.model.mechanism import Mechanism
@@ -98,7 +98,8 @@ def _read(
     read_rotors(root, defaults, options, by_name, reporter)
     resolve_springdampers(records, joints, inertias, poses, options)
     report_drives(((j.element, j.name, j.hinge, j.drive) for x in joints for j in x), reporter)
-    report_contacts(records, geoms, options, reporter)
+    rules = read_contact_rules(root, defaults, records, options, reporter, ignored)
+    report_contacts(records, geoms, rules, reporter)
     model = Assembly(records, joints, geoms, inertias, compiler, assets, reporter)
     builder = Builder(root.attrib.get("model") or stem(os.fspath(path)), gravity=options.gravity)
     model.fill(builder, base)
@@ -127,7 +128,8 @@ def _read(
     builder.actuator(*motors.read(root))
     _report_sections(root, reporter)
     ignored.flush()
-    return builder.build(load_report=_in_file_order(reporter.report()))
+    report = _in_file_order(reporter.report())
+    return builder.build(load_report=report, contact_rules=rules)
 
 
 def _in_file_order(report: LoadReport) -> LoadReport:
@@ -184,7 +186,8 @@ def _world_poses(records: Sequence[BodyRecord]) -> list[Pose]:
 
 
 def _report_sections(root: Element, reporter: Reporter) -> None:
-    used = {"compiler", "option", "default", "asset", "worldbody", "equality", "tendon", "actuator"}
+    used = {"compiler", "option", "default", "asset", "worldbody", "contact"}
+    used |= {"equality", "tendon", "actuator"}
     for section in root.children:
         if section.tag in ("asset", "equality", "tendon", "actuator"):
             for attr in section.attrib:
@@ -193,7 +196,7 @@ def _report_sections(root: Element, reporter: Reporter) -> None:
             ignore(reporter, section, WHOLE_SECTIONS[section.tag])
         elif section.tag in SECTION_AFFECTS:
             for child in section.children:
-                ignore(reporter, child, in_section(section.tag, child.tag))
+                ignore(reporter, child, SECTION_AFFECTS[section.tag])
         elif section.tag == "deformable":
             for child in section.children:
                 if child.tag != "skin":
@@ -201,48 +204,3 @@ def _report_sections(root: Element, reporter: Reporter) -> None:
                 ignore(reporter, child, "appearance")
         elif section.tag not in used:
             reporter.note(section, "ignored", "unknown section", "motion")
-
-
-def report_contacts(
-    records: Sequence[BodyRecord],
-    geoms: Sequence[Sequence[Geom]],
-    options: Options,
-    reporter: Reporter,
-) -> None:
-    """Note, once, the geoms that can touch another one."""
-    if not options.contacts:
-        return
-    moving = list[bool]()
-    for record in records:
-        above = record.parent >= 0 and moving[record.parent]
-        moving.append(above or bool(record.joints))
-    masks: dict[tuple[int, int], set[int]] = {}  # bodies by the masks of their geoms
-    for k, group in enumerate(geoms):
-        for geom in group:
-            masks.setdefault(_mask(geom), set()).add(k)
-    touching = [
-        geom for k, group in enumerate(geoms) for geom in group if _touches(k, geom, masks, moving)
-    ]
-    if touching:
-        some = "1 geom" if len(touching) == 1 else f"{len(touching)} geoms"
-        reason = (
-            f"contacts of {some} do not act: bodies pass through each other and through the "
-            "ground, but for contacts given to lw.rollout or lw.simulate"
-        )
-        reporter.note(touching[0].element, "kept", reason, "motion")
-
-
-def _mask(geom: Geom) -> tuple[int, int]:
-    return int(number(geom.element, "contype", 1.0)), int(number(geom.element, "conaffinity", 1.0))
-
-
-def _touches(
-    k: int, geom: Geom, masks: dict[tuple[int, int], set[int]], moving: Sequence[bool]
-) -> bool:
-    """Whether some geom of another body meets this one, and one of the two moves."""
-    contype, conaffinity = _mask(geom)
-    for (other_type, other_affinity), bodies in masks.items():
-        if contype & other_affinity or other_type & conaffinity:
-            if any(other != k and (moving[k] or moving[other]) for other in bodies):
-                return True
-    return False

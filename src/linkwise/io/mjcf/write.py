@@ -15,8 +15,10 @@ import numpy as np
 
 from linkwise.io.mjcf.actuator import actuator_elements
 from linkwise.io.mjcf.assemble import WORLD_NODE
+from linkwise.io.mjcf.contact import pair_elements
 from linkwise.io.mjcf.equality_write import EqualityWriter
 from linkwise.io.mjcf.joint_write import JointOut, joint_elements, joints_of, reference
+from linkwise.io.mjcf.surface import surface_attributes
 from linkwise.io.report import Reporter
 from linkwise.io.xml import MAX_DEPTH, Element
 from linkwise.io.xml_write import digits, make, row, xml_text
@@ -60,6 +62,7 @@ def write_mjcf(mech: Mechanism, reporter: Reporter) -> str:
         make("option", {"gravity": row(mech.gravity)}),
         draft.shapes.assets(),
         draft.elements[WORLD],
+        pair_elements(mech.contact_rules),
         *equalities.sections(),
         *([make("actuator", {}, *motors)] if motors else []),
     )
@@ -320,9 +323,8 @@ class ShapeWriter:
             if shape.name and shape.name not in self.geom_names:
                 self.geom_names.add(shape.name)
                 attrib = {"name": shape.name, **attrib}
-            if shape.role == "visual":
-                attrib |= {"contype": "0", "conaffinity": "0"}
-            elif shape.role == "collision":
+            attrib |= surface_attributes(shape)
+            if shape.role == "collision":
                 attrib["group"] = "3"
             if shape.rgba is not None:
                 attrib["rgba"] = row(shape.rgba)

@@ -29,7 +29,10 @@ def contact_rows(
         k = bodies.index(point.body)
         ground, turn = point.ground, poses[k, :, :3]
         n, *tangents = axes = ground.axes
-        arm = turn @ np.array(point.point)
+        place = np.array(point.point)
+        if point.support is not None:
+            place = point.support.lowest(axes @ turn)
+        arm = turn @ place
         centre = arm + poses[k, :, 3]
         gaps.append(sum(n * (centre - np.array(ground.point))) - point.radius)
         arm = arm - point.radius * n  # where it touches
