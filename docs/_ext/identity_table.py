@@ -19,12 +19,15 @@ class Identities(SphinxDirective):
 
     def run(self):
         """The nodes of the table."""
-        from linkwise.algebra import differential_rules, rules
+        from linkwise.algebra import differential_recursion, differential_rules, rules
 
         if self.arguments[0] == "DERIVATIVES":
             lines = ["| variation of a leaf | by | because |", "| --- | --- | --- |"]
             for rule in differential_rules.RULES.values():
                 lines.append(f"| `{rule}` | {_text(rule.wrt)} | {_text(rule.source)} |")
+            by = "q, inertia, armature"
+            for rule in differential_recursion.RULES:
+                lines.append(f"| `{rule}` | {by} | {_text(rule.source)} |")
             return self.parse_text_to_nodes(StringList(lines, source=__file__))
         chosen = getattr(rules, self.arguments[0])
         lines = ["| identity | holds on | source | proof |", "| --- | --- | --- | --- |"]

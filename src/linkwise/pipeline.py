@@ -205,6 +205,7 @@ def requested(
     cache: bool = True,
 ) -> Request:
     """The checked request behind `compile`, for whatever is made of its graph."""
+    from linkwise.codegen.by_columns import by_columns, needs_columns
     from linkwise.codegen.request import Request
     from linkwise.sweeps.result_part import choice
 
@@ -218,6 +219,13 @@ def requested(
         quantity = expr
     elif callable(cast(object, expr)):
         quantity = Formula(cast("Any", expr))
+    elif any(isinstance(x, Expr) and needs_columns(x) for x in quantity):
+        if rolled or not choice(rows, columns, blocks).is_all:
+            raise ExpressionError(
+                f"rolled=True, rows, columns or blocks were given for {expr}, which is computed "
+                "column by column; leave them out."
+            )
+        quantity = by_columns(quantity, tuple(named))
     return Request(
         quantity,
         cast("Mechanism", mech),

@@ -11,7 +11,7 @@ from linkwise.algebra.dense import Dense
 from linkwise.algebra.differential import differentiate
 from linkwise.algebra.differential_form import decomposed, tidied
 from linkwise.algebra.differential_leaf import cross, swap
-from linkwise.algebra.symbols import A_V, B_V, E_phi, P, X, a_g, f, phi_tilde, servo, weight
+from linkwise.algebra.symbols import A_V, B_V, D, E_phi, P, X, a_g, f, phi_tilde, servo, weight
 from tests.algebra.trees import MOVING
 
 STENCIL = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0, 4 / 5, -1 / 5, 4 / 105, -1 / 280])
@@ -214,11 +214,15 @@ def test_derivatives_cost_a_few_evaluations():
     assert count(A.T @ w) < 2.5 * forward
 
 
+diff = differentiate(D @ u, "q") @ w
+
+
 @pytest.mark.parametrize(
     "expr, wrt, message",
     [
         (mass, "q", "takes a stacked vector or a number"),
-        (P @ V, "q", r"P cannot be differentiated by q.*textbook form"),
+        (P @ V, "payload", r"P cannot be differentiated by payload.*textbook form"),
+        (diff, "q", r"∂\[P H\* u\]/∂q cannot be differentiated by q"),
         (servo, "q", r"ẍ cannot be differentiated by q"),
         (weight.T @ X, "payload", r"weight cannot be differentiated by payload"),
         (V, "nothing", r'by nothing; it must be "q"'),

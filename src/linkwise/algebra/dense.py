@@ -21,6 +21,7 @@ from linkwise.algebra.expr import (
     Sum,
     Symbol,
     Zero,
+    symbol,
 )
 from linkwise.algebra.family import Family
 from linkwise.algebra.space import (
@@ -45,7 +46,7 @@ from linkwise.model.closure import constraint_sizes
 from linkwise.model.hinges.form import form_block
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
-from linkwise.spatial.inertia import momentum_regressor, weight_rate
+from linkwise.spatial.inertia import inertia_matrix, momentum_regressor, weight_rate
 from linkwise.spatial.pose import Pose, place_block, trusted_pose
 from linkwise.spatial.vector import (
     blocks,
@@ -215,6 +216,11 @@ class Dense:
             return self.diagonal([momentum_regressor(x) for x in rows], leaf.range, leaf.domain)
         if isinstance(key, role.Diagonal):
             return np.diag(self.matrix(key.of)[:, 0])
+        if isinstance(key, role.InertiaOf):
+            rows = self.matrix(key.of)[:, 0].reshape(-1, 10)
+            return self.diagonal([inertia_matrix(x) for x in rows], leaf.range, leaf.domain)
+        if isinstance(key, role.RecursionRate):
+            return self._recursion_rate(leaf, key)
         if isinstance(key, role.HingeBiasRate):
             return self.diagonal(self._hinge_bias_rates(key.wrt), BODY, JOINT)
         if isinstance(key, role.ClosureRate | role.FollowerRate | role.ClosureBiasRate):
@@ -241,6 +247,21 @@ class Dense:
             return full - self._diagonal_blocks(full)
         assert isinstance(key, role.Riccati)
         return self._riccati(leaf, key)
+
+    def _recursion_rate(self, leaf: Symbol, key: role.RecursionRate) -> Array:
+        """∂[r x], a column for each entry of the variable."""
+        from linkwise.algebra.differential import rate_along
+
+        e = symbol("e", leaf.domain, ONE, role.Vector("e_j"))
+        expr, columns = rate_along(key, e), list[Array]()
+        for unit in np.eye(self.size(leaf.domain)):
+            values = {**self.values, "e_j": unit}
+            here = Dense(self.mech, self.q, self.v, nodes=self._names(), values=values)
+            columns.append(here(expr))
+        return np.stack(columns, axis=-1)
+
+    def _names(self) -> list[str]:
+        return [node.name for node in self.nodes]
 
     def _crosses(self, key: role.Cross) -> list[Array]:
         """x× u, or u ×* x, for the columns u of the identity."""

@@ -43,9 +43,11 @@ from linkwise.algebra.differential_leaf import (
     diagonal,
     hinge_form,
     place_form,
+    recursion_rate,
     regressor,
     swap,
 )
+from linkwise.algebra.differential_recursion import Direction, definition, recursion
 from linkwise.algebra.differential_rules import RULES, SPACES, UNKNOWN
 from linkwise.algebra.expr import (
     Adjoint,
@@ -61,13 +63,11 @@ from linkwise.algebra.expr import (
     total,
     zero,
 )
+from linkwise.algebra.family import resolvent
 from linkwise.algebra.space import JOINT, Space
-from linkwise.algebra.symbols import A_V, B_V, VOCABULARY, H, J, M, V, phi, v
+from linkwise.algebra.symbols import A_V, B_V, VOCABULARY, H, J, M, V, phi, v, vector
 from linkwise.errors import ExpressionError
 from linkwise.front_door import open_front_door
-
-OF_THE_TREE = ("q", "inertia", "payload", "armature")
-"""Variables that recursions over the tree, such as that of P, depend on."""
 
 DEFINITIONS: dict[Expr, Expr] = {
     A_V: cross(V) @ H.T + hinge_form("row", "column", v),
@@ -109,6 +109,11 @@ def differentiate(expr: Expr, wrt: Symbol | str = "q") -> Expr:
             "takes a stacked vector or a number. Apply the operator to a vector first."
         )
     return tidied(_Differential(wrt).of(expr))
+
+
+def rate_along(key: role.RecursionRate, u: Expr) -> Expr:
+    """(δr) x along u, for a leaf ∂[r x]."""
+    return _Differential(key.wrt).along(key.of, u) @ key.x
 
 
 class _Differential:
@@ -198,11 +203,29 @@ class _Differential:
             return self.applied(DEFINITIONS[leaf].T if star else DEFINITIONS[leaf], x)
         if isinstance(key, role.Differential):
             return self._differential(leaf, key, star, x)
-        recursive = isinstance(key, role.Riccati | role.Lyapunov | role.Siblings)
-        recursive |= isinstance(key, role.Resolvent) and not isinstance(key.of.role, role.Shift)
-        if recursive and self.name in OF_THE_TREE:
-            raise self._no_rule(leaf)
+        if isinstance(key, role.Riccati | role.Lyapunov | role.Siblings | role.Resolvent):
+            return self._recursion(leaf, star, x)
         return none  # does not depend on it, or is one's own
+
+    def _recursion(self, leaf: Symbol, star: bool, x: Expr) -> Expr:
+        """An operator that a recursion defines: see `differential_recursion.py`."""
+        key, meaning = leaf.role, definition(leaf)
+        if meaning is not None:
+            return self.applied(meaning.T if star else meaning, x)
+        if isinstance(key, role.Resolvent):  # ψ = (I - E_ψ)⁻¹
+            around, shift = resolvent(key.of), key.of
+            around, shift = (around.T, shift.T) if star else (around, shift)
+            return around @ self.applied(shift, around @ x)
+        if isinstance(key, role.Lyapunov) and star and not leaf.symmetric:
+            leaf = recursion(role.Lyapunov(key.b, key.a, key.core.T, key.outward))
+        if isinstance(self.along(leaf, vector("u", self.space)), Zero):
+            return zero(leaf.range, self.space)
+        return recursion_rate(leaf, x, self.name, self.space)
+
+    def along(self, leaf: Symbol, u: Expr) -> Expr:
+        """δr of an operator of a recursion, along a vector u of the variable's space."""
+        direction = Direction(self.name, u, self.of, DEFINITIONS, lambda _: self._no_rule(leaf))
+        return direction(leaf)
 
     def _differential(self, leaf: Symbol, key: role.Differential, star: bool, x: Expr) -> Expr:
         """A leaf of a derivative: linear in the vectors that give it."""
@@ -210,6 +233,8 @@ class _Differential:
             return (cross(x).T if star else -cross(x).T) @ self.of(key.of)
         if isinstance(key, role.Cross):  # [x ×] u = -[u ×] x,  [x ×]* y = -[y ×̄] x
             return -((swap(x) if star else cross(x)) @ self.of(key.of))
+        if isinstance(key, role.RecursionRate):
+            raise self._no_rule(leaf)
         if isinstance(key, role.HingeBiasRate):
             opened = {"q": hinge_form("row", v, v, "column"), "v": BIAS_BY_V}[key.wrt]
             return self.applied(opened.T if star else opened, x)

@@ -4,6 +4,8 @@
 [x ×̄]       x ×̄ u = u ×* x, for a force x
 ∂[H* x]     how H* x changes at each body with its own coordinates
 Y[x]        Y[x] π = M x, for the ten inertial parameters π of each body
+M[π]        M[π] x = Y[x] π
+∂[P x]      how P x changes, for P or another operator of a recursion
 ∂_g[a_g]    how a_g changes with gravity; ∂_g[weight] the same of the weights
 ∂[weight]   how the weights change with inertial parameters
 ∂X          how X changes with displacements of the bodies, ∂X_B with those of the nodes
@@ -19,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from linkwise.algebra import role
-from linkwise.algebra.expr import Expr, Zero, symbol, zero
+from linkwise.algebra.expr import Expr, Symbol, Zero, symbol, zero
 from linkwise.algebra.space import (
     BODY,
     CONSTRAINT,
@@ -31,6 +33,7 @@ from linkwise.algebra.space import (
     NODE_PLACE,
     ONE,
     PLACE,
+    Space,
 )
 from linkwise.algebra.symbols import H
 from linkwise.errors import ExpressionError
@@ -144,6 +147,21 @@ def regressor(x: Expr) -> Expr:
         return zero(x.range, domain)
     name, tex = f"Y[{x}]", rf"Y_{{{x.latex()}}}"
     return symbol(name, x.range, domain, role.Regressor(x), f"regressor({x})", tex)
+
+
+def inertia_of(x: Expr) -> Expr:
+    """M[π], for a vector π of the inertial parameters of each body."""
+    if isinstance(x, Zero):
+        return zero(BODY, BODY)
+    name, tex = f"M[{x}]", rf"M_{{{x.latex()}}}"
+    return symbol(name, BODY, BODY, role.InertiaOf(x), f"inertia_of({x})", tex)
+
+
+def recursion_rate(leaf: Symbol, x: Expr, wrt: str, space: Space) -> Expr:
+    """∂[r x] for an operator r of a recursion, from the space of the variable."""
+    name, tex = f"∂[{leaf} {x}]/∂{wrt}", rf"\partial[{leaf.latex()} {x.latex()}]/\partial {wrt}"
+    key = role.RecursionRate(leaf, x, wrt)
+    return symbol(name, leaf.range, space, key, f"recursion_rate_{wrt}({leaf} {x})", tex)
 
 
 def diagonal(x: Expr) -> Expr:

@@ -228,6 +228,42 @@ class Regressor(Differential):
 
 
 @dataclass(frozen=True, slots=True)
+class InertiaOf(Differential):
+    """M[π]: the spatial inertia that ten parameters π of each body give; linear in them.
+
+    Attributes:
+        of: π, a vector of INERTIA.
+    """
+
+    of: Expr
+
+    @property
+    def symmetric(self) -> bool:  # noqa: D102
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class RecursionRate(Differential):
+    """∂[r x]: how an operator r of a recursion, applied to a held vector x, changes.
+
+    Applied to a vector u it is (δr) x, with δr along u (`differential_recursion.py`).
+
+    Attributes:
+        of: r, the solution of a Riccati or Lyapunov recursion.
+        x: The vector.
+        wrt: The name of the variable.
+    """
+
+    of: Symbol
+    x: Expr
+    wrt: str
+
+    @property
+    def causality(self) -> Literal["memoryless", "causal", "anticausal", "mixed"]:  # noqa: D102
+        return "mixed"
+
+
+@dataclass(frozen=True, slots=True)
 class Diagonal(Differential):
     """The diagonal operator of a vector of JOINT: u by N of N x, for x.
 

@@ -342,6 +342,11 @@ def momentum_regressor(V: Array) -> Array:
     return np.concatenate([upper, lower], axis=-2)
 
 
+def inertia_matrix(numbers: Any) -> Any:
+    """M[π] (6, 6) of ten numbers π, so that M[π] V = Y_V π."""
+    return np.einsum("jin,n->ij", momentum_regressor(np.eye(6)), numbers)
+
+
 def weight_rate(gravity: Any) -> Any:
     """How -(g h* | g m), twelve numbers, changes with the ten of an inertia (12, 10)."""
     out = np.zeros((3, 4, 10)).astype(gravity.dtype)

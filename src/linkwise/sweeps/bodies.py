@@ -21,7 +21,7 @@ from linkwise.model.embedded import Embedded
 from linkwise.model.hinges.form import form_block
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
-from linkwise.spatial.inertia import momentum_regressor, weight_rate
+from linkwise.spatial.inertia import inertia_matrix, momentum_regressor, weight_rate
 from linkwise.spatial.pose import Pose, place_block
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import blocks, cross_force, cross_velocity
@@ -121,6 +121,8 @@ class Bodies:
                 return first(momentum_regressor(read[None, :, 0]), 2)
             case "diagonal":
                 return np.diag(read[:, 0])
+            case "inertia_of":
+                return inertia_matrix(read[:, 0])
             case "a_g_rate":
                 turn = -numbers.pose(k).rot.T if mech.parent[k] < 0 else np.zeros((3, 3))
                 return np.concatenate([np.zeros((3, 3)), turn])

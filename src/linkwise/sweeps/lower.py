@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from linkwise.algebra import role
+from linkwise.algebra.differential import rate_along
 from linkwise.algebra.expr import (
     Adjoint,
     Expr,
@@ -45,6 +46,7 @@ SPECIALS: dict[type[role.Role], str] = {
     role.PlaceRate: "X_rate",
     role.Regressor: "regressor",
     role.Diagonal: "diagonal",
+    role.InertiaOf: "inertia_of",
 }
 """The statements that give the blocks of leaves that differentiation adds."""
 
@@ -303,6 +305,13 @@ class _Lowering:
             return [self._at_once(f"{rule}*" if star else rule, both, operands)]
         if is_step(leaf) or isinstance(key, role.Gather):
             return self._step(leaf, star, rest)
+        if isinstance(key, role.RecursionRate):
+            if star or rest.domain is not ONE:
+                raise LoweringError(
+                    f"{factor} has no sweeps by itself: it has them applied to a vector, as in "
+                    "A @ u for a derivative A. lw.compile computes it column by column."
+                )
+            return self.terms(rebuilt(rate_along(key, rest), opened))
         if isinstance(key, role.Siblings):
             return self._siblings(key, rest)
         if isinstance(
@@ -479,9 +488,27 @@ class _Lowering:
         return [
             self._from_children(word, number)
             if len(word) > 2 and is_step(word[0])
+            else self._from_parent(word, number)
+            if any(map(is_step, word))
             else Term(number, tuple(self._core_block(letter) for letter in word), rows=expr.range)
             for word, number in expand(expr, opened=opened).items()
         ]
+
+    def _from_parent(self, word: tuple[Expr, ...], number: float) -> Term:
+        """A E* X F B, with A and B at body k, one-step operators E and F, and X at its parent."""
+        steps = [i for i, x in enumerate(word) if is_step(x) or is_step(x.T)]
+        if len(steps) != 2 or not is_step(word[steps[0]].T) or not is_step(word[steps[1]]):
+            raise LoweringError(f"{product(word)} has to be memoryless, and is not.")
+        i, j = steps
+        first, last, inner = word[i].T, word[j], product(word[i + 1 : j])
+        leaf = inner if isinstance(inner, Symbol) else composite(inner)
+        assert isinstance(first, Symbol) and isinstance(last, Symbol)
+        for needed in (first, last, leaf):
+            self.define(needed)
+        left = Block(first, adjoint=True, step=True, place="p")
+        right = Block(last, step=True, place="p")
+        before, after = ([self._core_block(x) for x in part] for part in (word[:i], word[j + 1 :]))
+        return Term(number, (*before, left), _block_quantity(leaf), "p", (right, *after))
 
     def _from_children(self, word: tuple[Expr, ...], number: float) -> Term:
         """E X F*, with one-step operators around a memoryless X: Σ_c E(k,c) X(c) F*(k,c)."""
@@ -564,7 +591,7 @@ class _Lowering:
             if isinstance(key, role.HingeRate | role.PlaceRate):
                 vectors = key.vectors
             else:
-                assert isinstance(key, role.Cross | role.Regressor | role.Diagonal)
+                assert isinstance(key, role.Cross | role.Regressor | role.Diagonal | role.InertiaOf)
                 vectors = (key.of,)
             operands = [self.value(rebuilt(x, opened)) for x in vectors]
             if isinstance(key, role.PlaceRate):

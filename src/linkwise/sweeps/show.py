@@ -190,8 +190,9 @@ def _special(statement: Statement, style: Style) -> str:
         case "cross" | "swap":
             bar = r"\bar{\times}" if style is LATEX else "×̄"
             return f"{reads[0]} {times if statement.special == 'cross' else bar}"
-        case "regressor" | "diagonal":
-            return f"{'Y' if statement.special == 'regressor' else 'diag'} of {reads[0]}"
+        case "regressor" | "diagonal" | "inertia_of":
+            name = {"regressor": "Y", "diagonal": "diag", "inertia_of": "M"}[statement.special]
+            return f"{name} of {reads[0]}"
         case "X_rate":
             return f"derivatives of {', '.join(reads)}"
         case "a_g_rate" | "weight_rate" | "weight_gravity":
