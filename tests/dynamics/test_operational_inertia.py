@@ -104,7 +104,7 @@ def test_two_nodes_on_one_body_are_bound():
     arm = arm.with_node("far", arm.node("hand").body, (0.3, 0.1, 0.2))
     q = arm.random(0)
     space = lw.operational_space(arm, q, ["hand", "far"])
-    assert space.rank == 6 and "6 combinations" in str(space)
+    assert space.rank == 6 and "6 combinations" in str(space) and repr(space) == f"<{space}>"
     _, _, expected = dense(arm, q, ["hand", "far"])
     close(space.inertia, expected, 1e-10)
     # The energy of a motion is the same, whether one node tells it or both.

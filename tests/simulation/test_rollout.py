@@ -264,7 +264,7 @@ def test_rollouts_are_copied_and_pickled(copied: Any) -> None:
     done = lw.rollout(lw.models.pendulum(), [0.1], [0.0], duration=0.005)
     again = copied(done)
     assert again.kernel is None and done.kernel is not None
-    assert str(again) == str(done)
+    assert str(again) == str(done) and repr(done) == f"<Rollout of {done}>"
     for name in ("t", "q", "v", "status", "failed_step"):
         assert np.array_equal(getattr(again, name), getattr(done, name)), name
 

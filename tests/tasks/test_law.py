@@ -344,3 +344,10 @@ def test_more_rows_than_freedoms_have_what_they_can() -> None:
     expected = lw.tasks.task_jacobian(mech, q, task) @ vdot + lw.tasks.task_bias(mech, q, v, task)
     tau = lw.tasks.task_torque(mech, q, v, task, expected)
     assert lw.forward_dynamics(mech, q, v, tau) == pytest.approx(vdot, abs=1e-9)
+
+
+def test_a_law_and_its_tasks_are_printed_on_one_line():
+    law = lw.control_law(lw.models.seven_dof_arm(), HAND, kp=400.0, kv=40.0)
+    name = "ControlLaw of 'seven_dof_arm', pose of hand"
+    assert repr(law) == f"<{name}: (q, v, goal, velocity, acceleration, kp, kv)>"
+    assert repr(HAND) == "<Task pose of hand: 6 rows in the axes of the reference>"

@@ -134,6 +134,9 @@ class OperationalSpace:
         rest = (self.singular_values[i], float(np.asarray(self.condition)[i]), self.length)
         return OperationalSpace(self.nodes, self.frame, *parts, *rest)
 
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
     def __str__(self) -> str:
         if self.inertia.ndim == 3:
             return f"operational space of {_listed(self.nodes)}, {len(self)} states"

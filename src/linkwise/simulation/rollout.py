@@ -142,6 +142,9 @@ class Rollout:
         kept = (self.mech, self.integrator, self.step, self.t, self.q, self.v)
         return Rollout, (*kept, self.status, self.failed_step)
 
+    def __repr__(self) -> str:
+        return f"<Rollout of {self}>"
+
     def __str__(self) -> str:
         many = "one motion" if self.batch is None else f"{self.batch} motions"
         lost = int(np.count_nonzero(self.status))

@@ -94,6 +94,10 @@ class ControlLaw:
             plan = (quick, arrays, at, size)
         object.__setattr__(self, "_plan", plan)
 
+    def __repr__(self) -> str:
+        tasks = " + ".join(task.name for task in self.tasks)
+        return f"<ControlLaw of {self.mech.name!r}, {tasks}: ({', '.join(self.arguments)})>"
+
     @property
     def arguments(self) -> tuple[str, ...]:
         """Names of the arrays that the kernel, and the C function, take."""

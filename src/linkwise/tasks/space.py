@@ -114,6 +114,9 @@ class TaskSpace(Batched):
         force = np.swapaxes(self.consistent_inverse, -1, -2) @ tau[..., None]
         return tau - (np.swapaxes(self.jacobian, -1, -2) @ force)[..., 0]
 
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
     def __str__(self) -> str:
         what = " and ".join(task.name for task in self.tasks)
         if self.is_batch:

@@ -169,6 +169,9 @@ class Task:
         """S (m, 6); empty for joints."""
         return np.array(self.rows, dtype=np.float64).reshape(-1, 6)
 
+    def __repr__(self) -> str:
+        return f"<Task {self}>"
+
     def __str__(self) -> str:
         if self.kind == "joints":
             return self.name
