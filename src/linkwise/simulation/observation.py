@@ -108,6 +108,21 @@ def observing(
     return Segment("observe", at.traced(), writes), shapes
 
 
+def watched(
+    mech: Mechanism,
+    stepping: Stepping,
+    chosen: Sequence[Observed],
+    points: tuple[ContactPoint, ...],
+    at: Writing,
+) -> list[Any]:
+    """The values of observations, from the registers of `SHOWN` and others of the stepping."""
+    look = _Look(mech, stepping, points, at)
+    return [
+        look.of_request(one) if isinstance(one.what, Request) else look.named(one.what)
+        for one in chosen
+    ]
+
+
 class _Look:
     """The observations as arrays of graph nodes."""
 

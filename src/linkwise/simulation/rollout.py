@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from linkwise.arguments import count, is_tracked, itemsize, number
 from linkwise.codegen import arrays
+from linkwise.codegen.scalar.status import stopped
 from linkwise.codegen.stepping.kernel import Motions, RolloutKernel, describe
 from linkwise.codegen.stepping.passive import passive as dampers_and_springs
 from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, refuse, tree_of
@@ -27,6 +28,7 @@ from linkwise.errors import (
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation import acting
 from linkwise.simulation.actuation import with_activation
+from linkwise.simulation.episode import NOTHING, Episode, checked_noise, checked_stop
 from linkwise.simulation.implicit.equality import check_beginning
 from linkwise.simulation.implicit.ground import ContactPoint, Ground
 from linkwise.simulation.implicit.touching import contact_points
@@ -73,6 +75,7 @@ class Rollout:
             solved for.
         penetration: The largest penetration of a contact up to each record (k,) or (batch, k) [m].
         slip: The largest sliding speed of a contact that pushes, up to each record, likewise [m/s].
+        conditions: Names of the conditions that may end a motion.
     """
 
     mech: Mechanism
@@ -89,11 +92,18 @@ class Rollout:
     residual: Array | None = None
     penetration: Array | None = None
     slip: Array | None = None
+    conditions: tuple[str, ...] = ()
 
     @property
     def batch(self) -> int | None:
         """The number of motions; None for a single one."""
         return len(self.q) if self.q.ndim == 3 else None
+
+    @property
+    def stopped(self) -> NDArray[np.int64]:
+        """The place in `conditions` of what ended each motion, or -1; () or (batch,)."""
+        place = np.asarray(self.status, np.int64) - stopped(self.mech, 0)
+        return np.where((place >= 0) & (place < len(self.conditions)), place, -1)
 
     def gradient(self, q: ArrayLike | None = None, v: ArrayLike | None = None) -> RolloutGradient:
         """The gradient of a function of the records, by everything the rollout was given.
@@ -129,9 +139,9 @@ class Rollout:
             raise ModelError(
                 f"this rollout of {self.mech.name!r} by {self.integrator!r} has no gradient: it "
                 "was made step by step (loops, couplings, too many bodies, a hinge without a "
-                "formula), by 'implicit' steps, with actuators that have an activation, on a GPU, "
-                "or is a copy. Open the loops with loops='open', or make it again on the CPU by "
-                "'rk4', 'euler', 'rk4_mujoco' or 'variational'."
+                "formula), by 'implicit' steps, with actuators that have an activation, with noise "
+                "or conditions, on a GPU, or is a copy. Open the loops with loops='open', or make "
+                "it again on the CPU by 'rk4', 'euler', 'rk4_mujoco' or 'variational'."
             )
         records = arrays.here("q", self.q), arrays.here("v", self.v)
         like = arrays.foreign((self.q, self.v, q, v))
@@ -147,8 +157,12 @@ class Rollout:
 
     def __str__(self) -> str:
         many = "one motion" if self.batch is None else f"{self.batch} motions"
-        lost = int(np.count_nonzero(self.status))
-        ends = f"; {lost} of them end early" if lost and self.batch is not None else ""
+        ends = ""
+        for k, name in enumerate(self.conditions):
+            if count := int(np.count_nonzero(self.stopped == k)):
+                ends += f"; {count} stopped by {name!r}"
+        lost = int(np.count_nonzero(self.status)) - int(np.count_nonzero(self.stopped >= 0))
+        ends += f"; {lost} of them end early" if lost and self.batch is not None else ""
         if self.penetration is not None and self.slip is not None and len(self.t) > 1:
             # the last record that is not lost has the largest
             deepest, slip = (float(x[x == x].max()) for x in (self.penetration, self.slip))
@@ -175,6 +189,9 @@ def rollout(
     passive: bool = True,
     controls: ArrayLike | None = None,
     contacts: Ground | Sequence[ContactPoint] | None = None,
+    noise: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    stop: Mapping[str, Any] | None = None,
     loops: Loops = "closed",
     target: str = "cpu",
     dtype: Any = np.float64,
@@ -233,6 +250,17 @@ def rollout(
             collision shapes against the planes of its world, with friction and filters of the
             file; a mechanism without such planes touches nothing. A `Ground` for all collision
             shapes against that plane; points, as those of `ground_contacts`; () for none.
+        noise: Standard deviations of random forces, by name: "tau" for joint forces [N or N m], in
+            the shapes of `tau` or one number; "push:NODE" for a force at a node or body [N], 3
+            numbers in world axes or one. New numbers are drawn for each step. (deviation, period)
+            holds them for a period [s], and (deviation, period, duration) lets them act at its
+            beginning. They are nearly normal and come from Philox counters of (motion, step):
+            identical on CPU and GPU, whatever the batch.
+        seed: Of the noise; the same seed gives the same motions.
+        stop: Conditions that end a motion, by name: (low, high) for an observation of
+            `lw.Simulator` ("base_height", "position:NODE", ...), all numbers of which have to stay
+            between these; or (expression, low, high). The motion keeps its last state, `status`
+            and `failed_step` say when, and `stopped` by which condition.
         loops: "closed" holds loops and couplings: on the "cpu" and in float64, with "implicit"
             anywhere; "open" leaves them open.
         target: "cpu", or "cuda" for a GPU, where each thread moves one motion. NumPy arrays are
@@ -267,6 +295,9 @@ def rollout(
                 passive=passive,
                 controls=controls,
                 contacts=contacts,
+                noise=noise,
+                seed=seed,
+                stop=stop,
                 loops=loops,
                 target=target,
                 dtype=dtype,
@@ -329,8 +360,13 @@ def rollout(
                 actuated=controls is not None,
                 with_passive=passive,
             )
-    held |= numbers
-    sizes |= {name: x.shape[-1] for name, x in numbers.items()}
+    chances, deviations = checked_noise(mech, noise, length)
+    episode = Episode(chances, checked_stop(mech, stop, size))
+    if chances and integrator == "variational":
+        raise ModelError("noise was given with integrator='variational', where it does not act.")
+    seed = count(seed, "seed", most=(1 << 63) - 1)
+    held |= numbers | deviations
+    sizes |= {name: x.shape[-1] for name, x in (numbers | deviations).items()}
     given = {name: x.shape for name, x in ({"q": q_start, "v": v_start} | held).items()}
     held = shaped(held, sizes, steps, (q_start, v_start), scalars)
     like = arrays.foreign((q, v, tau))
@@ -349,14 +385,15 @@ def rollout(
             parameters=tuple(numbers),
             contacts=points,
             actuated=controls is not None,
+            episode=episode,
         )
-        motions = kernel(q_start, v_start, held, step=length, steps=steps, every=every)
+        motions = kernel(q_start, v_start, held, step=length, steps=steps, every=every, seed=seed)
         q_all, v_all, more = motions.q, motions.v, motions.more
     else:
         batch, kind = _batch(q_start, v_start, held), f"float{8 * size}"
         starts = [np.broadcast_to(x, (batch, x.shape[-1])) for x in (q_start, v_start)]
         begin = np.concatenate(starts, axis=1).astype(kind)
-        options = (integrator, passive, size, law, tuple(numbers), threads, points)
+        options = (integrator, passive, size, law, tuple(numbers), threads, points, episode, seed)
         kernel, motions = _on_cpu(mech, begin, held, length, steps, every, *options)
         q_all, v_all, more = np.split(motions.records, [mech.nq, mech.nq + mech.nv], axis=-1)
     times = length * np.array([*range(0, steps, every), steps] if steps else [0])
@@ -367,15 +404,15 @@ def rollout(
         q_all, v_all, status, failed = q_all[0], v_all[0], status[0], failed[0]
     origin = None
     lasting = controls is not None and with_activation(mech)  # which no record contains
+    lasting = lasting or episode != NOTHING
     if kernel is not None and not on_gpu and integrator != "implicit" and not lasting:
         origin = Origin(held, given, law, passive, tuple(numbers), steps, every, threads)
     records = (times, q_all, v_all, status, failed)
     shown = _shown(points, more[0] if single else more, length)
-    parts = [
-        None if x is None else arrays.given_back(x, like)
-        for x in (getattr(shown, field.name) for field in fields(_Shown))
-    ]
-    result = Rollout(mech, integrator, length, *records, kernel, origin, *parts)
+    parts: dict[str, Any] = {x.name: getattr(shown, x.name) for x in fields(_Shown)}
+    parts = {n: None if x is None else arrays.given_back(x, like) for n, x in parts.items()}
+    parts["conditions"] = tuple(x.watched.name for x in episode.stop)
+    result = Rollout(mech, integrator, length, *records, kernel, origin, **parts)
     _report(result)
     return result
 
@@ -449,6 +486,8 @@ def _on_cpu(
     parameters: tuple[str, ...],
     threads: int | None,
     contacts: tuple[ContactPoint, ...],
+    episode: Episode,
+    seed: int,
 ) -> tuple[RolloutKernel | None, Motions]:
     """Motions from the states (batch, nq + nv), by a kernel where one can be compiled."""
     try:
@@ -464,12 +503,14 @@ def _on_cpu(
             parameters=parameters,
             contacts=contacts,
             actuated="control" in held,
+            episode=episode,
         )
-        return kernel, _run(kernel, begin, held, length, steps, every, threads)
+        return kernel, _run(kernel, begin, held, length, steps, every, threads, seed)
     except LoweringError as error:  # too many bodies, branches in the step of a hinge, or loops
-        if integrator == "implicit" or "control" in held:
+        if integrator == "implicit" or "control" in held or episode != NOTHING:
             raise ModelError(
-                f"{mech.name!r} cannot move by implicit steps, or with its actuators: {error}"
+                f"{mech.name!r} cannot move by implicit steps, with its actuators, noise or "
+                f"conditions: {error}"
             ) from None
         if parameters:
             raise ModelError(
@@ -492,6 +533,7 @@ def _run(
     steps: int,
     every: int,
     threads: int | None,
+    seed: int,
 ) -> Motions:
     """All records, the beginning first.
 
@@ -503,13 +545,14 @@ def _run(
     if not steps:
         return Motions(records, np.zeros(len(start), np.int32), np.full(len(start), -1, np.int64))
     q, v = np.split(start, [nq], axis=1)
-    done = kernel.run(q, v, held, step, steps, every, threads, records[:, 1:])
+    done = kernel.run(q, v, held, step, steps, every, threads, records[:, 1:], seed)
     return Motions(records, done.status, done.failed)
 
 
 def _report(result: Rollout) -> None:
     """Raise if a single motion failed; warn if some of many did."""
-    if not np.any(result.status):
+    status = np.where(result.stopped >= 0, 0, result.status)
+    if not np.any(status):
         return
     if result.batch is None:
         n = int(result.failed_step)
@@ -519,9 +562,9 @@ def _report(result: Rollout) -> None:
             f"{n * result.step:.9g} s. A shorter step or other forces may help.",
             recording=result,
         )
-    kinds = Counter(int(code) for code in result.status if code)
+    kinds = Counter(int(code) for code in status if code)
     (code, _), lost = kinds.most_common(1)[0], sum(kinds.values())
-    first = int(np.flatnonzero(result.status)[0])
+    first = int(np.flatnonzero(status)[0])
     when = float(result.failed_step[first]) * result.step
     warnings.warn(
         f"{lost} of {result.batch} motions of {result.mech.name!r} end early and are NaN from "

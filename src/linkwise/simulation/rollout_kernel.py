@@ -22,6 +22,7 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.simulation.acting import ACTING, OF_ACTUATORS
 from linkwise.simulation.actuation import actuate, efforts, with_actuators
+from linkwise.simulation.episode import NOTHING, Episode, with_noise, with_stop
 from linkwise.simulation.implicit.equality import check_formulas
 from linkwise.simulation.implicit.ground import ContactPoint
 from linkwise.simulation.implicit.segments import implicit_stepping, joints_with_rows
@@ -56,6 +57,7 @@ def rollout_kernel(
     contacts: Sequence[ContactPoint] = (),
     actuated: bool = False,
     observed: bool = False,
+    episode: Episode = NOTHING,
 ) -> RolloutKernel:
     """Many steps of a tree as machine code.
 
@@ -68,6 +70,7 @@ def rollout_kernel(
         contacts: Points that may touch the ground, in implicit steps.
         actuated: Whether the actuators of the mechanism act.
         observed: Whether implicit steps show what a recording needs (`implicit/segments.py`).
+        episode: What is random, and what ends a motion.
 
     Raises:
         ModelError: An unknown integrator, or a law of another mechanism.
@@ -76,7 +79,7 @@ def rollout_kernel(
     """
     check_rollout(mech, integrator, law, parameters)
     names = tuple(nodes), tuple(parameters), None if reverse is None else tuple(reverse)
-    acting = tuple(contacts), actuated, observed
+    acting = tuple(contacts), actuated, observed, episode
     return _rollout(mech, integrator, with_passive, *names, forces_frame, itemsize, law, *acting)
 
 
@@ -94,9 +97,10 @@ def _rollout(
     contacts: tuple[ContactPoint, ...],
     actuated: bool,
     observed: bool,
+    episode: Episode,
 ) -> RolloutKernel:
     options = (with_passive, nodes, parameters, reverse, frame, itemsize, law, contacts, actuated)
-    segments, content = _stepping(mech, integrator, *options, observed)
+    segments, content = _stepping(mech, integrator, *options, observed, episode)
     return RolloutKernel(mech, integrator, segments, content, itemsize=itemsize)
 
 
@@ -110,13 +114,14 @@ def gpu_kernel(
     parameters: Sequence[str] = (),
     contacts: Sequence[ContactPoint] = (),
     actuated: bool = False,
+    episode: Episode = NOTHING,
 ) -> CudaMotion:
     """Many steps of a tree for an NVIDIA GPU; `source` is available without one.
 
     The arguments and errors are those of `rollout_kernel`.
     """
     check_rollout(mech, integrator, law, parameters)
-    acting = tuple(contacts), actuated
+    acting = tuple(contacts), actuated, episode
     return _on_gpu(mech, integrator, with_passive, tuple(parameters), itemsize, law, *acting)
 
 
@@ -130,9 +135,10 @@ def _on_gpu(
     law: ControlLaw | None,
     contacts: tuple[ContactPoint, ...],
     actuated: bool,
+    episode: Episode,
 ) -> CudaMotion:
     options = (with_passive, (), parameters, None, "node", itemsize, law, contacts, actuated)
-    segments, _ = _stepping(mech, integrator, *options, False)
+    segments, _ = _stepping(mech, integrator, *options, False, episode)
     return CudaMotion(mech, segments(), np.dtype(f"float{8 * itemsize}"))
 
 
@@ -165,6 +171,7 @@ def _stepping(
     contacts: tuple[ContactPoint, ...],
     actuated: bool,
     observed: bool,
+    episode: Episode = NOTHING,
 ) -> tuple[Callable[[], Stepping], tuple[object, ...]]:
     """A function that makes the segments of a step, and what they depend on."""
     if integrator == "implicit":
@@ -197,6 +204,16 @@ def _stepping(
     acting = (joints, contacts) if integrator == "implicit" else ((), ())
 
     def segments() -> Stepping:
+        if reverse is not None:
+            return steps()
+        watch = episode.stop, contacts, itemsize
+        return with_stop(steps(), mech, *watch)
+
+    def disturbed(plain: Stepping, ruled: Traced | None) -> Stepping:
+        plain = with_noise(plain, mech, episode.noise, itemsize)
+        return plain if ruled is None else _with_law(plain, mech, ruled)
+
+    def steps() -> Stepping:
         ruled = None if command is None else traced(command)
         if integrator == "implicit":
             plain = implicit_stepping(
@@ -208,7 +225,7 @@ def _stepping(
                 numbers=parameters,
                 observed=observed,
             )
-            return plain if ruled is None else _with_law(plain, mech, ruled)
+            return disturbed(plain, ruled)
         if integrator not in EXPLICIT:
             if reverse is not None:
                 return variational_reverse(mech, itemsize, forces, reverse)
@@ -224,11 +241,11 @@ def _stepping(
             return reverse_stepping(scheme, mech, dynamics, reverse)
         plain = traced_stepping(scheme, mech, traced(request), forces, more)
         plain = with_actuators(plain, mech, itemsize, motor) if actuated else plain
-        return plain if ruled is None else _with_law(plain, mech, ruled)
+        return disturbed(plain, ruled)
 
     motors = mech.actuators if actuated else ()
     largest = efforts(mech) if actuated else ()
-    content = (request, forces, reverse, acting, motors, largest, observed, acts)
+    content = (request, forces, reverse, acting, motors, largest, observed, acts, episode)
     return segments, content if command is None else (*content, command)
 
 

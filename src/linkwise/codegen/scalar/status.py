@@ -81,6 +81,11 @@ def undefined(mech: Mechanism) -> int:
     return singular(mech) + 1
 
 
+def stopped(mech: Mechanism, k: int) -> int:
+    """The code for: condition k ended a motion."""
+    return undefined(mech) + 1 + k
+
+
 def describe(code: int, mech: Mechanism | Embedded) -> str:
     """The meaning of a code, naming the body."""
     if code == FINE:
@@ -116,6 +121,8 @@ def describe(code: int, mech: Mechanism | Embedded) -> str:
             "are no derivatives by single coordinates; lw.loops.embed builds the loops in, and its "
             "coordinates have derivatives"
         )
+    elif code >= stopped(mech, 0):
+        return f"condition {code - stopped(mech, 0)} of `stop` ended the motion"
     elif code == opened(mech):
         return (
             "loops cannot be closed again after a step: it is too long, or the motion grows "

@@ -52,8 +52,8 @@ def emit_group_motion(
     A multiprocessor runs at most `warps`: beyond that registers are too few. 32 motions have
     `workers` warps, by default as many as the largest limb allows to be busy.
     """
-    if stepping.shown:
-        return None  # its records have q and v only
+    if stepping.shown or stepping.stops or stepping.noise:
+        return None  # its records have q and v only, of all steps
     group = _Group(stepping, mech, dtype, workers)
     return None if group.workers < 2 else group.source(title, warps)
 

@@ -129,7 +129,15 @@ class CudaMotion:
         return describe(self.mech, code)
 
     def __call__(
-        self, q: Any, v: Any, held: Mapping[str, Any], *, step: float, steps: int, every: int
+        self,
+        q: Any,
+        v: Any,
+        held: Mapping[str, Any],
+        *,
+        step: float,
+        steps: int,
+        every: int,
+        seed: int = 0,
     ) -> GpuMotions:
         """All motions of a batch, from arrays on the GPU or of NumPy.
 
@@ -146,6 +154,7 @@ class CudaMotion:
             step: The length of a step [s].
             steps: How many.
             every: Steps from one record to the next.
+            seed: Of random numbers.
 
         Raises:
             MissingExtraError: CuPy is not installed.
@@ -176,6 +185,7 @@ class CudaMotion:
             counts = (np.int64(x) for x in (steps, every, records))
             results = (failed, out, status, report)
             arguments += (self.dtype.type(step), *counts, *results, np.int64(count))
+            arguments += (np.int64(seed),) if self.stepping.noise else ()
             if count:
                 self.start(cp, arguments, count)
             moved = out.transpose(2, 0, 1)

@@ -12,7 +12,8 @@ and two entries; 0 where one is for all. `out` is (records, width, count): motio
 so that the threads of a warp store, and best also read, neighbours. Record r is the state after
 r `every` steps; the last one is that after all of them. `status` (int32) and `failed` (int64), a
 number for each motion, are 0 and -1, or a code (`scalar/status.py`) and the step that met it. All
-records from then on are NaN. `report` (one 64-bit number, zero before) counts motions in trouble.
+records from then on are NaN, or the last state where a condition ended the motion. `report` (one
+64-bit number, zero before) counts motions with a code. `seed` follows where numbers are random.
 Steps that resume do not record the beginning: record r is then the state after r + 1 times `every`
 steps, and one call without steps makes one record.
 """
@@ -28,6 +29,7 @@ from linkwise.codegen.cuda.statement import Constants, checked, operation, turn
 from linkwise.codegen.cuda.text import PRIMITIVES, TURN
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.graph import Graph
+from linkwise.codegen.stepping.noise import cuda_function, cuda_lines
 from linkwise.codegen.stepping.stepping import STEP, Segment, Stepping
 
 
@@ -96,6 +98,7 @@ class _Emitter:
             TURN[self.dtype].lstrip(),
             *self.constant.declared(),
             "\n".join(self._registers()),
+            *(["\n".join(cuda_function())] if self.stepping.noise else []),
             *functions,
             kernel,
         ]
@@ -160,6 +163,14 @@ class _Emitter:
         yield "    for (i64 i = 0; i < steps && !code; ++i) {"
         yield from (f"        {line}" for line in self._step())
         yield "    }"
+        if stepping.stops:
+            yield f"    if (code >= {stepping.stops}) {{"
+            yield from (f"        {self._call(s)}" for s in stepping.leave)
+            yield "#pragma unroll 1"
+            yield "        while (record < records) {"
+            yield from (f"            {line}" for line in self._recorded())
+            yield "        }"
+            yield "    }"
         yield "#pragma unroll 1"
         yield "    for (; record < records; ++record) {"
         yield f"        for (int j = 0; j < {self.width}; ++j) to[j * count] = NOT_A_NUMBER;"
@@ -180,6 +191,8 @@ class _Emitter:
     def _step(self) -> Iterator[str]:
         stepping = self.stepping
         yield from self._given()
+        for chance in stepping.noise:
+            yield from cuda_lines(chance, self.member[chance.register])
         yield from (self._call(s) for s in stepping.step)
         yield from self._finite()
         yield "if (code) lost = i;"
@@ -320,5 +333,6 @@ def head(stepping: Stepping) -> Iterator[str]:
         yield f"    /* {name!r} */"
     yield "    T h, i64 steps, i64 every, i64 records, i64 *__restrict__ failed,"
     yield "    T *__restrict__ out, int *__restrict__ status,"
-    yield "    unsigned long long *__restrict__ report, i64 count)"
+    seed = ", i64 seed" if stepping.noise else ""
+    yield f"    unsigned long long *__restrict__ report, i64 count{seed})"
     yield "{"

@@ -86,15 +86,15 @@ class RolloutKernel:
         )
         self.shown = {str(name): int(size) for name, size in facts["shown"]}
         self._ops = Counter[str](facts["ops"])
+        self._stops = int(facts["stops"])
         self._work, self._lanes = int(facts["work"]), int(facts["lanes"])
         self._nq, self._nv = int(facts["nq"]), int(facts["nv"])
         self.layout = tuple(Place(x[0], x[1], int(x[2]), tuple(x[3])) for x in facts["layout"])
         arrays = [*[POINTER] * 4, INT, INT, POINTER, POINTER, INT, INT, INT, INT]
         self._engine = linked(code)  # which owns the function
         address = self._engine.get_function_address("rollout")
-        self._run = ctypes.CFUNCTYPE(None, *arrays, NUMBER[self.itemsize], POINTER, POINTER)(
-            address
-        )
+        tail = NUMBER[self.itemsize], POINTER, POINTER, POINTER
+        self._run = ctypes.CFUNCTYPE(None, *arrays, *tail)(address)
 
     @cached_property
     def stepping(self) -> Stepping:
@@ -151,6 +151,7 @@ class RolloutKernel:
             "begins": self.stepping.begins,
             "shown": self.stepping.shown,
             "ops": self.stepping.ops,
+            "stops": self.stepping.stops,
             "work": unit.work,
             "lanes": unit.lanes,
             "nq": self.stepping.nq,
@@ -192,6 +193,7 @@ class RolloutKernel:
         every: int,
         threads: int | None = None,
         out: Array | None = None,
+        seed: int = 0,
     ) -> Motions:
         """A batch of motions.
 
@@ -206,6 +208,7 @@ class RolloutKernel:
             every: How many steps from one record to the next; the last state is recorded too.
             threads: Processor cores; default: chosen from the batch size.
             out: The array of records (batch, records, width), with contiguous rows.
+            seed: Of random numbers.
         """
         from linkwise.codegen.cpu.device import cores, spread  # with llvmlite
 
@@ -231,6 +234,7 @@ class RolloutKernel:
             n = len(arrays)
             pointers = (POINTER * n)(*(a.ctypes.data + begin * s * size for a, s in pairs))
             apart, over_time = (INT * n)(*strides), (INT * n)(*times)
+            chance = (INT * 2)(seed, begin)
             self._run(
                 ctypes.addressof(pointers),
                 ctypes.addressof(apart),
@@ -247,6 +251,7 @@ class RolloutKernel:
                 step,
                 self._scratch.address(max(self._work, 1), self.dtype),
                 stop.ctypes.data,
+                ctypes.addressof(chance),
             )
 
         try:
@@ -260,7 +265,11 @@ class RolloutKernel:
             stop[0] = 1
             raise
         for i in np.flatnonzero(codes):
-            out[i, int(failed[i]) // every :] = np.nan
+            first = int(failed[i]) // every
+            if self._stops and codes[i] >= self._stops:
+                out[i, first + 1 :] = out[i, first]
+            else:
+                out[i, first:] = np.nan
         return Motions(out, codes, failed)
 
     def bound(
@@ -315,6 +324,7 @@ class RolloutKernel:
                 INT(steps),
                 number(step),
                 POINTER(work.ctypes.data),
+                POINTER(zeros.ctypes.data),
                 POINTER(zeros.ctypes.data),
             )
             call.__dict__["kept"] = (self, pointers, between, work, zeros, failed, arrays)

@@ -4,14 +4,15 @@ The module exports, with T for double or float,
 
     rollout(T** inputs, int64* strides, int64* over_time, T* output, int64 out_stride,
             int64 record_stride, int32* status, int64* failed, int64 count, int64 records,
-            int64 every, int64 steps, T h, T* work, int32* stop)
+            int64 every, int64 steps, T h, T* work, int32* stop, int64* chance)
 
 `inputs` has q, v, what else is given at the beginning, and then what is held; `strides` is the
 distance of two motions in them and `over_time` that of two steps, in numbers, 0 where all share one
 row. After every `every` steps a record (q, v) goes to `output`, the last one after all `steps`. A
 vector register of motions is done at a time, the rest one by one. Registers are in `work`, each
 entry one vector, with the status and the step that failed in front. Before every step `stop` is
-looked at: once it is not zero, nothing more is done.
+looked at: once it is not zero, nothing more is done. `chance` has the seed of random numbers and
+the number of the first motion.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from linkwise.codegen.cpu.llvm import GraphBody, Place, counted, get, put
 from linkwise.codegen.cpu.llvm_visit import splat
 from linkwise.codegen.cpu.rows import load_rows, store_rows
 from linkwise.codegen.scalar import status as code_of
+from linkwise.codegen.stepping.noise import emit_function
 from linkwise.codegen.stepping.stepping import STEP, Segment, Stepping
 
 STATUS, FAILED, FIRST = 0, 1, 2
@@ -51,7 +53,7 @@ def _signature(number: ir.Type, *, ranged: bool) -> ir.FunctionType:
     ints = INT.as_pointer()
     head = [pointer.as_pointer(), ints, ints, pointer, INT, INT, INT32.as_pointer(), ints]
     count = [INT, INT] if ranged else [INT]
-    tail = [INT, INT, INT, number, pointer, INT32.as_pointer()]
+    tail = [INT, INT, INT, number, pointer, INT32.as_pointer(), ints]
     return ir.FunctionType(ir.VOID, [*head, *count, *tail])
 
 
@@ -103,7 +105,12 @@ class _Motion:
         for name, size in stepping.registers.items():
             self.offset[name] = top
             top += size
+        self.kept = dict[str, int]()  # the state of motions that were ended
+        for name in stepping.state if stepping.stops else ():
+            self.kept[name] = top
+            top += stepping.registers[name]
         self.registers = top
+        self.random = emit_function(emit) if stepping.noise else None
         self.slots = 0
         self.functions = {id(s): self._segment(s) for s in stepping.segments}
 
@@ -135,7 +142,7 @@ class _Motion:
             emit.module, _signature(emit.number, ranged=True), name, internal=True
         )
         (inputs, strides, over_time, output, out_stride, record_stride, status, failed,
-         begin, end, records, every, total, h, work, stop) = function.args  # fmt: skip
+         begin, end, records, every, total, h, work, stop, chance) = function.args  # fmt: skip
         build = ir.IRBuilder(function.append_basic_block("entry"))
         started = [("q", stepping.nq), ("v", stepping.nv), *stepping.begins]
         named = [*started, *stepping.held]
@@ -182,6 +189,7 @@ class _Motion:
                     n = build.add(first, i)
                     for k in range(len(started), len(named)):
                         load(build, k, state, n)
+                    self._draw(build, work, chance, state, n)
                     build = call(build, stepping.step)
                     self._judge(build, work, n)
                     return build
@@ -238,6 +246,31 @@ class _Motion:
         here = splat(emit, build, build.sitofp(n, emit.number))
         put(emit, build, work, STATUS, status)
         put(emit, build, work, FAILED, build.select(new, here, failed))
+        over = build.fcmp_ordered(">=", failed, zero)  # before this step
+        for name, place in self.kept.items():
+            for j in range(self.stepping.registers[name]):
+                now = get(emit, build, work, self.offset[name] + j)
+                now = build.select(over, get(emit, build, work, place + j), now)
+                put(emit, build, work, self.offset[name] + j, now)
+                put(emit, build, work, place + j, now)
+
+    def _draw(self, build: ir.IRBuilder, work: Any, chance: Any, state: Any, n: Any) -> None:
+        """Random numbers of step n."""
+        if self.random is None:
+            return
+        seed, first = (build.load(build.gep(chance, [ir.Constant(INT, i)])) for i in (0, 1))
+        motion, emit = build.add(first, state), self.emit_
+        for channel in self.stepping.noise:
+            period = ir.Constant(INT, channel.period)
+            draw = build.sdiv(n, period)
+            since = build.sub(n, build.mul(draw, period))
+            on = build.icmp_signed("<", since, ir.Constant(INT, channel.active))
+            share = splat(emit, build, build.convert("uitofp", on, emit.number))
+            name = ir.Constant(INT, channel.channel)
+            for j in range(channel.size):
+                z = build.call(self.random, [motion, draw, name, ir.Constant(INT, j), seed])
+                at = self.offset[channel.register] + j
+                put(emit, build, work, at, build.fmul(share, z))
 
     def _alive(self, build: ir.IRBuilder, work: Any) -> Any:
         status = get(self.emit_, build, work, STATUS)

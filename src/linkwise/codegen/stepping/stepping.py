@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from linkwise.codegen.scalar import trace
 from linkwise.codegen.scalar.trace import Traced
+from linkwise.codegen.stepping.chance import Chance
 
 STEP = "h"
 """The register with the length of a step [s]."""
@@ -46,6 +47,10 @@ class Stepping:
     shown: tuple[tuple[str, int], ...] = ()
     # registers of the state that are given at the beginning, like q and v, with their lengths
     begins: tuple[tuple[str, int], ...] = ()
+    # registers that are filled with random numbers before each step
+    noise: tuple[Chance, ...] = ()
+    # codes from this on end a motion that keeps its last state; 0 for none
+    stops: int = 0
     # of a motion that goes on from where another call ended, what its records are made of
     layout: tuple[Place, ...] = ()
 
@@ -71,6 +76,7 @@ class Stepping:
     def registers(self) -> dict[str, int]:
         """All registers with their lengths."""
         registers = {"q": self.nq, "v": self.nv, STEP: 1} | dict(self.begins) | dict(self.held)
+        registers |= {chance.register: chance.size for chance in self.noise}
         for name, size in self._used():
             if registers.setdefault(name, size) != size:
                 raise AssertionError(f"register {name!r} has lengths {registers[name]} and {size}")
