@@ -47,6 +47,7 @@ def fake():
     result.asarray = on_card
     result.ascontiguousarray = lambda x: np.ascontiguousarray(x).view(CardArray)
     result.zeros = lambda shape, dtype: np.zeros(shape, dtype).view(CardArray)
+    result.zeros_like, result.empty_like, result.copyto = np.zeros_like, np.empty_like, np.copyto
     result.empty = lambda shape, dtype: np.full(shape, 77, dtype).view(CardArray)
     runtime = types.SimpleNamespace(getDeviceCount=lambda: 1, getDevice=lambda: 0)
     result.cuda = types.SimpleNamespace(runtime=runtime, Device=Device)

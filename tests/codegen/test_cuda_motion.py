@@ -14,6 +14,7 @@ from linkwise.codegen.stepping import cuda_kernel
 from linkwise.codegen.stepping.cuda_group import emit_group_motion
 from linkwise.codegen.stepping.cuda_source import Shape, emit_motion
 from linkwise.errors import DeviceError, MissingExtraError, ShapeError, SimulationError
+from linkwise.simulation import ContactPoint
 from linkwise.simulation.rollout_kernel import COMPILED, gpu_kernel
 from tests.codegen import cupy_on_host
 from tests.codegen.cupy_on_host import CardArray, on_card
@@ -314,3 +315,56 @@ def test_no_card(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(MissingExtraError, match="cupy"):
         lw.rollout(mech, mech.neutral(), np.zeros(6), duration=0.002, target="cuda")
+
+
+def leg():
+    """A free body with a leg, whose foot touches the ground in the middle of a step."""
+    part = lw.SpatialInertia.solid_box(1.0, (0.1, 0.2, 0.3))
+    builder = lw.Builder("leg").body("torso", "world", lw.hinges.Free(), inertia=part)
+    builder.body("shin", "torso", lw.hinges.Pin(axis=(0, 1, 0)), inertia=part)
+    return builder.node("foot", "shin", (0.0, 0.0, -2e-3)).build()
+
+
+@pytest.mark.parametrize(
+    ("make", "integrator", "dtype", "near"),
+    [
+        (leg, "implicit", "float64", 1e-8),  # sweeps end at changes of 1e-10
+        (lw.models.puma560, "euler", "float32", 2e-3),  # rounding over the smallest inertia
+        pytest.param(lw.models.quadruped, "rk4", "float64", 1e-10, marks=pytest.mark.prove),
+    ],
+)
+def test_simulators_are_those_of_the_processor(card, make, integrator, dtype, near):
+    """The state stays on the card; one thread for a motion, and several warps for 32 of them."""
+    mech = make()
+    (q, v), rng = states(mech, 35, dtype), np.random.default_rng(1)
+    options = {"q": q, "v": v, "batch": 35, "substeps": 2, "dtype": dtype}
+    if integrator == "implicit":
+        options |= {"q": mech.neutral(), "v": 0.5 * v}
+        options["contacts"] = [ContactPoint("foot", "shin", tuple(mech.node("foot").pose.p))]
+    options["observations"] = ("v", "tau", f"position:{mech.nodes[0].name}", "kinetic_energy")
+    right = lw.Simulator(mech, integrator=integrator, **options)
+    sim = lw.Simulator(mech, integrator=integrator, target="cuda", **options)
+    assert sim.kernel.emitted.workers == (5 if make is lw.models.quadruped else 1)
+
+    def same():
+        assert isinstance(sim.observations, CardArray)
+        for name in right.layout:
+            np.testing.assert_allclose(np.array(sim[name]), right[name], rtol=near, atol=near)
+        np.testing.assert_allclose(np.array(sim.q), right.q, rtol=0, atol=near)
+
+    same()
+    for _ in range(3):
+        tau = rng.standard_normal((35, mech.nv)).astype(dtype)
+        before = sim.observations
+        kept = np.array(before)
+        sim.step(on_card(tau))
+        right.step(tau)
+        same()
+        assert np.array_equal(before, kept)  # valid for one more step
+    mask = rng.random(35) < 0.5
+    sim.reset(on_card(mask), v=on_card(0.25 * v))
+    right.reset(mask, v=0.25 * v)
+    same()
+    assert not np.array(sim.status).any() and len(card) == 1
+    with pytest.raises(ShapeError, match="action has shape"):
+        sim.step(on_card(tau[:3]))

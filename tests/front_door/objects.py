@@ -443,6 +443,7 @@ _of(
     "Recording.of",
     lambda it: call(arm(), [0.0, 0.1], np.stack([q(), q()]), np.stack([v(), v()]), step=0.1),
 )
+_of("VectorEnv.step", lambda it: call(np.stack([v(), v()])))
 _of("Simulator.step", lambda it: call(v()))
 _of("Simulator.reset", lambda it: call(q=q(), v=v()))
 _of("Simulator.__getitem__", lambda it: call("q"))

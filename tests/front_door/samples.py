@@ -310,6 +310,11 @@ _of("algebra.named", lambda: call("A", definition=H @ M))
 _of("algebra.shift", lambda: call("E"))
 _of("algebra.vector", lambda: call("x", space=JOINT))
 
+@cache
+def simulators() -> lw.Simulator:
+    return lw.Simulator(arm(), batch=2, integrator="euler")
+
+
 # Files, motion, viewer.
 _of("load", lambda: call(robot_file(), base="auto", strict=False, keep_fixed=False, roots=()))
 _of("save", lambda: call(arm(), folder() / "saved.urdf", format="urdf"))
@@ -331,6 +336,7 @@ _of(
         parameters={"gravity": [0.0, 0.0, -9.8]},
     ),
 )
+_of("VectorEnv", lambda: call(simulators(), reward=lambda sim, action: sim["q"][:, 0]))
 _of("Simulator", lambda: call(arm(), q=q(), v=v(), step=1e-3, substeps=1, integrator="euler"))
 _of("viewer.export_html", lambda: call(arm(), folder() / "page.html", q(), fps=30.0, detail=100))
 _of("viewer.export_video", lambda: call(recording(), folder() / "a.gif", fps=30.0, size=(32, 24)))

@@ -22,5 +22,6 @@ from linkwise.simulation.rollout import Rollout as Rollout, rollout as rollout
 from linkwise.simulation.rollout_gradient import RolloutGradient as RolloutGradient
 from linkwise.simulation.run import simulate as simulate
 from linkwise.simulation.simulator import Simulator as Simulator
+from linkwise.simulation.vector_env import VectorEnv as VectorEnv
 
 open_front_door(globals(), careful=("linearize",))

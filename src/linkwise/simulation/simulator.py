@@ -21,6 +21,7 @@ from linkwise.errors import ModelError, ShapeError, SimulationError, unknown_nam
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.simulation.continued import continued
+from linkwise.simulation.implicit.equality import check_beginning
 from linkwise.simulation.implicit.ground import ContactPoint, Ground
 from linkwise.simulation.implicit.touching import contact_points
 from linkwise.simulation.observation import (
@@ -227,7 +228,10 @@ class Simulator:
         there = self.target == "cuda"
         first = others[0] if q is None else q if there and arrays.is_on_gpu(q) else mech.check_q(q)
         second = others[1] if v is None else v if there and arrays.is_on_gpu(v) else mech.check_v(v)
-        return _rows(first, rows, mech.nq, "q"), _rows(second, rows, mech.nv, "v")
+        states = _rows(first, rows, mech.nq, "q"), _rows(second, rows, mech.nv, "v")
+        if is_closed(mech) and not any(map(arrays.is_on_gpu, states)):
+            check_beginning(mech, states, self.kernel.dtype.itemsize)
+        return states
 
     def _misfit(self, action: Any) -> ShapeError:
         names = [x.name for x in self.mech.actuators] or list(self.mech.velocity_names)
