@@ -310,6 +310,7 @@ _of("algebra.named", lambda: call("A", definition=H @ M))
 _of("algebra.shift", lambda: call("E"))
 _of("algebra.vector", lambda: call("x", space=JOINT))
 
+
 @cache
 def simulators() -> lw.Simulator:
     return lw.Simulator(arm(), batch=2, integrator="euler")

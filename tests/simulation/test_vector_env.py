@@ -19,14 +19,15 @@ def simulator(arm, **options):
 
 
 def reward(sim, action):
-    return -sim["q"][:, 0] ** 2 - 0.1 * action[:, 0] ** 2
+    return -(sim["q"][:, 0] ** 2) - 0.1 * action[:, 0] ** 2
 
 
 def far(sim):
     return abs(sim["q"][:, 0]) > 0.5
 
 
-def anywhere(rng):
+def anywhere(rng, mask):
+    assert mask.shape == (BATCH,) and mask.any()
     return 0.1 * rng.standard_normal((BATCH, 1)), np.zeros((BATCH, 1))
 
 
@@ -54,7 +55,9 @@ def test_an_episode_ends_and_the_next_step_begins_another(arm):
     assert abs(begun[0][1, 0]) < 0.5 and begun[0][1, 1] == 0.0 and begun[1][1] == 0.0
     assert not begun[2][1] and not begun[3][1]
     others = [0, 2, 3]
-    assert late[LIMIT - 1, others].all() and late[:, others].sum() == 3 and not ends[:, others].any()
+    assert (
+        late[LIMIT - 1, others].all() and late[:, others].sum() == 3 and not ends[:, others].any()
+    )
     assert (results[LIMIT + 1][0][others, 1] == 0.0).all()  # at rest again
     moving = results[1][0]
     np.testing.assert_allclose(results[1][1][0], -(moving[0, 0] ** 2))
@@ -98,8 +101,8 @@ def test_a_failed_motion_is_terminated(arm):
 def test_tensors_stay_tensors(arm):
     torch = pytest.importorskip("torch")
 
-    def begin(rng):
-        assert isinstance(rng, torch.Generator)
+    def begin(rng, mask):
+        assert isinstance(rng, torch.Generator) and isinstance(mask, torch.Tensor)
         return torch.randn(BATCH, 1, generator=rng), torch.zeros(BATCH, 1)
 
     sim = simulator(arm, dtype="float32", library="torch")

@@ -59,9 +59,10 @@ class VectorEnv:
             terminated: terminated(sim): flags (batch,) of robots that have fallen, left their
                 range, or reached their goal; default: none but failed motions.
             observe: observe(sim): (batch, n); default: the observations of the simulator.
-            reset: reset(rng): q (batch, nq) and v (batch, nv) of new episodes, of which those of
-                robots that begin count; default: where the simulator begins. `rng` is a NumPy
-                generator, or Torch's on the device of a simulator with library="torch".
+            reset: reset(rng, mask): q (batch, nq) and v (batch, nv) of new episodes, of which those
+                of robots that begin count, with flags in the mask (batch,); default: where the
+                simulator begins. `rng` is a NumPy generator, or Torch's on the device of a
+                simulator with library="torch".
             command: command(action): what the simulator takes, (batch, n), of an action from -1 to
                 1; default: the action itself.
             actions: Numbers of an action; default: as many as the simulator takes.
@@ -137,7 +138,8 @@ class VectorEnv:
         if self._reset is None:
             self.sim.reset(mask)
         else:
-            q, v = self._reset(self._generator)
+            every = ~self._filled("bool")
+            q, v = self._reset(self._generator, every if mask is None else every & mask)
             self.sim.reset(mask, q=q, v=v)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
