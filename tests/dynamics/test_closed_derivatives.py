@@ -124,6 +124,50 @@ def test_singular_states_and_batches():
         lw.linearize(mech, q, still, tau)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "four-bar",
+        pytest.param("ground", marks=pytest.mark.prove),
+        pytest.param("several", marks=pytest.mark.nightly),
+    ],
+)
+def test_second_derivatives(name):
+    """Against differences of the first, with loops held."""
+    mech, q = CASES[name]()
+    v, tau = moving(mech, q)
+    ours = lw.dynamics.forward_dynamics_second_derivatives(mech, q, v, tau)
+    for i, part in enumerate(("qq", "vq", "tauq")):
+        expected = differences(
+            lambda d, i=i: lw.forward_dynamics_derivatives(mech, mech.integrate(q, d), v, tau)[i],
+            mech,
+        )
+        close(getattr(ours, part), expected, 1e-9)
+    expected = differences(lambda d: lw.forward_dynamics_derivatives(mech, q, v + d, tau).v, mech)
+    close(ours.vv, expected, 1e-8)
+    vdot = lw.forward_dynamics(mech, q, v, tau)
+    there = lw.dynamics.inverse_dynamics_second_derivatives(mech, q, v, vdot)
+    tree = lw.dynamics.inverse_dynamics_second_derivatives(mech, q, v, vdot, loops="open")
+    assert all(np.array_equal(x, y) for x, y in zip(there, tree, strict=True))
+    with pytest.raises(lw.errors.ClosureError, match="vdot breaks"):
+        lw.dynamics.inverse_dynamics_second_derivatives(mech, q, v, vdot + 1.0)
+
+
+def test_second_derivatives_of_singular_states():
+    mech = bars(2.0, 1.0, 2.0, 1.0)
+    q, still, tau = np.stack([flat(0.3), flat(0.0)]), np.zeros(3), np.ones(3)
+    codes = np.zeros(2, np.int32)
+    every = lw.dynamics.forward_dynamics_second_derivatives(mech, q, still, tau, status=codes)
+    assert codes.tolist() == [0, status.singular(mech)]
+    assert np.isnan(every.qq[1]).all()
+    one = lw.dynamics.forward_dynamics_second_derivatives(mech, q[0], still, tau)
+    close(every.qq[0], one.qq, 1e-12)
+    with pytest.raises(lw.errors.ClosureError, match="singular here"):
+        lw.dynamics.forward_dynamics_second_derivatives(mech, q[1], still, tau)
+    with pytest.warns(lw.errors.TroubleWarning, match="1 of 2 states"):
+        lw.dynamics.forward_dynamics_second_derivatives(mech, q, still, tau)
+
+
 def test_rows_that_depend_only_while_closed():
     """Three parallel cranks: no derivative exists by the angle of a single one."""
     b = lw.Builder("three cranks")

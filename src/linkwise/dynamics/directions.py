@@ -5,7 +5,7 @@ The direction is an input of the kernel, and a state becomes a batch of all dire
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,15 +19,20 @@ STRAIGHT = 10
 
 
 def along_all(
-    kernel: Any, arrays: Mapping[str, ArrayLike], nv: int, options: BatchOptions
+    call: Callable[..., Any],
+    arrays: Mapping[str, ArrayLike],
+    nv: int,
+    options: BatchOptions,
+    warn: Callable[[Any], None],
 ) -> Array:
     """A derivative by q and v along each velocity: (..., q or v, nv, results).
 
     Args:
-        kernel: That of `lw.jvp(..., "q", "v")`.
+        call: The kernel of `lw.jvp(..., "q", "v")`.
         arrays: Its inputs besides the directions, each of one state or a batch.
         nv: The number of velocities.
         options: Those of the caller.
+        warn: Reports codes of a batch.
     """
     given = [floats(x, name) for name, x in arrays.items()]
     try:
@@ -37,12 +42,12 @@ def along_all(
     rows = [np.repeat(x, 2 * nv, axis=0) if x.ndim == 2 else x for x in given]
     ways = np.tile(np.eye(2 * nv), (int(np.prod(lead)), 1))  # all of q, then all of v
     status, codes = options.get("status"), np.zeros(len(ways), np.int32)
-    flat = kernel(*rows, ways[:, :nv], ways[:, nv:], status=codes, threads=options.get("threads"))
+    flat = call(*rows, ways[:, :nv], ways[:, nv:], status=codes, threads=options.get("threads"))
     each = codes.reshape(*lead, 2 * nv).max(axis=-1, initial=0)
     if status is not None:
         status[...] = each
     elif not lead and each:
-        kernel(*given, *np.zeros((2, nv)))  # raises
+        call(*given, *np.zeros((2, nv)))  # raises
     elif each.any():
-        kernel.warn(np.atleast_1d(each))
+        warn(np.atleast_1d(each))
     return flat.reshape(*lead, 2, nv, -1)

@@ -105,7 +105,8 @@ def task_dynamics_derivatives(
         if straight:
             return kernel(q, v, **some)
         batch = BatchOptions(status=some.get("status"), threads=some.get("threads"))
-        return _parted(along_all(kernel, {"q": q, "v": v}, mech.nv, batch), stack.size)
+        flat = along_all(kernel, {"q": q, "v": v}, mech.nv, batch, kernel.warn)
+        return _parted(flat, stack.size)
 
     return TaskDynamicsDerivatives(**recorded(computed, options))
 
