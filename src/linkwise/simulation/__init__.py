@@ -7,6 +7,7 @@ from linkwise.model.contact import (
     Surface as Surface,
 )
 from linkwise.simulation.channel import Channel as Channel, Event as Event
+from linkwise.simulation.collision import Collisions as Collisions
 from linkwise.simulation.implicit.ground import ContactPoint as ContactPoint, Ground as Ground
 from linkwise.simulation.implicit.touching import (
     contact_points as contact_points,

@@ -23,6 +23,7 @@ from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import time_compiling
 from linkwise.simulation.applied_force import WORKERS, AppliedForces, OutsideForce, OutsideForces
+from linkwise.simulation.collision import Collisions
 from linkwise.simulation.contact import Contacts
 from linkwise.simulation.controller import (
     Commands,
@@ -33,9 +34,10 @@ from linkwise.simulation.controller import (
     actuator_layout,
 )
 from linkwise.simulation.divergence import DivergenceError, EnergyGuard, advice
+from linkwise.simulation.implicit.collision_steps import CollisionSteps
 from linkwise.simulation.implicit.ground import ContactPoint, Ground
 from linkwise.simulation.implicit.run import ImplicitRun
-from linkwise.simulation.implicit.steps import KernelSteps
+from linkwise.simulation.implicit.steps import KernelSteps, Stepper as ImplicitStepper
 from linkwise.simulation.implicit.touching import contact_points
 from linkwise.simulation.integrators import INTEGRATORS, Integrator, integrator
 from linkwise.simulation.limits import (
@@ -76,6 +78,7 @@ def simulate(
     forces: OutsideForces | OutsideForce | None = None,
     forces_frame: Frame = "node",
     contacts: Ground
+    | Collisions
     | Sequence[ContactPoint]
     | Mapping[str, tuple[str, CompliantSurface]]
     | Sequence[tuple[str, CompliantSurface]]
@@ -141,11 +144,11 @@ def simulate(
             of the mechanics. It is the period of `controls` as well.
         forces: External forces by node, (moment, force) (6,), as in `forward_dynamics`, or a
             function of (t, q, v) that returns them.
-        contacts: With "implicit", what may touch, as in `lw.rollout`; default: what the mechanism
-            describes. With other integrators nodes and the surfaces they may touch:
-            (node, lw.tasks.CompliantSurface), several of these, or a dictionary of them by name; a
-            slip speed that is too small for the step triggers a warning. Touching and leaving are
-            events.
+        contacts: With "implicit", what may touch, as in `lw.rollout`, or `Collisions` for contacts
+            between any bodies; default: what the mechanism describes. With other integrators nodes
+            and the surfaces they may touch: (node, lw.tasks.CompliantSurface), several of these, or
+            a dictionary of them by name; a slip speed that is too small for the step triggers a
+            warning. Touching and leaving are events.
         limits: Joint limits: "ignore" (the report says which were passed), "stop" at the first that
             is reached, "spring" or a `lw.simulation.LimitSpring`; with "implicit" they act by
             impulses, "impulse", or "stop". Default: "impulse" with "implicit", else "ignore".
@@ -327,12 +330,12 @@ def _implicit(
         contacts=Contacts(mech, ()), springs=None, passive=passive,
     )  # fmt: skip
     try:
-        stepper = KernelSteps(
-            mech,
-            contact_points(mech, contacts, "implicit"),
-            actuated=given is not None,
-            passive=passive,
-        )
+        acting = {"actuated": given is not None, "passive": passive}
+        if isinstance(contacts, Collisions):
+            stepper: ImplicitStepper = CollisionSteps(mech, contacts, **acting)
+        else:
+            points = contact_points(mech, contacts, "implicit")
+            stepper = KernelSteps(mech, points, **acting)
     except LoweringError as error:
         raise ModelError(f"{mech.name!r} cannot move by implicit steps: {error}") from None
     return ImplicitRun(

@@ -34,7 +34,7 @@ def not_modelled(
     *,
     passive: bool = True,
     limits: str = "ignore",
-    contacts: bool = False,
+    contacts: bool | str = False,
     friction: bool = False,
     actuated: bool = False,
 ) -> list[str]:
@@ -42,7 +42,7 @@ def not_modelled(
 
     Args:
         limits: What became of joint limits: "ignore", or the way in which they acted.
-        contacts: Whether contacts were given.
+        contacts: Whether contacts were given; "bodies" where bodies touch each other.
         friction: Whether Coulomb friction of joints acted.
         actuated: Whether the actuators acted.
     """
@@ -72,8 +72,11 @@ def not_modelled(
         cones = [body.hinge_name for body in turning if np.isfinite(body.drive.max_angle)]
         if cones:
             lines.append(f"largest turns of {_names(cones, np.arange(len(cones)))}")
-    more = "contacts but those given" if contacts else "contacts"
-    lines.append(f"{more}: bodies pass through each other and through the ground")
+    if contacts == "bodies":
+        lines.append("contacts of bodies with their parents")
+    else:
+        more = "contacts but those given" if contacts else "contacts"
+        lines.append(f"{more}: bodies pass through each other and through the ground")
     return lines
 
 

@@ -45,7 +45,13 @@ class Happenings:
 
     def _of_contacts(self, steps: Steps, times: Array) -> list[tuple[int, Event]]:
         touches, events = steps.touches, list[tuple[int, Event]]()
-        if not touches.names or not len(steps):
+        if not len(steps):
+            return events
+        for name, on in self._touching.items():
+            if on and name not in touches.names:  # nothing is near any more
+                events.append((0, Event(float(times[0]), "contact", name, "leaves", 0.0)))
+                self._touching[name] = self._slipping[name] = 0
+        if not touches.names:
             return events
         push = touches.touching
         on = np.where(push, 1, np.where(touches.gap > AWAY, 0, -1)).astype(np.int8)
@@ -56,7 +62,7 @@ class Happenings:
         for i, c in np.argwhere(np.diff(on, axis=0)).tolist():
             name, t = touches.names[c], float(times[i])
             speed = -float(touches.approach[i, c])
-            text = f"touches at {max(speed, 0.0):.3g} m/s" if on[i + 1, c] else "leaves"
+            text = f"touches at {max(speed, 0.0) + 0.0:.3g} m/s" if on[i + 1, c] else "leaves"
             events.append((int(i), Event(t, "contact", name, text, speed)))
         change = np.diff(slides, axis=0) * (on[1:] > 0)
         for i, c in np.argwhere(change).tolist():

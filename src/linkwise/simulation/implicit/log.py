@@ -13,7 +13,7 @@ from linkwise.simulation.applied_force import AppliedForces
 from linkwise.simulation.channel import Channel, Event
 from linkwise.simulation.controller import Commands
 from linkwise.simulation.implicit.event import limit_impulses
-from linkwise.simulation.implicit.steps import WORKERS, KernelSteps, Steps
+from linkwise.simulation.implicit.steps import NEVER, WORKERS, Stepper, Steps
 from linkwise.simulation.observer import Probe, check_probes, probe_channels, probed, together
 from linkwise.simulation.recording import Recording
 from linkwise.simulation.standard_channel import force_units
@@ -32,7 +32,7 @@ class ImplicitLog:
 
     def __init__(
         self,
-        stepper: KernelSteps,
+        stepper: Stepper,
         applied: AppliedForces,
         controls: Commands | None,
         probes: Mapping[str, Probe] | None,
@@ -153,7 +153,7 @@ class ImplicitLog:
             works={x: work[:, i] for i, x in enumerate(WORKERS) if x in known or work[:, i].any()},
             forces=together(self._outside), forces_frame=self.applied.frame,
             passive=self.stepper.passive, friction=self.stepper.passive,
-            actuated=self.stepper.actuated, pushed=pushed, contacts=bool(self.stepper.contacts),
+            actuated=self.stepper.actuated, pushed=pushed, contacts=self.stepper.kind,
             channels=self._channels(columns, forces), events=tuple(self.events), **facts,
         )  # fmt: skip
 
@@ -161,7 +161,7 @@ class ImplicitLog:
         """Contacts, limits, friction, actuators and probes."""
         mech, channels = self.mech, list[Channel]()
         for name, both in forces.items():
-            depth = -_column(self._gaps, name, (), np.nan)
+            depth = -_column(self._gaps, name, (), NEVER)
             channels += [
                 Channel(f"contact.{name}.force", "N", "mean over the step before, in world axes",
                         both[:, :3], ("x", "y", "z")),

@@ -20,7 +20,7 @@ from linkwise.simulation.channel import Event
 from linkwise.simulation.controller import Commands
 from linkwise.simulation.implicit.event import Happenings
 from linkwise.simulation.implicit.log import ImplicitLog
-from linkwise.simulation.implicit.steps import KernelSteps, State, Steps, works
+from linkwise.simulation.implicit.steps import State, Stepper, Steps, works
 from linkwise.simulation.margin import Watch
 from linkwise.simulation.observer import Probe
 from linkwise.simulation.recording import Recording
@@ -70,7 +70,7 @@ class ImplicitRun:
 
     def __init__(
         self,
-        stepper: KernelSteps,
+        stepper: Stepper,
         plan: Timetable,
         applied: AppliedForces,
         controls: Commands | None,

@@ -15,6 +15,7 @@ beginning. What that adds or takes is the work of the steps themselves, of order
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,9 @@ WORKERS = (
     "steps",
 )
 """Who does work in implicit steps, in the order of columns."""
+
+NEVER = 1.0
+"""The gap [m] that is given for shapes that are not near each other."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,6 +171,11 @@ class KernelSteps:
         self._first = np.cumsum(sizes) - sizes - sizes.sum()  # contacts have the last rows
 
     @property
+    def kind(self) -> str:
+        """What touches: points, or nothing."""
+        return "points" if self.points else ""
+
+    @property
     def contacts(self) -> tuple[str, ...]:
         """Names of contacts."""
         return tuple(point.name for point in self.points)
@@ -231,6 +240,37 @@ class KernelSteps:
             work[..., 0] = each[:, first]
             work[..., 1] = np.add.reduceat(each, first, axis=1) - work[..., 0]
         return Touches(self.contacts, force, gap, start, slip, work)
+
+
+class Stepper(Protocol):
+    """What makes implicit steps."""
+
+    mech: Mechanism
+    joints: tuple[Joint, ...]
+    passive: bool
+    actuated: bool
+
+    @property
+    def kind(self) -> str:
+        """What touches: "bodies", "points", or "" for nothing."""
+        ...
+
+    @property
+    def contacts(self) -> tuple[str, ...]:
+        """Names of contacts."""
+        ...
+
+    def first(self, q: Array, v: Array) -> State:
+        """What the first step begins with."""
+        ...
+
+    def gaps(self, now: State, h: float) -> tuple[tuple[str, ...], Array]:
+        """Names of contacts, and their gaps at a state (1, c) [m]."""
+        ...
+
+    def advance(self, now: State, h: float, steps: int, tau: Array, control: Array) -> Steps:
+        """Some steps."""
+        ...
 
 
 def _shifted(first: Array, after: Array) -> Array:

@@ -254,12 +254,12 @@ def _hull(mech: Mechanism, body: str, group: Sequence[_Carried]) -> _Hull | None
     if not angular:
         return None
     source = mech.load_report.source
-    parts = [x.pose.apply(_corners(x.shape, source)) for x in angular]
+    parts = [x.pose.apply(shape_corners(x.shape, source)) for x in angular]
     label = angular[0].shape.name if len(angular) == 1 else ""
     return _Hull(label, *hull(np.concatenate(parts), f"body {body!r}"))
 
 
-def _corners(shape: Geometry, source: str) -> Array:
+def shape_corners(shape: Geometry, source: str) -> Array:
     """The corners of a box or mesh (n, 3), in the frame of the shape."""
     if shape.shape == "box":
         return 0.5 * np.array(shape.size) * np.array(list(product((-1.0, 1.0), repeat=3)))
@@ -269,7 +269,7 @@ def _corners(shape: Geometry, source: str) -> Array:
         vertices = _vertices(str(path), path.stat().st_mtime_ns)
     except (LinkwiseError, OSError) as problem:
         raise ModelError(
-            f"mesh {shape.file!r} may touch the ground and cannot be read: {problem} Give other "
+            f"mesh {shape.file!r} may touch something and cannot be read: {problem} Give other "
             "points as contacts, or contacts=() for none."
         ) from None
     return vertices * np.array(shape.scale)
