@@ -129,7 +129,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class Touching:
     """Points of contact at one state.
 
     Attributes:
@@ -259,7 +259,7 @@ class Collider:
         body = self.shapes[shape].body
         return self._row[body] if body >= 0 else -1
 
-    def find(self, poses: Array, reach: float) -> Found:
+    def find(self, poses: Array, reach: float) -> Touching:
         """The points at which shapes touch or come near.
 
         Args:
@@ -299,7 +299,7 @@ class Collider:
                     gaps.append(gap)
         count = len(numbers)
         axes = _frames(np.array(normals).reshape(count, 3))
-        return Found(np.array(numbers, dtype=np.intp), np.array(points).reshape(count, 3), axes,
+        return Touching(np.array(numbers, dtype=np.intp), np.array(points).reshape(count, 3), axes,
                      np.array(gaps))  # fmt: skip
 
     def _place(self, poses: Array) -> tuple[list[Array], Array]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from linkwise.codegen.stepping.sweeps import LANES, solve_impulses
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.collision import Collider, Collisions, Found, near
+from linkwise.simulation.collision import Collider, Collisions, Touching, near
 from linkwise.simulation.implicit.free import free_kernel
 from linkwise.simulation.implicit.segments import FAR, RECOVERY, SLOW, Joint, joints_with_rows
 from linkwise.simulation.implicit.steps import NEVER, State, Steps, Touches
@@ -112,9 +112,9 @@ class CollisionSteps:
     def gaps(self, now: State, h: float) -> tuple[tuple[str, ...], Array]:
         """Names of pairs that are near, and their gaps at a state (1, c) [m]."""
         free = self._free(now, h, np.zeros(self.mech.nv), np.zeros(len(self.mech.actuators)))
-        found = self.collider.find(self._poses(free), self._near(free, h))
+        points = self.collider.find(self._poses(free), self._near(free, h))
         names = dict[str, float]()
-        for i, gap in zip(found.pair, found.gap, strict=True):
+        for i, gap in zip(points.pair, points.gap, strict=True):
             name = self.contacts[int(i)]
             names[name] = min(names.get(name, np.inf), float(gap))
         return tuple(names), np.array([list(names.values())])
@@ -122,17 +122,17 @@ class CollisionSteps:
     def advance(self, now: State, h: float, steps: int, tau: Array, control: Array) -> Steps:
         """Some steps; the arguments are those of `KernelSteps.advance`."""
         made, touched = list[Array](), list[dict[int, Array]]()
-        befores, status = list[State](), 0
+        starts, status = list[State](), 0
         for n in range(steps):
-            befores.append(now)
+            starts.append(now)
             given = (x[n if len(x) > 1 else 0] for x in (tau, control))
             row, touches, now, status = self._step(now, h, *given)
             if status:
-                befores.pop()
+                starts.pop()
                 break
             made.append(row)
             touched.append(touches)
-        return self._together(made, touched, befores, now, status)
+        return self._together(made, touched, starts, now, status)
 
     # ------------------------------------------------------------------------------- one step
 
@@ -161,8 +161,8 @@ class CollisionSteps:
         if int(free["status"][0]):
             return np.zeros(0), {}, now, int(free["status"][0])
         reach = self._near(free, h)
-        found = self.collider.find(self._poses(free), reach)
-        S, rows = self._rows(free, found)
+        points = self.collider.find(self._poses(free), reach)
+        S, rows = self._rows(free, points)
         count, m = len(self.joints), len(rows)
         whitening = free["whitening"].reshape(mech.nv, mech.nv)
         start, then = now.v[self._joint_v], free["still"][self._joint_v]
@@ -170,9 +170,9 @@ class CollisionSteps:
             start = np.concatenate([start, S @ free["now"]])
             then = np.concatenate([then, S @ free["then"]])
         b = then.copy()
-        normal = count + self._each * np.arange(len(found.gap))
-        b[normal] += self._room(found, start[normal], h)
-        impulse = self._remembered(found)
+        normal = count + self._each * np.arange(len(points.gap))
+        b[normal] += self._room(points, start[normal], h)
+        impulse = self._remembered(points)
         w = np.zeros(self._width)
         w[: mech.nv] = free["forces"]
         w += rows.T @ impulse
@@ -180,7 +180,7 @@ class CollisionSteps:
         if m:
             worst, _ = solve_impulses(
                 rows, b, self._inverse(rows, normal), impulse, w, self._bounds(now, h),
-                np.ascontiguousarray(self._laws[found.pair, :3]), each=self._each, most=SWEEPS,
+                np.ascontiguousarray(self._laws[points.pair, :3]), each=self._each, most=SWEEPS,
                 enough=ENOUGH,
             )  # fmt: skip
         end = then + rows @ w
@@ -194,26 +194,26 @@ class CollisionSteps:
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
             return np.zeros(0), {}, now, 1
         activation = free.get("activation", np.zeros(0))
-        self._remember(found, impulse)
+        self._remember(points, impulse)
         at_joints = impulse[:count], start[:count], end[:count]
         row = np.concatenate([q, v, reached, effort, *at_joints, [worst], activation])
-        touches = self._touched(found, impulse, start, end, h)
+        touches = self._touched(points, impulse, start, end, h)
         return row, touches, State(q, v, now.impulse, activation), 0
 
-    def _rows(self, free: dict[str, Array], found: Found) -> tuple[Array, Array]:
+    def _rows(self, free: dict[str, Array], points: Touching) -> tuple[Array, Array]:
         """S (rows, 6 bodies) with velocities S V of contacts, and Y (m, width) of all rows."""
         nv, each, count = self.mech.nv, self._each, len(self.joints)
         bodies = free["bodies"].reshape(-1, nv)  # 6 rows for each body
-        n = len(found.gap)
+        n = len(points.gap)
         S = np.zeros((n, each, len(bodies)))
         origins = self._poses(free)[:, :, 3]
         each_point = np.arange(n)
         for side, sign in ((0, 1.0), (1, -1.0)):
-            body = self._ends[found.pair, side]
+            body = self._ends[points.pair, side]
             here = each_point[body >= 0]
             at = 6 * body[here]
-            axes = sign * found.axes[here]
-            arm = found.point[here] - origins[body[here]]
+            axes = sign * points.axes[here]
+            arm = points.point[here] - origins[body[here]]
             turning = cross(arm[:, None, :], axes)
             for k in range(3):
                 S[here[:, None], np.arange(3), (at + k)[:, None]] += turning[:, :, k]
@@ -226,11 +226,11 @@ class CollisionSteps:
         rows[count:, :nv] = S @ bodies
         return S, rows
 
-    def _room(self, found: Found, before: Array, h: float) -> Array:
+    def _room(self, points: Touching, before: Array, h: float) -> Array:
         """β of each contact: see `segments.py`."""
-        room = np.where(found.gap > 0.0, found.gap, RECOVERY * found.gap) / h
-        e = self._laws[found.pair, 3]
-        bounced = np.where(found.gap > 0.0, FAR, np.minimum(room, e * before))
+        room = np.where(points.gap > 0.0, points.gap, RECOVERY * points.gap) / h
+        e = self._laws[points.pair, 3]
+        bounced = np.where(points.gap > 0.0, FAR, np.minimum(room, e * before))
         return np.where((e > 0.0) & (before < -SLOW), bounced, room)
 
     def _inverse(self, rows: Array, normal: Any) -> Array:
@@ -254,13 +254,13 @@ class CollisionSteps:
 
     # -------------------------------------------------------------------------------- memory
 
-    def _remembered(self, found: Found) -> Array:
+    def _remembered(self, points: Touching) -> Array:
         """Impulses to begin with: of each point those of the nearest one before."""
-        old, n = self._memory, len(found.gap)
+        old, n = self._memory, len(points.gap)
         impulse = np.zeros((n, self._each))
         if n and len(old.pair):
-            apart = np.linalg.norm(found.point[:, None] - old.point[None], axis=2)
-            apart = np.where(found.pair[:, None] == old.pair[None], apart, np.inf)
+            apart = np.linalg.norm(points.point[:, None] - old.point[None], axis=2)
+            apart = np.where(points.pair[:, None] == old.pair[None], apart, np.inf)
             nearest = np.argmin(apart, axis=1)
             known = np.flatnonzero(apart[np.arange(n), nearest] < SAME)
             taken = set[int]()
@@ -269,39 +269,39 @@ class CollisionSteps:
                 if k in taken:
                     continue
                 taken.add(k)
-                impulse[i, :3] = found.axes[i] @ old.push[k, :3]
+                impulse[i, :3] = points.axes[i] @ old.push[k, :3]
                 if self._each > 3:
-                    impulse[i, 3:] = found.axes[i] @ old.push[k, 3:]
+                    impulse[i, 3:] = points.axes[i] @ old.push[k, 3:]
         return np.concatenate([old.joints, impulse.ravel()])
 
-    def _remember(self, found: Found, impulse: Array) -> None:
-        count, n = len(self.joints), len(found.gap)
+    def _remember(self, points: Touching, impulse: Array) -> None:
+        count, n = len(self.joints), len(points.gap)
         each = impulse[count:].reshape(n, self._each)
         push = np.zeros((n, 6))
-        push[:, :3] = (each[:, None, :3] @ found.axes)[:, 0]
+        push[:, :3] = (each[:, None, :3] @ points.axes)[:, 0]
         if self._each > 3:
-            push[:, 3:] = (each[:, None, 3:] @ found.axes)[:, 0]
-        self._memory = Memory(found.pair, found.point, push, impulse[:count].copy())
+            push[:, 3:] = (each[:, None, 3:] @ points.axes)[:, 0]
+        self._memory = Memory(points.pair, points.point, push, impulse[:count].copy())
 
     # ------------------------------------------------------------------------------- results
 
     def _touched(
-        self, found: Found, impulse: Array, start: Array, end: Array, h: float
+        self, points: Touching, impulse: Array, start: Array, end: Array, h: float
     ) -> dict[int, Array]:
         """By pair: force (3), gap, approach, slip, and work of normal forces and of friction."""
-        count, n = len(self.joints), len(found.gap)
+        count, n = len(self.joints), len(points.gap)
         each, before, after = (x[count:].reshape(n, self._each) for x in (impulse, start, end))
-        force = (each[:, None, :3] @ found.axes)[:, 0] / h
+        force = (each[:, None, :3] @ points.axes)[:, 0] / h
         work = 0.5 * each * (before + after)
         slip = np.hypot(after[:, 1], after[:, 2])
         touches = dict[int, Array]()
-        for k, i in enumerate(found.pair.tolist()):
+        for k, i in enumerate(points.pair.tolist()):
             if i not in touches:
                 touches[i] = np.array([0.0, 0.0, 0.0, np.inf, 0.0, 0.0, 0.0, 0.0])
             row = touches[i]
             row[:3] += force[k]
-            if found.gap[k] < row[3]:
-                row[3:5] = found.gap[k], before[k, 0]
+            if points.gap[k] < row[3]:
+                row[3:5] = points.gap[k], before[k, 0]
             row[5] = max(row[5], slip[k])
             row[6:] += work[k, 0], work[k, 1:].sum()
         return touches
@@ -310,7 +310,7 @@ class CollisionSteps:
         self,
         made: list[Array],
         touched: list[dict[int, Array]],
-        befores: list[State],
+        starts: list[State],
         last: State,
         status: int,
     ) -> Steps:
@@ -331,8 +331,8 @@ class CollisionSteps:
             table[..., 5], table[..., 6:],
         )  # fmt: skip
         before = (
-            np.array([x.q for x in befores]).reshape(len(befores), nq),
-            np.array([x.v for x in befores]).reshape(len(befores), nv),
+            np.array([x.q for x in starts]).reshape(len(starts), nq),
+            np.array([x.v for x in starts]).reshape(len(starts), nv),
         )
         return Steps(q, v, reached, before, effort, (impulse, start, end), touches, residual[:, 0],
                      activation, last, status)  # fmt: skip
