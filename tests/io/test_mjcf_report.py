@@ -91,7 +91,6 @@ REPORTED = {
         '<site name="s">',
         "appearance",
     ),
-    "gravcomp": (world(body("a", "<joint/>", BALL, gravcomp="1")), 4, '<body name="a">', "motion"),
     "unknown attribute": (world(body("a", '<joint spin="1"/>', BALL)), 4, "<joint>", "motion"),
     "unknown element": (world(HINGED, "<thing/>"), 5, "<thing>", "motion"),
     "unknown section": (world(HINGED, before="<things/>"), 2, "<things>", "motion"),

@@ -72,7 +72,7 @@ MJCF = {
         )
         for name in ("stiffness", "damping", "frictionloss", "armature")
     },
-    "gravcomp": (world(body("a", "<joint/>", STILL, gravcomp="1")), "gravity compensation"),
+    "gravcomp": (world(body("a", "<joint/>", STILL, gravcomp="1")), "gravity compensation acts"),
     "density": (hinged("", before='<option density="1"/>'), "fluid forces"),
     "wind": (hinged("", before='<option wind="1 0 0"/>'), "fluid forces"),
     "plugin": (hinged("", after='<extension><plugin plugin="p"/></extension>'), "does not act"),

@@ -208,7 +208,11 @@ class Builder:
         return Mechanism(self.name, *parts, gravity=self.gravity, actuators=actuators).validate()
 
     def build(
-        self, *, load_report: LoadReport | None = None, contact_rules: ContactRules | None = None
+        self,
+        *,
+        load_report: LoadReport | None = None,
+        contact_rules: ContactRules | None = None,
+        gravity_compensation: Sequence[tuple[str, float]] = (),
     ) -> Mechanism:
         """The mechanism; raises `ModelError` with all findings if it cannot be built."""
         problems, parts = self._assemble()
@@ -221,6 +225,7 @@ class Builder:
             load_report=LoadReport() if load_report is None else load_report,
             actuators=tuple(self._actuators),
             contact_rules=ContactRules() if contact_rules is None else contact_rules,
+            gravity_compensation=tuple(gravity_compensation),
         )
 
     def __repr__(self) -> str:

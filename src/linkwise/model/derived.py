@@ -185,6 +185,7 @@ def without(mech: Mechanism, *names: str) -> Mechanism:
         loops=tuple(x for x in mech.loops if x.name not in gone),
         couplings=tuple(c for c in mech.couplings if c.name not in gone),
         actuators=tuple(a for a in mech.actuators if a.name not in gone),
+        gravity_compensation=tuple(x for x in mech.gravity_compensation if x[0] not in gone),
     )
 
 
@@ -279,6 +280,10 @@ def mount(mech: Mechanism, other: Mechanism, *, at: str, prefix: str = "") -> Me
         couplings=(*mech.couplings, *couplings),
         actuators=(*mech.actuators, *actuators),
         contact_rules=joined(mech.contact_rules, other.contact_rules, renamed),
+        gravity_compensation=(
+            *mech.gravity_compensation,
+            *((prefix + name, share) for name, share in other.gravity_compensation),
+        ),
         load_report=LoadReport(
             mech.load_report.source or other.load_report.source,
             (*mech.load_report.items, *other.load_report.items),
@@ -326,6 +331,7 @@ def extract(mech: Mechanism, base: str, tip: str | None = None) -> Mechanism:
         loops=_loops_inside(mech.loops, places),
         couplings=_couplings_inside(mech, hinges),
         actuators=_actuators_inside(mech, places, hinges),
+        gravity_compensation=tuple(x for x in mech.gravity_compensation if x[0] in places),
     )
 
 

@@ -127,4 +127,4 @@ def alone(mech: Mechanism, island: Island) -> Mechanism:
     nodes = tuple(x for x in mech.nodes if x.body in on or (x.body == WORLD and x.name in ends))
     couplings = tuple(mech.couplings[i] for i in island.couplings)
     parts = {"bodies": bodies, "nodes": nodes, "loops": loops, "couplings": couplings}
-    return replace(mech, **parts, actuators=())
+    return replace(mech, **parts, actuators=(), gravity_compensation=())

@@ -42,6 +42,8 @@ class Mechanism:
         load_report: What the file has that the mechanism does not use.
         actuators: Motors and servos, which follow commands in rollouts.
         contact_rules: Which of its shapes may touch, besides what their surfaces say.
+        gravity_compensation: (name, share) of bodies and nodes: the share of their weight that is
+            carried from outside, in implicit steps.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Mechanism:
     load_report: LoadReport = field(default_factory=LoadReport)
     actuators: tuple[Actuator, ...] = ()
     contact_rules: ContactRules = field(default_factory=ContactRules)
+    gravity_compensation: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("bodies", "nodes", "loops", "couplings", "actuators"):
@@ -66,6 +69,8 @@ class Mechanism:
         problems = validate.structure(*parts)
         if problems:
             raise ModelError(validate.as_text(f"mechanism {self.name!r} cannot exist", problems))
+        for name, _ in self.gravity_compensation:
+            self.node(name)  # raises for an unknown name
         self._freeze()
 
     def _freeze(self) -> None:

@@ -89,6 +89,7 @@ def _parts(thing: Any, memo: dict[int, tuple[Any, bytes]]) -> Iterator[bytes]:
         for loop in thing.loops:
             yield from (_of(x, memo) for x in (loop.name, loop.node_a, loop.node_b, loop.hinge))
         yield _of(thing.couplings, memo)
+        yield _of(thing.gravity_compensation, memo)
     elif isinstance(thing, FunctionType) and thing.__module__.split(".")[0] == "linkwise":
         if thing.__closure__ or "<" in thing.__qualname__:
             raise UnknownContentError(f"{thing.__qualname__} depends on where it was made")

@@ -32,7 +32,7 @@ from linkwise.io.mjcf.joint import (
 )
 from linkwise.io.mjcf.tree import BodyRecord, Names, read_tree
 from linkwise.io.report import Reporter, report_drives
-from linkwise.io.xml import Element, shorten
+from linkwise.io.xml import Element, number, shorten
 from linkwise.model.builder import Builder
 from linkwise.model.hinges import Hinge
 from linkwise.model.mechanism import Mechanism
@@ -129,7 +129,9 @@ def _read(
     _report_sections(root, reporter)
     ignored.flush()
     report = _in_file_order(reporter.report())
-    return builder.build(load_report=report, contact_rules=rules)
+    carried = [(x.name, number(x.element, "gravcomp", 0.0)) for x in records[1:]]
+    carried = [x for x in carried if x[1] != 0.0]
+    return builder.build(load_report=report, contact_rules=rules, gravity_compensation=carried)
 
 
 def _in_file_order(report: LoadReport) -> LoadReport:

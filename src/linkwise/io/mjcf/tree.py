@@ -201,7 +201,8 @@ class _Walk:
             reason = "a mocap body stays where the file puts it"
             self.reporter.note(element, "approximate", reason, "control")
         if number(element, "gravcomp", 0.0) != 0.0:
-            self.reporter.note(element, "ignored", "gravity compensation 'gravcomp'", "motion")
+            reason = "gravity compensation acts with integrator='implicit' only"
+            self.reporter.note(element, "kept", reason, "motion")
         self.push(element, len(self.bodies) - 1, Pose.identity(), classname, visit.suffix)
 
     def visit_frame(self, visit: _Visit) -> None:

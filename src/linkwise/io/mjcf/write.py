@@ -192,11 +192,16 @@ class _Draft:
         place = Pose.identity() if _is_free(chain) and body.parent == WORLD else way
         return make(
             "body",
-            {"name": body.name, **pose_attributes(place)},
+            {"name": body.name, **pose_attributes(place), **self.carried(body.name)},
             inertial_element(body.inertia, body.name, self.reporter),
             *joints,
             *self.shapes.geoms(body.geometry, body.name, moving=True),
         )
+
+    def carried(self, name: str) -> dict[str, str]:
+        """Gravity compensation of a body."""
+        share = dict(self.mech.gravity_compensation).get(name, 0.0)
+        return {"gravcomp": digits(share)} if share else {}
 
     def write_nodes(self) -> None:
         """Bare frames as sites; nodes with inertia or shapes, and links, as bodies."""
@@ -215,7 +220,11 @@ class _Draft:
                 parent.append(
                     make(
                         "body",
-                        {"name": node.name, **pose_attributes(node.pose)},
+                        {
+                            "name": node.name,
+                            **pose_attributes(node.pose),
+                            **self.carried(node.name),
+                        },
                         inertial_element(node.inertia, node.name, self.reporter),
                         *self.shapes.geoms(node.geometry, node.name, moving=not still),
                     )

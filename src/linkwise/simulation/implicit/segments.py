@@ -41,6 +41,7 @@ from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.acting import ACTING, OF_ACTUATORS, nominal
 from linkwise.simulation.actuation import SLOPES, actuate, inputs, with_activation
+from linkwise.simulation.implicit.carried_weight import carrying_force
 from linkwise.simulation.implicit.contact_rows import contact_rows
 from linkwise.simulation.implicit.equality import Held, dot, equality_rows, filled, held
 from linkwise.simulation.implicit.ground import ContactPoint
@@ -250,6 +251,8 @@ class _Implicit:
         given |= {"q": q, "parameters": names}
         d, k = self._slopes(at)
         seen: dict[str, Any] = {"effort": push}
+        if mech.gravity_compensation:
+            push = push + carrying_force(at, q, given)
         if d is not None:
             if self.passive is not None:
                 push = self.passive.added(push, q, v, self._passive_numbers(at))
