@@ -79,6 +79,13 @@ def test_a_ball_bounces_with_its_restitution(e):
     assert (runs.q[:, 6] - 0.1).min() > -4.0 * h
 
 
+def test_a_ball_that_falls_straight_down_in_float32():
+    """No tangential velocity at all: friction has no direction."""
+    mech, point = body(BALL), ContactPoint("c", "body", radius=0.1)
+    runs = moved(mech, at(0.15), duration=0.2, contacts=[point], dtype=np.float32)
+    assert abs(float(runs.q[-1, 6]) - 0.1) < 1e-6
+
+
 def test_a_sliding_ball_ends_up_rolling():
     """Angular momentum about the point of contact is kept: v = 5/7 v₀, ω = v/r."""
     mech, point = body(BALL), ContactPoint("c", "body", radius=0.1, ground=Ground(friction=0.3))

@@ -67,20 +67,23 @@ def linearize(
 
     Args:
         step: Length of a step [s]; default: continuous time.
-        integrator: With `step`, "rk4", "euler" (semi-implicit), "rk4_mujoco" or "variational".
+        integrator: With `step`, "rk4", "euler" (semi-implicit), "rk4_mujoco", "variational" or
+            "implicit", with contacts, limits, friction, loops and couplings: each contact sticks,
+            slides or is open as it does in this step.
         passive: With `step`, whether dampers and springs of drives act, as in `lw.rollout`. In
             continuous time they do not: their forces are part of `tau`.
         forces: In continuous time, external forces by node name, as in `lw.forward_dynamics`,
             constant in the axes of `forces_frame`. A step of `lw.rollout` has none.
         loops: "open" linearises the tree of a mechanism that has loops or couplings. With
-            "closed" they are held in continuous time; a step with them is refused.
+            "closed" they are held in continuous time and in a step by "implicit"; other steps with
+            them are refused.
         out: A record of two arrays, such as an earlier result, that receives A and B.
 
     Returns:
         A and B of δẋ = A δx + B δτ with x = (q, v), or of one step.
 
     Raises:
-        ClosureError: A step of a mechanism with loops or couplings, which ends with a projection.
+        ClosureError: A step of a mechanism with loops or couplings that ends with a projection.
         SimulationError: The step from a single state fails; says why.
         LoweringError: A mechanism whose steps cannot be compiled.
     """
@@ -98,17 +101,20 @@ def linearize(
             "makes steps without external forces. Leave out step for continuous time, or add J* f "
             "to tau (lw.dynamics.equivalent_force)."
         )
-    if is_closed(mech, loops):
+    closed = is_closed(mech, loops)
+    if closed and integrator != "implicit":
         raise ClosureError(
             f"lw.linearize(..., step={step!r}) was called for {mech.name!r}, which has loops or "
-            "couplings: a step ends with a projection there and has no such derivative. Leave out "
-            "step for continuous time, or give loops='open' for the tree."
+            f"couplings: a step by {integrator!r} ends with a projection there and has no such "
+            "derivative. Use integrator='implicit', leave out step for continuous time, or give "
+            "loops='open' for the tree."
         )
     length = number(step, "step", above=0.0)
 
     def step_of(some: dict[str, Any]) -> dict[str, Array]:
         batch = some.get("status"), some.get("threads")
-        return _of_step(tree_of(mech), (q, v, tau), length, integrator, passive, *batch)
+        held = mech if closed else tree_of(mech)
+        return _of_step(held, (q, v, tau), length, integrator, passive, *batch)
 
     return Linearization(**recorded(step_of, options))
 
@@ -141,7 +147,6 @@ def _of_step(
             step=step,
             integrator=integrator,
             passive=passive,
-            loops="open",
             threads=threads,
         )
         ends = [x.reshape(-1, 2, x.shape[-1]) for x in (runs.q, runs.v)]

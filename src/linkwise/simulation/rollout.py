@@ -139,9 +139,9 @@ class Rollout:
             raise ModelError(
                 f"this rollout of {self.mech.name!r} by {self.integrator!r} has no gradient: it "
                 "was made step by step (loops, couplings, too many bodies, a hinge without a "
-                "formula), by 'implicit' steps, with actuators that have an activation, with noise "
-                "or conditions, on a GPU, or is a copy. Open the loops with loops='open', or make "
-                "it again on the CPU by 'rk4', 'euler', 'rk4_mujoco' or 'variational'."
+                "formula), with actuators that have an activation, with noise or conditions, on a "
+                "GPU, or is a copy. Hold loops with integrator='implicit' or open them with "
+                "loops='open', and make it again on the CPU."
             )
         records = arrays.here("q", self.q), arrays.here("v", self.v)
         like = arrays.foreign((self.q, self.v, q, v))
@@ -405,8 +405,8 @@ def rollout(
     origin = None
     lasting = controls is not None and with_activation(mech)  # which no record contains
     lasting = lasting or episode != NOTHING
-    if kernel is not None and not on_gpu and integrator != "implicit" and not lasting:
-        origin = Origin(held, given, law, passive, tuple(numbers), steps, every, threads)
+    if kernel is not None and not on_gpu and not lasting:
+        origin = Origin(held, given, law, passive, tuple(numbers), steps, every, threads, points)
     records = (times, q_all, v_all, status, failed)
     shown = _shown(points, more[0] if single else more, length)
     parts: dict[str, Any] = {x.name: getattr(shown, x.name) for x in fields(_Shown)}

@@ -15,6 +15,7 @@ from linkwise.codegen import arrays
 from linkwise.codegen.stepping.kernel import RolloutKernel, describe
 from linkwise.errors import ShapeError, SimulationError, TroubleWarning, caller, unknown_name
 from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.implicit.ground import ContactPoint
 from linkwise.simulation.rates import along_velocities
 from linkwise.simulation.rollout_kernel import rollout_kernel
 from linkwise.spatial.array import Array, floats
@@ -38,6 +39,7 @@ class Origin:
         steps: How many steps were made.
         every: Steps from one record to the next.
         threads: Processor cores; None for a number that suits the batch.
+        contacts: Points that may touch the ground.
     """
 
     held: Mapping[str, Array]
@@ -48,6 +50,7 @@ class Origin:
     steps: int
     every: int
     threads: int | None
+    contacts: tuple[ContactPoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,6 +119,7 @@ def gradient(
         law=origin.law,
         parameters=origin.parameters,
         actuated=actuated,
+        contacts=origin.contacts,
     )
     sweep = _Sweep(mech, compiled(), compiled(reverse=sums), step, states, pairs, origin, sums)
     codes = np.where(bad, np.atleast_1d(status), sweep.run())
@@ -252,7 +256,8 @@ class _Sweep:
             before = {name: _rows(x, 0, count - 1) for name, x in held.items()}
             first = path[:, 0, :nq], path[:, 0, nq:]
             threads = self.origin.threads
-            self.forth.run(*first, before, self.step, count - 1, 1, threads, path[:, 1:])
+            done = self.forth.run(*first, before, self.step, count - 1, 1, threads)
+            path[:, 1:] = done.records[..., : path.shape[-1]]  # implicit steps show more
         return path[..., :nq], path[..., nq:]
 
     def _spread(self, weights: Array, begin: int, end: int) -> Array:

@@ -25,6 +25,7 @@ from linkwise.simulation.actuation import actuate, efforts, with_actuators
 from linkwise.simulation.episode import NOTHING, Episode, with_noise, with_stop
 from linkwise.simulation.implicit.equality import check_formulas
 from linkwise.simulation.implicit.ground import ContactPoint
+from linkwise.simulation.implicit.reverse import implicit_reverse
 from linkwise.simulation.implicit.segments import implicit_stepping, joints_with_rows
 from linkwise.simulation.integrators import INTEGRATORS
 from linkwise.simulation.integrators.command import command, held_inputs
@@ -215,6 +216,17 @@ def _stepping(
 
     def steps() -> Stepping:
         ruled = None if command is None else traced(command)
+        if integrator == "implicit" and reverse is not None:
+            return implicit_reverse(
+                mech,
+                itemsize,
+                forces,
+                *acting,
+                reverse,
+                actuated=actuated,
+                numbers=parameters,
+                law=ruled,
+            )
         if integrator == "implicit":
             plain = implicit_stepping(
                 mech,

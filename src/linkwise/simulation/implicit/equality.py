@@ -115,7 +115,7 @@ def held(at: Writing, rows: list[Row], b: list[Any]) -> Held:
     """The span of equality rows Y_e, and the w in it with Y_e* w = −b."""
     tolerance = DEPENDENT[at.itemsize] ** 2
     sizes = [dot(row, row) for row in rows]
-    floor = EMPTY[at.itemsize] * (sum(sizes, 0.0) / len(rows)) + EMPTY[at.itemsize] ** 4
+    floor = EMPTY[at.itemsize] * (sum(sizes, 0.0) / len(rows)) + 1e-30
     span, shift = list[Row](), Row()
     for row, size, right in zip(rows, sizes, b, strict=True):
         rest, left = row, right + dot(row, shift)
@@ -123,9 +123,9 @@ def held(at: Writing, rows: list[Row], b: list[Any]) -> Held:
             rest = plus(rest, -dot(other, rest), other)
         square = dot(rest, rest)
         independent = square - tolerance * size - floor
-        over = gate(independent, 1.0 / maximum(square, floor))
-        shift = plus(shift, -left * over, rest)
-        scale = square_root(over)
+        over = 1.0 / square_root(maximum(square, floor))
+        scale = gate(independent, over)
+        shift = plus(shift, -left * scale * over, rest)
         span.append({k: scale * y for k, y in rest.items()})
     return Held(span, shift)
 

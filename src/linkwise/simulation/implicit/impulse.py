@@ -29,8 +29,8 @@ import numpy as np
 from linkwise.simulation.implicit.ground import ContactPoint
 from linkwise.spatial.choice import absolute, clip, gate, maximum, minimum, norm
 
-TINY = 1e-30
-"""Keeps the direction of no impulse finite."""
+TINY = 1e-15
+"""Keeps the direction of no impulse finite; its square is a number in float32, too."""
 
 IMMOVABLE = 1e-12
 """Mobility [1/kg] of a row below which rounding is all there is."""

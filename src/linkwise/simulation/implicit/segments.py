@@ -157,11 +157,32 @@ def implicit_stepping(
         sweeps: Sweeps over the impulses, at most.
     """
     acting = passive, joints, points, actuated, tuple(numbers)
-    made = _Implicit(mech, itemsize, *acting, observed)
+    made = Implicit(mech, itemsize, *acting, observed)
     return made.stepping(sweeps)
 
 
-class _Implicit:
+@dataclass(frozen=True, slots=True, eq=False)
+class Written:
+    """A step on graph nodes.
+
+    Attributes:
+        q: After the step (nq,).
+        u: Rates after the step (nv,).
+        calls: That of the sweeps, if there are rows.
+        free: w without impulses (nv,).
+        rows: Y by rows.
+        seen: What else is written, by register.
+    """
+
+    q: Any
+    u: Any
+    calls: tuple[Call, ...]
+    free: Any
+    rows: list[dict[int, Any]]
+    seen: dict[str, Any]
+
+
+class Implicit:
     """A step over q0, u0 and impulse (the state), and the problem: w, rows, b, mobility, ..."""
 
     def __init__(
@@ -187,27 +208,32 @@ class _Implicit:
 
     def stepping(self, sweeps: int) -> Stepping:
         """The step, as it is registered."""
-        mech, held, state = self.mech, [("tau", self.mech.nv)], ["q0", "u0"]
+        mech, state = self.mech, ["q0", "u0"]
         first = list[Segment]()
         if self.actuated:
             motors = self.actuator_numbers
             first.append(actuate(mech, self.itemsize, slopes=True, numbers=motors))
-            held += inputs(mech, motors)
             state += ["activation"] if self.activations else []
-        held += [(x, self._count(x)) for x in self.numbers if x not in OF_ACTUATORS]
         state += ["impulse", "residual"] if self.size else []
         state += WORST if self.points and not self.observed else ()
         return Stepping(
             "implicit",
             mech.nq,
             mech.nv,
-            tuple(held),
+            self.held,
             tuple(state),
             (self._enter(),),
             (*first, *self._step(sweeps)),
             (leave(mech),),
             *self._open(),
         )
+
+    @property
+    def held(self) -> tuple[tuple[str, int], ...]:
+        """What is held over each step, with lengths."""
+        motors = inputs(self.mech, self.actuator_numbers) if self.actuated else ()
+        rest = ((x, self._count(x)) for x in self.numbers if x not in OF_ACTUATORS)
+        return (("tau", self.mech.nv), *motors, *rest)
 
     def _open(self) -> tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]:
         """What is recorded besides q and v, and what a motion begins with."""
@@ -244,6 +270,21 @@ class _Implicit:
     def _step(self, sweeps: int) -> list[Segment]:
         """The step runs once on graph nodes, and is cut where it asks for the impulses."""
         at, mech = Writing(self.request, plain=True), self.mech
+        made = self.written(at, sweeps)
+        ends = {"q0": nodes(made.q), "u0": nodes(made.u)}
+        ends["guards"] = [check.node for check in at.checks]
+        ends |= {name: [at.scalar(x).node for x in each] for name, each in made.seen.items()}
+
+        def check(s: Sketch) -> None:
+            check_turns(s, mech, [s.read(STEP, 1)[0] * x for x in s.writes["u0"]])
+            for guard, x in zip(at.checks, s.writes["guards"], strict=True):
+                s.check(guard.code, x, guard.low, guard.high)
+
+        return cut(cast("Any", at), made.calls, ends, group=mech.nv, check=check)
+
+    def written(self, at: Writing, sweeps: int) -> Written:
+        """The step on graph nodes."""
+        mech = self.mech
         q, u, (h,) = at.read("q0", mech.nq), at.read("u0", mech.nv), at.read(STEP, 1)
         v, push = velocities(mech, q, u), at.read("tau", mech.nv)
         names = tuple(x for x in self.numbers if x not in ACTING)
@@ -268,7 +309,7 @@ class _Implicit:
         if is_closed(mech):
             loops = held(at, *equality_rows(at, q, v, turning, h, root, given))
             w = filled(loops.across({i: w[i] for i in range(mech.nv)}), mech.nv)
-        calls = list[Call]()
+        calls, free, rows = list[Call](), w.copy(), list[dict[int, Any]]()
         if self.size:
             rows, b, seen["gap"], seen["start"] = self._rows(at, q, v, still, h, root, given)
             if loops is not None:
@@ -285,21 +326,13 @@ class _Implicit:
             w = w + filled(loops.shift, mech.nv)
         after = still + at.value(COLORED, x=root.star_solved(w), **given)
         u = rates(mech, q, after)
-        ends = {"q0": nodes(moved(mech, q, u, h)), "u0": nodes(u)}
-        ends["guards"] = [check.node for check in at.checks]
         worst = seen.pop("worst", {})
         if self.observed:
             shown = self._seen(at, seen, still, after, h, w)
-            ends |= {x: nodes(y) for x, y in shown.items() if len(y)}
+            shown = {name: each for name, each in shown.items() if len(each)}
         else:
-            ends |= {x: [at.scalar(y).node] for x, y in worst.items()}
-
-        def check(s: Sketch) -> None:
-            check_turns(s, mech, [s.read(STEP, 1)[0] * x for x in s.writes["u0"]])
-            for guard, x in zip(at.checks, s.writes["guards"], strict=True):
-                s.check(guard.code, x, guard.low, guard.high)
-
-        return cut(cast("Any", at), calls, ends, group=mech.nv, check=check)
+            shown = {name: [x] for name, x in worst.items()}
+        return Written(moved(mech, q, u, h), u, tuple(calls), free, rows, shown)
 
     def _worst(
         self, at: Writing, rows: list[dict[int, Any]], b: list[Any], w: Any, gaps: Any

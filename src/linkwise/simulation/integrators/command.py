@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.codegen.scalar import trace
 from linkwise.codegen.scalar.graph import Scalar
 from linkwise.codegen.scalar.trace import Traced
 from linkwise.codegen.sensitivity import pulled
@@ -29,7 +30,7 @@ def held_inputs(held: Inputs, law: Traced | None) -> Inputs:
 
 def command(s: Sketch, law: Traced, q: Any, v: Any) -> Segment:
     """tau of a law at a state; its other inputs are registers."""
-    s.write("tau", s.replay(law, _given(s, law, q, v)))
+    s.write("tau", s.replay(law, law_given(s, law, q, v)))
     return s.segment()
 
 
@@ -38,7 +39,7 @@ def command_back(s: Sketch, law: Traced, q: Any, v: Any) -> Segment:
 
     Those by inputs are added to what is in their registers.
     """
-    given = _given(s, law, q, v)
+    given = law_given(s, law, q, v)
     tau, weights = s.replay(law, given), s.read("g_tau", len(law.outputs))
     wrt = list(given.values())
     parts = parted(s, pulled(s.graph, nodes(tau), nodes(weights), nodes(*wrt)), wrt)
@@ -49,7 +50,8 @@ def command_back(s: Sketch, law: Traced, q: Any, v: Any) -> Segment:
     return s.segment()
 
 
-def _given(s: Sketch, law: Traced, q: Any, v: Any) -> dict[str, Any]:
+def law_given(s: trace.Sketch, law: Traced, q: Any, v: Any) -> dict[str, Any]:
+    """The inputs of a law by its own names."""
     return {"q": q, "v": v} | {
         name: s.read(_register(name), n) for name, n in law.inputs if name not in ("q", "v")
     }
@@ -73,7 +75,7 @@ def nodes(*arrays: Any) -> list[int]:
     return [x.node for array in arrays for x in array]
 
 
-def parted(s: Sketch, indices: Sequence[int], like: Iterable[Any]) -> list[Any]:
+def parted(s: trace.Sketch, indices: Sequence[int], like: Iterable[Any]) -> list[Any]:
     """Nodes as arrays of `Scalar`, with the lengths of other arrays."""
     out, start = list[Any](), 0
     for array in like:
