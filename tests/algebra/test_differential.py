@@ -93,7 +93,7 @@ class State:
         return totals
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("tree", TREES)
 @pytest.mark.parametrize("wrt", ["q", "v"])
 def test_derivatives_are_those_of_differences(tree, wrt):

@@ -38,7 +38,7 @@ def agree(result, expected, bound=1e-9):
     np.testing.assert_allclose(result / scale, expected / scale, atol=bound)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_kernels_agree_with_matrices(name):
     expr = EXPRESSIONS[name]

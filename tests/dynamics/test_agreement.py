@@ -58,7 +58,7 @@ def test_robots_with_mujoco(name):
     checked("MuJoCo", table, len(table) - 1, model=model, path=MJCF[model])
 
 
-@pytest.mark.few(1)
+@pytest.mark.prove
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_trees_of_every_hinge(seed):
     """Seeds 1 and 3 deal all kinds that a reference has, 3 on a free base."""

@@ -55,7 +55,7 @@ def check_pinocchio(it: System, methods: tuple[str | None, ...]) -> None:
     assert apart(np.stack([*forces.values()]), case.forces()) < 1e-9
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", IN_PINOCCHIO)
 def test_pinocchio(name):
     pytest.importorskip("pinocchio")
@@ -74,7 +74,7 @@ def test_pinocchio_sweep(arms, grasps):
     check_pinocchio(it, (None, "RCCFD1", "RCCFD2", "RCCFD3"))
 
 
-@pytest.mark.few(1)
+@pytest.mark.prove
 @pytest.mark.parametrize("n", [2, 4])
 def test_pinocchio_on_the_sample_arms(n):
     """`multi_arm(n)` in the state that benchmarks use: neutral, moving as the loops allow."""

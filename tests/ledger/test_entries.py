@@ -38,7 +38,7 @@ def test_every_number_has_one_entry(key: str) -> None:
         assert [number for number in numbers if number in printed] == list(printed)
 
 
-@pytest.mark.few(100)
+@pytest.mark.few(60)
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_entry(entry: Entry) -> None:
     """Confirmed on all mechanisms; what is compared is looked at on the last of them."""

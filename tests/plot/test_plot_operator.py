@@ -107,6 +107,7 @@ def test_every_word_of_the_language_can_be_drawn(text, name):
     check_apart([board])
 
 
+@pytest.mark.prove
 def test_sixty_bodies_stay_legible():
     mech = lw.models.chain(60)
     q = mech.random(1)

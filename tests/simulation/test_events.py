@@ -157,6 +157,7 @@ def sliding_down(step, slip_speed, integrator, mu=0.5, slope=0.2):
     return rec.v[-1, 0], table.slip_speed * part / np.sqrt(1.0 - part**2)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("integrator", ["rk4", "euler", "variational"])
 def test_friction_that_is_too_stiff_for_the_step_is_told(integrator):
     """μ g h/v_s = 4.9 with both defaults: no block creeps so; with what is advised it does."""

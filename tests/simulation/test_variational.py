@@ -122,8 +122,11 @@ def two_form(coords: Coordinates, p: np.ndarray) -> np.ndarray:
     return out
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("mech", [tree(1), tree(2), sliding()], ids=lambda m: m.name)
+@pytest.mark.parametrize(
+    "mech",
+    [*(pytest.param(tree(i), marks=pytest.mark.prove) for i in (1, 2)), sliding()],
+    ids=lambda m: m.name,
+)
 def test_the_two_form_is_kept(mech: lw.Mechanism):
     coords, h, n = coordinates(mech), 0.01, mech.nv
     q, v = mech.random(seed=5), mech.random_velocity(seed=6)

@@ -137,7 +137,7 @@ def check(expr: Expr, mech, given: dict[str, Array], nodes, way: Callable[..., A
     np.testing.assert_allclose(way(other, mech, given, nodes), expected, atol=1e-10 * scale)
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("way", [traced, rolled])
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_compiled_code_reads_every_number_as_the_interpreter_does(name: str, way):

@@ -71,7 +71,7 @@ def value(traced, given):
     return np.array([at[node] for node in traced.outputs]).reshape(traced.shape)
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(6)
 @pytest.mark.parametrize("outboard", [False, True])
 @pytest.mark.parametrize("base", [Free(), Pin(Y)])
 @pytest.mark.parametrize("name", EXPRESSIONS)

@@ -177,7 +177,7 @@ def odd_name() -> lw.Mechanism:
     return b.body("<i>arm</i>", "world", lw.hinges.Pin((0, 1, 0)), inertia=BALL).build()
 
 
-@pytest.mark.few(1)
+@pytest.mark.prove
 @pytest.mark.parametrize(
     "made",
     [
