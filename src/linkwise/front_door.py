@@ -61,7 +61,8 @@ def open_front_door(
         names: Its public names; default: all without a leading underscore.
         records: Classes that users fill in: all arguments of their constructors are checked, so
             that no wrong type, NaN or mask is stored.
-        careful: Functions that take a microsecond and check their arguments themselves.
+        careful: Functions, and methods as "Class.method", that take a microsecond and check their
+            arguments themselves.
         sizes: Arguments of methods that are rows of numbers; they are checked before the call.
         texts: What arguments mean that functions do not document themselves.
     """
@@ -70,7 +71,7 @@ def open_front_door(
         if name.startswith("_") or value is open_front_door:
             continue
         if inspect.isclass(value):
-            check_class(value, record=name in records, sizes=sizes)
+            check_class(value, record=name in records, sizes=sizes, careful=careful)
         elif inspect.isfunction(value) and value.__module__.startswith("linkwise"):
             documented(value, texts)
             namespace[name] = value if name in careful else checked(value)
@@ -86,7 +87,9 @@ def _is_public(name: str, value: object) -> bool:
     return not hidden and value is not open_front_door
 
 
-def check_class(cls: Any, *, record: bool = False, sizes: Sizes | None = None) -> None:
+def check_class(
+    cls: Any, *, record: bool = False, sizes: Sizes | None = None, careful: Collection[str] = ()
+) -> None:
     """Check the calls of a class: its constructor and its public methods, also inherited ones."""
     if KEPT in vars(cls) or issubclass(cls, BaseException):
         return
@@ -96,7 +99,7 @@ def check_class(cls: Any, *, record: bool = False, sizes: Sizes | None = None) -
         return
     members = cast("dict[str, Any]", dict(cast(Any, vars(cls))))
     for name, member in members.items():
-        if name != "__init__" and name.startswith("_"):
+        if (name != "__init__" and name.startswith("_")) or f"{cls.__name__}.{name}" in careful:
             continue
         if isinstance(member, staticmethod | classmethod):
             one = cast(Any, member)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from importlib import import_module
 from types import MappingProxyType
@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from linkwise.arguments import count, floats, itemsize, number
+from linkwise.arguments import count, floats, itemsize, number, shown
 from linkwise.codegen import arrays
 from linkwise.codegen.stepping.kernel import RolloutKernel
 from linkwise.codegen.stepping.resident import Resident
@@ -131,6 +131,8 @@ class Simulator:
         self._motions: Any = room(kernel, held, self.step_length, self.substeps, workers)
         self._action: str = "control" if mech.actuators else "tau"
         self._start = self._states(q, v, (mech.neutral(), np.zeros(mech.nv)))
+        if target == "cuda":  # copied there once
+            self._start = tuple(self._motions.taken("q", x.astype(dtype)) for x in self._start)
         self._bind()
         self.reset()
 
@@ -140,22 +142,38 @@ class Simulator:
         self._advance, codes = motions.advance, motions.status
         self._failed = codes.item if self.batch is None else codes.any
         self._command = self._one(motions.inputs[self._action])
-        self._seen = dict[int, Any]()
+        self._views = dict[tuple[str, int], Any]()
+        moves = self.target == "cuda" or self.library == "jax"
+        self._fixed = None if moves else self._shown(motions.seen())
+        seen = [x for x in self.kernel.layout if x.kind == "seen"]
+        first = seen[0].begin
+        self._places = {
+            x.name: (slice(x.begin - first, x.begin - first + math.prod(x.shape)), x.shape)
+            for x in seen
+        }
 
     def _one(self, array: Any) -> Any:
         """An array without the batch axis, for one robot."""
         return array[0] if self.batch is None else array
+
+    def _view(self, name: str, make: Callable[[], Any]) -> Any:
+        """Memory of the simulator as an array of the caller's library, made once."""
+        key = name, self._motions.turn
+        if key not in self._views or self.library == "jax":
+            self._views[key] = self._shown(make())
+        return self._views[key]
 
     def _shown(self, array: Any) -> Any:
         """An array of the caller's library, without the batch axis for one robot."""
         array = self._one(array)
         if self.library in ("numpy", "cupy"):
             return array
-        if self.library == "jax":
-            copy = array.copy()  # contiguous, and not written any more
-            jax = import_module("jax")
-            return jax.numpy.asarray(copy) if self.target == "cpu" else jax.dlpack.from_dlpack(copy)
-        return import_module("torch").from_dlpack(array)
+        if self.library == "torch":
+            return import_module("torch").from_dlpack(array)
+        copy = array.copy()  # contiguous, and not written any more
+        if self.target == "cpu":
+            return import_module("jax.numpy").asarray(copy)
+        return import_module("jax.dlpack").from_dlpack(copy)
 
     # ------------------------------------------------------------------------------- motion
 
@@ -180,12 +198,12 @@ class Simulator:
             return self._step_on_gpu(action)
         try:
             self._command[...] = action
-        except ValueError:
+        except (ValueError, TypeError):
             raise self._misfit(action) from None
         self._advance()
         if self._failed():
             self._fail()
-        return self.observations
+        return self.observations if self._fixed is None else self._fixed
 
     def _step_on_gpu(self, action: Any) -> Any:
         """On the stream of the action; nothing waits for the GPU, failures are in `status`."""
@@ -236,10 +254,11 @@ class Simulator:
     def _misfit(self, action: Any) -> ShapeError:
         names = [x.name for x in self.mech.actuators] or list(self.mech.velocity_names)
         what = "a command for each actuator" if self.mech.actuators else "a joint force for each of"
-        shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+        first = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+        is_array = hasattr(action, "shape")
+        given = f"has shape {tuple(action.shape)}" if is_array else f"is {shown(action)}"
         return ShapeError(
-            f"action has shape {np.shape(action)}; it must be {self._command.shape}: {what} "
-            f"({shown})."
+            f"action {given}; it must have the shape {self._command.shape}: {what} ({first})."
         )
 
     def _fail(self) -> None:
@@ -258,17 +277,17 @@ class Simulator:
     @property
     def q(self) -> Any:
         """Joint positions (nq,) or (batch, nq): a view."""
-        return self._shown(self._motions.view("now", "q"))
+        return self._view("q", lambda: self._motions.view("now", "q"))
 
     @property
     def v(self) -> Any:
         """Joint velocities (nv,) or (batch, nv): a view."""
-        return self._shown(self._motions.view("now", "v"))
+        return self._view("v", lambda: self._motions.view("now", "v"))
 
     @property
     def status(self) -> Any:
         """A code for each robot, () or (batch,), 0 for success; `kernel.describe` explains it."""
-        return self._shown(self._motions.status)
+        return self._view("status", lambda: self._motions.status)
 
     @property
     def state(self) -> Any:
@@ -277,7 +296,7 @@ class Simulator:
         Save it with `sim.state.copy()`, and go back with `sim.state[...] = saved`; observations
         follow with the next step.
         """
-        return self._shown(self._motions.state)
+        return self._view("state", lambda: self._motions.state)
 
     @property
     def inputs(self) -> Mapping[str, Any]:
@@ -291,24 +310,20 @@ class Simulator:
     @property
     def observations(self) -> Any:
         """All observations, as `step` returns them."""
-        turn = self._motions.turn
-        if turn not in self._seen or self.library == "jax":
-            self._seen[turn] = self._shown(self._motions.seen())
-        return self._seen[turn]
+        return self._view("seen", self._motions.seen)
 
     @property
     def layout(self) -> dict[str, slice]:
         """Where each observation is in the last axis of what `step` returns."""
-        seen = [x for x in self.kernel.layout if x.kind == "seen"]
-        first = seen[0].begin
-        return {x.name: slice(x.begin - first, x.begin - first + math.prod(x.shape)) for x in seen}
+        return {name: place for name, (place, _) in self._places.items()}
 
     def __getitem__(self, name: str) -> Any:
         """An observation by name, in its own shape, with the batch axis in front: a view."""
-        known = [x.name for x in self.kernel.layout if x.kind == "seen"]
-        if not isinstance(cast(object, name), str) or name not in known:
-            raise unknown_name("observation", name, known, owner="the simulator")
-        return self._shown(self._motions.view("seen", name))
+        if not isinstance(cast(object, name), str) or name not in self._places:
+            raise unknown_name("observation", name, self._places, owner="the simulator")
+        place, shape = self._places[name]
+        seen = self.observations
+        return seen[..., place].reshape((*seen.shape[:-1], *shape))
 
     def __repr__(self) -> str:
         many = "one" if self.batch is None else f"{self.batch}"
