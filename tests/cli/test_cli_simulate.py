@@ -40,6 +40,31 @@ def test_errors_are_clear(arguments, message, tmp_path, capsys, monkeypatch):
     assert message in capsys.readouterr().err
 
 
+HOPPER = """<mujoco model="hopper"><worldbody><geom name="floor" type="plane" size="0 0 0.1"/>
+<body name="base" pos="0 0 0.6"><freejoint/><geom type="box" size="0.1 0.1 0.05" mass="2"/>
+<body name="leg" pos="0 0 -0.05"><joint name="hip" axis="0 1 0" damping="0.1"/>
+<geom type="box" pos="0 0 -0.15" size="0.05 0.1 0.15" mass="0.5"/></body></body></worldbody>
+<actuator><position name="hip" joint="hip" kp="50" kv="2"/></actuator></mujoco>"""
+
+
+def test_a_robot_stands_on_its_floor_with_its_actuators(tmp_path, capsys):
+    (tmp_path / "hopper.xml").write_text(HOPPER)
+    arguments = ["simulate", str(tmp_path / "hopper.xml"), "--duration", "0.2"]
+    save = tmp_path / "run.npz"
+    assert main([*arguments, "--save", str(save)]) == 0
+    recording = lw.load_recording(save)
+    assert recording.integrator == "implicit" and np.ptp(recording.q, axis=0).max() < 1e-5
+    assert recording.q[0, 6] == pytest.approx(0.35) and "actuators" not in str(recording.report)
+    assert main([*arguments, "--command", "hip=0.3", "--save", str(save)]) == 0
+    assert lw.load_recording(save).q[-1, 7] > 0.1
+    assert main([*arguments, "--bare", "--save", str(save)]) == 0
+    bare = lw.load_recording(save)
+    assert bare.integrator == "rk4" and bare.q[-1, 6] == pytest.approx(-0.5 * 9.81 * 0.2**2)
+    capsys.readouterr()
+    assert main([*arguments, "--command", "hop=1"]) == 2
+    assert "did you mean 'hip'" in capsys.readouterr().err
+
+
 def test_sweeps_are_printed_with_their_cost(capsys):
     assert main(["plan", "mass^-1 (tau - bias)", "--derive", "--robot", "puma560"]) == 0
     shown = capsys.readouterr().out

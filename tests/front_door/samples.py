@@ -293,6 +293,7 @@ _of(
     "ellipsoid",
     lambda: call(np.eye(3), what="mass", resolution=12),
 )
+DOG = lw.models.quadruped()
 SURFACE = lw.tasks.CompliantSurface((0, 0, 0), (0, 0, 1), 1e4)
 _of("impact_estimate", lambda: call(six(), q(six()), v(six()), node="tip", surface=SURFACE))
 LOAD = lw.SpatialInertia.solid_box(1.0, (1, 2, 3))
@@ -392,6 +393,8 @@ _of("Surface", lambda: call(0.5, 0.01, 0.001, condim=4, margin=0.01))
 _of("ContactPair", lambda: call("toe", "floor", lw.simulation.Surface()))
 _of("ContactRules", lambda: call((), (("toe", "floor"),)))
 _of("Collisions", lambda: call(lw.simulation.Ground(), 0.5, restitution=0.1))
+_of("hold_commands", lambda: call(arm(), q(arm())))
+_of("put_on_ground", lambda: call(DOG, None, [lw.simulation.ContactPoint("toe", "trunk")]))
 _of("contact_points", lambda: call(arm(), lw.simulation.Ground()))
 _of("ground_contacts", lambda: call(arm(), lw.simulation.Ground(), bodies=["tip"]))
 _of("Body", lambda: call("link", "world", lw.hinges.Pin(), "pin"))

@@ -226,3 +226,30 @@ def test_bad_input_is_answered(hopper):
         both(mech, points, controls=(1.0, 2.0, 3.0))
     with pytest.raises(ModelError, match="no actuators"):
         lw.simulate(slider(), [0.0], duration=0.1, integrator="implicit", controls=0.0)
+
+
+def test_a_pose_is_put_on_the_ground_and_held_there(hopper):
+    mech, points = hopper
+    q = lw.simulation.put_on_ground(mech, start(mech)[0], points)
+    rec = lw.simulate(mech, q, duration=STEP, step=STEP, integrator="implicit", contacts=points)
+    depths = [rec[f"contact.{x.name}.penetration"][0] for x in points]
+    assert max(depths) == pytest.approx(0.0, abs=1e-12)
+    commands = lw.simulation.hold_commands(mech, q)
+    np.testing.assert_allclose(commands, [q[7], 0.0])
+    with pytest.raises(ModelError, match="no free base"):
+        lw.simulation.put_on_ground(slider(), None, [ContactPoint("c", "cart")])
+    q[6] -= 0.1
+    with pytest.warns(UserWarning, match="0.1 m inside"):
+        lw.simulate(mech, q, duration=STEP, step=STEP, integrator="implicit", contacts=points)
+
+
+def test_loops_are_held():
+    mech = lw.models.four_bar()
+    q = mech.neutral()
+    v = lw.loops.project_velocity(mech, q, [3.0, 0.0, 0.0])
+    lost = []
+    for step in (2e-3, 1e-3):
+        rec = lw.simulate(mech, q, v, duration=0.2, step=step, integrator="implicit")
+        assert rec["loop.distance"].max() < 1e-4
+        lost.append(rec.report.drift)  # the work of the loops themselves, of order one
+    assert lost[1] < 0.6 * lost[0] < 1e-3

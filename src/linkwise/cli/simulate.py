@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from linkwise.cli.arguments import add_roots, check_place, open_robot
-from linkwise.errors import ModelError, SimulationError
+from linkwise.errors import ModelError, SimulationError, unknown_name
 from linkwise.model.hinges import Free
+from linkwise.model.mechanism import Mechanism
 
 EXAMPLES = """examples:
   linkwise simulate puma560                               let it fall for 2 s
   linkwise simulate my_robot.urdf --hold --random 7       held in a random pose
+  linkwise simulate my_robot.xml --command knee=0.3       with its actuators, on its floor
   linkwise simulate humanoid --duration 5 --save run.npz  linkwise view run.npz plays it
   linkwise simulate four_bar --save run.mp4               or .gif, .csv
   linkwise simulate puma560 --html run.html               playback in one file
@@ -39,7 +41,21 @@ def add_to(commands: Any) -> None:
     add_roots(p)
     p.add_argument("--duration", type=float, default=2.0, metavar="S", help="seconds (default: 2)")
     p.add_argument("--step", type=float, metavar="S", help="length of a step [s]")
-    p.add_argument("--integrator", default="rk4", metavar="NAME", help="method (default: rk4)")
+    p.add_argument(
+        "--integrator",
+        metavar="NAME",
+        help="method (default: implicit if actuators or contacts act, else rk4)",
+    )
+    p.add_argument(
+        "--command",
+        action="append",
+        default=[],
+        metavar="ACTUATOR=NUMBER",
+        help="command of an actuator (default: servos hold the initial pose, others are off)",
+    )
+    p.add_argument(
+        "--bare", action="store_true", help="without actuators, contacts and hard joint limits"
+    )
     p.add_argument(
         "--random",
         type=int,
@@ -56,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     """Simulate, report, save."""
     from linkwise.dynamics import computed_torque
     from linkwise.dynamics.kernels import tree_of
-    from linkwise.simulation import Recording, simulate
+    from linkwise.simulation import Recording, contact_points, put_on_ground, simulate
 
     for option in ("save", "html"):
         if getattr(options, option) is not None:
@@ -64,6 +80,9 @@ def run(options: argparse.Namespace) -> int:
     mech = open_robot(options.robot, base=options.base, roots=options.roots)
     q = None if options.random is None else mech.random(options.random)
     given: dict[str, Any] = {} if options.step is None else {"step": options.step}
+    given |= _acting(mech, q, options)
+    if q is None and given["integrator"] == "implicit" and isinstance(mech.bodies[0].hinge, Free):
+        q = put_on_ground(mech) if contact_points(mech) and not options.bare else None
     if options.hold:
         if any(isinstance(body.hinge, Free) for body in mech.bodies):
             raise ModelError(f"--hold needs a fixed base; {mech.name!r} floats. Try --base fixed.")
@@ -76,9 +95,7 @@ def run(options: argparse.Namespace) -> int:
         given["controller"] = hold
     lost = None
     try:
-        recording = simulate(
-            mech, q, duration=options.duration, integrator=options.integrator, **given
-        )
+        recording = simulate(mech, q, duration=options.duration, **given)
     except SimulationError as error:
         if not isinstance(error.recording, Recording):
             raise
@@ -94,3 +111,34 @@ def run(options: argparse.Namespace) -> int:
     if lost is not None:
         raise lost
     return 0
+
+
+def _acting(mech: Mechanism, q: Any, options: argparse.Namespace) -> dict[str, Any]:
+    """The integrator, and what the actuators of the mechanism do."""
+    from linkwise.simulation import contact_points, hold_commands
+
+    if options.bare and options.command:
+        raise ModelError("--bare leaves out the actuators, and --command was given; choose one.")
+    motors = () if options.bare or options.hold else mech.actuators
+    full = bool(motors) or not (options.bare or options.hold or not contact_points(mech))
+    name = options.integrator or ("implicit" if full else "rk4")
+    acting: dict[str, Any] = {"integrator": name}
+    if name == "implicit" and options.bare:
+        acting["contacts"] = ()
+    if name != "implicit" or not motors:
+        if options.command:
+            raise ModelError(
+                "--command is for the actuators of a file, which act in implicit steps; "
+                f"{mech.name!r} has {len(mech.actuators)} of them and moves by {name!r}."
+            )
+        return acting
+    commands = dict(zip([x.name for x in motors], hold_commands(mech, q).tolist(), strict=True))
+    for text in options.command:
+        actuator, _, value = text.partition("=")
+        if actuator not in commands:
+            raise unknown_name("actuator", actuator, list(commands), owner=f"{mech.name!r}")
+        try:
+            commands[actuator] = float(value)
+        except ValueError:
+            raise ModelError(f"--command {text!r} is not ACTUATOR=NUMBER.") from None
+    return acting | {"controls": commands}

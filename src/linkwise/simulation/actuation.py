@@ -26,6 +26,7 @@ from linkwise.model.actuator import ALL, Actuator, Range
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.state import split_coordinate
 from linkwise.simulation.rates import velocities
+from linkwise.spatial.array import Array, ArrayLike
 from linkwise.spatial.choice import clip, gate, maximum
 
 SLOPES = ("servo_stiffness", "servo_damping")
@@ -127,6 +128,31 @@ def actuate(
             at.write(name, values.tolist())
     writes = tuple((key, len(values)) for key, values in at.writes.items())
     return Segment("actuate", at.traced(), writes)
+
+
+def hold_commands(mech: Mechanism, q: ArrayLike | None = None) -> Array:
+    """Commands with which the servos of a mechanism pull towards a pose.
+
+    A position servo gets the command at which its force is zero there, within its range. Motors,
+    velocity servos and integrators get 0, or what of their range is nearest.
+
+    Args:
+        mech: The mechanism.
+        q: The pose (nq,) [m or rad]; default: neutral.
+
+    Returns:
+        Commands (a,), in the order of the actuators.
+    """
+    q = mech.check_q(mech.couple(mech.neutral()) if q is None else q)
+    commands = np.zeros(len(mech.actuators))
+    for i, actuator in enumerate(mech.actuators):
+        g, b = actuator.gain, actuator.bias
+        length = sum(c * float(q[j]) for j, _, c in _places(mech, actuator))
+        gain = g[0] + g[1] * length
+        if b[1] and gain and actuator.dynamics != "integrator":
+            commands[i] = -(b[0] + b[1] * length) / gain
+        commands[i] = np.clip(commands[i], *actuator.control)
+    return commands
 
 
 def _places(mech: Mechanism, actuator: Actuator) -> list[tuple[int, int, float]]:

@@ -6,6 +6,7 @@ called at the beginning of steps, events happen at their ends, and no step is cu
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from linkwise.codegen.stepping.kernel import describe
 from linkwise.dynamics.kinematics import jacobian
-from linkwise.errors import SimulationError
+from linkwise.errors import SimulationError, caller
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.applied_force import AppliedForces
 from linkwise.simulation.channel import Event
@@ -26,6 +27,9 @@ from linkwise.simulation.observer import Probe
 from linkwise.simulation.recording import Recording
 from linkwise.simulation.timetable import Timetable
 from linkwise.spatial.array import Array
+
+DEEP = 0.01
+"""Penetration [m] at the beginning that is warned of."""
 
 
 class Source:
@@ -150,6 +154,8 @@ class ImplicitRun:
         tau, pushed = self._user(made, ahead)
         control = self._controls.rows(made, ahead, self.time, now.q, now.v)
         steps = self.stepper.advance(now, h, ahead, tau + pushed, control)
+        if not made and len(steps):
+            _warn_inside(self.mech, steps)
         times = self.plan.times(made + 1 + np.arange(len(steps)))
         events = self._events.of(steps, times, h)
         count = self._watched(steps, times, events)
@@ -205,6 +211,18 @@ class ImplicitRun:
         gap = self.stepper.gaps(self.now, self.plan.step)
         return self.log.recording(
             gap, step=self.plan.step, steps=self.made, stopped=self.stopped, **facts
+        )
+
+
+def _warn_inside(mech: Mechanism, steps: Steps) -> None:
+    """Say so if a motion begins with a deep penetration, which pushes it away fast."""
+    gap = steps.touches.gap[0]
+    if gap.size and gap.min() < -DEEP:
+        name = steps.touches.names[int(gap.argmin())]
+        warnings.warn(
+            f"{mech.name!r} begins with contact {name!r} {-float(gap.min()):.3g} m inside what it "
+            "touches, and will be thrown out. Begin outside: lw.simulation.put_on_ground(mech, q).",
+            stacklevel=caller(),
         )
 
 

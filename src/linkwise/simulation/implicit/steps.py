@@ -14,6 +14,7 @@ beginning. What that adds or takes is the work of the steps themselves, of order
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Protocol
 
@@ -24,12 +25,15 @@ from linkwise.codegen.stepping.kernel import RolloutKernel
 from linkwise.codegen.stepping.passive import passive as dampers_and_springs
 from linkwise.dynamics.energy import kinetic_energy, potential_energy
 from linkwise.dynamics.inverse_dynamics import inverse_dynamics
+from linkwise.dynamics.kernels import tree_of
+from linkwise.errors import ModelError
 from linkwise.model.hinges import Free
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.implicit.ground import ContactPoint
+from linkwise.simulation.implicit.ground import ContactPoint, Ground
 from linkwise.simulation.implicit.segments import Joint, joints_with_rows
+from linkwise.simulation.implicit.touching import contact_points
 from linkwise.simulation.rollout_kernel import rollout_kernel
-from linkwise.spatial.array import Array
+from linkwise.spatial.array import Array, ArrayLike
 
 WORKERS = (
     "joints",
@@ -273,6 +277,43 @@ class Stepper(Protocol):
         ...
 
 
+def put_on_ground(
+    mech: Mechanism,
+    q: ArrayLike | None = None,
+    contacts: Ground | Sequence[ContactPoint] | None = None,
+) -> Array:
+    """A pose whose lowest contact just touches the ground, with the joints as they are.
+
+    Args:
+        mech: The mechanism; its first body is free.
+        q: A pose (nq,) [m or rad]; default: neutral.
+        contacts: What may touch, as in `lw.rollout`; default: what the mechanism describes.
+
+    Returns:
+        q (nq,), moved along the normal of the ground.
+
+    Raises:
+        ModelError: The base is not free, or nothing can touch; or the ground is not one plane.
+    """
+    points = contact_points(mech, contacts)
+    start = mech.couple(mech.neutral()) if q is None else q
+    start = np.array(mech.check_q(start))
+    base = mech.bodies[0]
+    normals = {point.ground.normal for point in points}
+    if not isinstance(base.hinge, Free) or len(normals) != 1:
+        what = "has no contact" if not normals else "touches several planes"
+        what = what if isinstance(base.hinge, Free) else "has no free base"
+        raise ModelError(
+            f"{mech.name!r} {what}; put_on_ground needs a free base above one plane: give contacts="
+            "lw.simulation.Ground(), or set q yourself."
+        )
+    stepper = KernelSteps(mech, points, actuated=bool(mech.actuators), passive=True)
+    _, gap = stepper.gaps(stepper.first(start, np.zeros(mech.nv)), 1e-6)
+    (normal,) = normals
+    start[4:7] -= float(gap.min()) * (np.array(normal) @ base.inboard.rot)
+    return start
+
+
 def _shifted(first: Array, after: Array) -> Array:
     """The states before steps, from those after them."""
     return np.concatenate([first[None], after[:-1]])
@@ -319,7 +360,7 @@ def works(
     energy = potential_energy(mech, np.concatenate([q, steps.q[-1:]]))
     moved = kinetic_energy(mech, steps.q, steps.v, status=quiet)
     moved = moved - kinetic_energy(mech, q, steps.reached, status=quiet)
-    bias = inverse_dynamics(mech, q, v, -turning, status=quiet)
+    bias = inverse_dynamics(tree_of(mech), q, v, -turning, status=quiet)  # loops push, too
     out[:, 8] = np.diff(energy) + moved - h * (mean * bias).sum(axis=1)
     return out
 
