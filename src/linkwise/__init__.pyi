@@ -56,6 +56,9 @@ from .errors import (
 from .grasp import (
     Grasp as Grasp,
 )
+from .identification import (
+    identify as identify,
+)
 from .io.load import (
     load as load,
 )
@@ -111,6 +114,7 @@ from . import (
     errors as errors,
     estimation as estimation,
     grasp as grasp,
+    identification as identification,
     inertial as inertial,
     loops as loops,
     models as models,

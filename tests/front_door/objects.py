@@ -56,6 +56,7 @@ for _name, _function in {
     "ForwardDynamicsDerivatives": "forward_dynamics_derivatives",
     "ForwardDynamicsSecondDerivatives": "forward_dynamics_second_derivatives",
     "HybridMotion": "hybrid_dynamics",
+    "Identification": "identify",
     "Impact": "impact_estimate",
     "IndependentCoordinates": "independent_coordinates",
     "InertialProperties": "inertial_properties",
@@ -79,6 +80,7 @@ for _name, _function in {
     "Renumbering": "renumbering",
     "Rollout": "rollout",
     "SmallestMini": "smallest_mini",
+    "SmoothMotion": "smoothed",
     "Solution": "inverse_kinematics",
     "TaskCoordinates": "task_coordinates",
     "TaskDynamics": "task_dynamics",
@@ -459,6 +461,8 @@ _of("Task.direction", lambda it: call("tip", (0, 0, 1), name="a"))
 _of("Task.joints", lambda it: call("pin_1", name="a"))
 _of("NodeGoal.of", lambda it: call(POINT, "tip"))
 _of("TaskController.__call__ TaskController.explain", lambda it: call(q(), v(), goals=[0.1]))
+_of("Identification.interval", lambda it: call(level=0.9))
+_of("Identification.validate", lambda it: call(*samples.measured()))
 _of("StateFeedback.__call__", lambda it: call(q(), v(), goal=q()))
 _of("StateFeedback.goal", lambda it: call(q()))
 _of("StateFeedback.export_c", lambda it: call("law"))

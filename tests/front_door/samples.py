@@ -108,6 +108,14 @@ def v(mech: lw.Mechanism | None = None, seed: int = 2) -> np.ndarray:
 
 
 @cache
+def measured() -> tuple[np.ndarray, ...]:
+    """q, v, v̇ and τ of a motion of the arm."""
+    t = np.arange(200)[:, None] / 100 * np.array([3.0, 5.0])
+    motion = np.sin(t), np.array([3.0, 5.0]) * np.cos(t), -np.array([9.0, 25.0]) * np.sin(t)
+    return *motion, lw.inverse_dynamics(arm(), *motion)
+
+
+@cache
 def crank() -> tuple[np.ndarray, np.ndarray]:
     """A closed state of the linkage."""
     at = lw.loops.assemble(linkage()).q
@@ -170,6 +178,15 @@ _of(
     lambda: call(
         arm(), q(), v(), tau=v(), Q=1.0, R=0.1, step=1e-3, horizon=2, integrator="euler", final=2.0
     ),
+)
+_of("identify", lambda: call(arm(), *measured(), parameters=("inertia",), robust=False))
+_of(
+    "smoothed",
+    lambda: call(arm(), np.arange(200) / 100, measured()[0], measured()[3], bandwidth=4.0),
+)
+_of(
+    "exciting_motion",
+    lambda: call(arm(), duration=2.0, step=0.02, harmonics=2, parameters=("inertia",), tries=6),
 )
 _of("regressor", lambda: call(arm(), q(), v(), vdot=v(), of="torque"))
 _of("inertial_parameters", lambda: call(arm()))
@@ -477,7 +494,7 @@ RECORDS = frozenset(
     "InertialShape InnovationsFactors InternalForces LevelReport LoadDistribution LoadEffect "
     "MacroMini MacroMiniState Mobility MotionForceCommand MultiArm ObjectTorque "
     "OperationalSpace Projection Recording ReducedInertia ReflectedLoad Renumbering Rollout "
-    "RolloutGradient Regulator StateFeedback "
+    "RolloutGradient Regulator StateFeedback Identification SmoothMotion "
     "SmallestMini Solution TaskCoordinates TaskDynamics TaskSpace Touch viewer.Viewer "
     "VirtualLinkage WholeInertia algebra.Expr convert.Layout convert.Symbolic "
     "convert.TorchFunction "
@@ -501,6 +518,7 @@ FLAT = (
     "papers",
     "simulation",
     "control",
+    "identification",
 )
 """Namespaces whose names are known here without the namespace."""
 

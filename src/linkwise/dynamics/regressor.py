@@ -129,6 +129,12 @@ def base_parameters(
     q = np.stack([tree.random(rng) for _ in range(count)])
     v, vdot = rng.standard_normal((2, count, tree.nv))
     W = regressor(tree, q, v, vdot).reshape(count * tree.nv, width)
+    names = [f"{p}({body.name})" for body in tree.bodies for p in PARAMETERS]
+    return independent(W, names, small)
+
+
+def independent(W: Array, names: list[str], small: float) -> BaseParameters:
+    """The independent columns of a matrix, and every column by them."""
     lengths = np.linalg.norm(W, axis=0)
     rest = W / np.where(lengths > small * lengths.max(initial=0.0), lengths, np.inf)
     columns = list[int]()
@@ -138,10 +144,8 @@ def base_parameters(
         direction = rest[:, j] / left[j]
         rest = rest - np.outer(direction, direction @ rest)
     columns.sort()
-    # Every column by the independent ones.
     K = np.asarray(np.linalg.lstsq(W[:, columns], W, rcond=None)[0], dtype=np.float64)
     K[np.abs(K) < small * np.abs(K).max(initial=0.0)] = 0.0
-    names = [f"{p}({body.name})" for body in tree.bodies for p in PARAMETERS]
     return BaseParameters(
         K, np.array(columns, dtype=np.int64), tuple(_combination(row, names) for row in K)
     )

@@ -1,0 +1,19 @@
+"""Identification: parameters of a mechanism from measurements.
+
+motion = lw.identification.smoothed(arm, t, q, tau, bandwidth=10.0)
+fit = lw.identify(arm, motion.q, motion.v, motion.vdot, motion.tau)
+print(fit), fit.mech, fit.interval()
+"""
+
+from linkwise.front_door import open_front_door
+from linkwise.identification.fit import (
+    Identification as Identification,
+    identify as identify,
+)
+from linkwise.identification.motion import (
+    SmoothMotion as SmoothMotion,
+    exciting_motion as exciting_motion,
+    smoothed as smoothed,
+)
+
+open_front_door(globals())

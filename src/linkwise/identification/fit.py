@@ -1,0 +1,384 @@
+"""Parameters of a mechanism from measured motions and joint forces.
+
+    τ = W θ + noise                                                      linear in θ (`model.py`)
+    W θ = W_b b,   b = K θ                               what can be identified: base parameters
+    b̂ = argmin Σ_j |τ_j − W_bj b|² / σ_j²                σ_j of each joint from its own residual
+    θ̂ = argmin |b̂ − K θ|² in the metric of b̂'s covariance,   over inertias that bodies can have
+
+The last step needs no measurement any more: it is a small problem in free coordinates
+(`pseudo_inertia.py`), with a weak pull towards the numbers that the mechanism came with, which
+decides what the measurements leave open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, cast
+
+import numpy as np
+
+from linkwise.arguments import flag, names, number
+from linkwise.dynamics.kernels import check_mechanism, tree_of
+from linkwise.dynamics.regressor import BaseParameters, independent
+from linkwise.errors import MissingExtraError, ModelError, ShapeError, unknown_name
+from linkwise.identification import model, pseudo_inertia
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike, floats
+
+SMALL = 1e-10
+"""What is left of a column that depends on others, relative to its length."""
+
+CLEAR = 1e8
+"""Condition number above which the motion does not show all base parameters."""
+
+HUBER = 1.345
+"""Residuals beyond this many standard deviations count as outliers and weigh less."""
+
+FINEST = 1e-7
+"""Noise of joint forces that are exact, relative to the largest."""
+
+ROUNDS = 30
+"""Of weights, at most."""
+
+MOST = 200
+"""Evaluations of one search, at most."""
+
+SHARES = (1e-6, 1e-4, 1e-2, 1.0)
+"""Measurements count by this share in one search after the other: precise ones leave a narrow
+valley, which is easier to follow than to find."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Identification:
+    """Identified parameters, and how well they are known.
+
+    Attributes:
+        mech: The mechanism with the identified numbers: inertias that bodies can have, friction
+            and armature that are not negative.
+        names: The base parameters, combinations that joint forces depend on.
+        estimate: Their values (count,) by weighted least squares.
+        deviation: Their standard deviations (count,).
+        consistent: Their values (count,) in `mech`.
+        distance: How far these are from the estimate, in standard deviations (root mean square);
+            much above 1 means that no mechanism fits the forces as well as the estimate does.
+        parameters: The numbers of `mech` by name.
+        condition: Condition number of the scaled equations; below 100 is good.
+        noise: Standard deviation of the residual of each measured joint [N or N m].
+        error: The same relative to the standard deviation of its forces.
+        joints: Names of the measured joint velocities.
+        samples: Measurements that were used; those with a gap are left out.
+        gaps: Samples with numbers that are not finite.
+        outliers: Rows whose weight was reduced.
+    """
+
+    mech: Mechanism
+    names: tuple[str, ...]
+    estimate: Array
+    deviation: Array
+    consistent: Array
+    distance: float
+    parameters: dict[str, float]
+    condition: float
+    noise: Array
+    error: Array
+    joints: tuple[str, ...]
+    samples: int
+    gaps: int
+    outliers: int
+
+    def interval(self, level: float = 0.95) -> Array:
+        """Confidence interval of each base parameter (count, 2).
+
+        Args:
+            level: Probability that an interval contains the true value, for normal noise.
+        """
+        level = number(level, "level", above=0.0, most=0.999999)
+        width = scipy("stats").norm.ppf(0.5 + 0.5 * level) * self.deviation
+        return np.stack([self.estimate - width, self.estimate + width], axis=-1)
+
+    def validate(
+        self, q: ArrayLike, v: ArrayLike, vdot: ArrayLike, tau: ArrayLike
+    ) -> dict[str, float]:
+        """Errors of the joint forces of `mech` on other measurements, relative to their spread.
+
+        Args:
+            q: Joint positions (samples, nq) [m or rad].
+            v: Joint velocities (samples, nv) [m/s or rad/s].
+            vdot: Joint accelerations (samples, nv) [m/s² or rad/s²].
+            tau: Measured joint forces (samples, nv) [N or N m].
+        """
+        arrays, _ = _data(self.mech, q, v, vdot, tau)
+        *state, measured = arrays
+        kinds = model.KINDS[:-1]
+        predicted = model.design(self.mech, kinds, *state) @ model.nominal(self.mech, kinds)
+        places = [self.mech.velocity_names.index(name) for name in self.joints]
+        miss = np.std((measured - predicted)[:, places], axis=0)
+        spread = np.std(measured[:, places], axis=0)
+        return dict(zip(self.joints, (miss / np.maximum(spread, 1e-300)).tolist(), strict=True))
+
+    def __str__(self) -> str:
+        lines = [
+            f"{len(self.names)} base parameters of {self.mech.name!r} from {self.samples} samples, "
+            f"condition {self.condition:.3g}",
+            f"mechanism {self.distance:.2f} standard deviations from the estimate",
+        ]
+        if self.gaps or self.outliers:
+            lines.append(f"{self.gaps} samples with gaps left out, {self.outliers} outlying rows")
+        rows = zip(self.names, self.estimate, self.deviation, self.consistent, strict=True)
+        for name, value, deviation, used in rows:
+            short = name if len(name) <= 48 else name[:45] + "..."
+            lines.append(f"  {short:48} {value:11.4g} ± {deviation:8.2g}  used {used:11.4g}")
+        for joint, noise, error in zip(self.joints, self.noise, self.error, strict=True):
+            lines.append(f"  residual of {joint}: {noise:.3g}, {100 * error:.2g} % of its force")
+        return "\n".join(lines)
+
+
+def identify(
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    vdot: ArrayLike,
+    tau: ArrayLike,
+    *,
+    parameters: Sequence[str] = ("inertia", "damping", "friction"),
+    measured: Sequence[str] | None = None,
+    weighted: bool = True,
+    robust: bool = False,
+    slow: float = model.STILL,
+    prior: float = 1e-3,
+) -> Identification:
+    """Identify inertias, friction, armature and springs from measured motions and joint forces.
+
+    Joint forces are linear in all of them: τ = Y π + N v̇ + d v + f sign(v) + k (q − rest) + offset.
+    Least squares find the combinations that joint forces depend on, the base parameters, with
+    standard deviations; what is not identified keeps the value it has in `mech`. The mechanism of
+    the result has inertias with a positive definite pseudo-inertia. Where the measurements leave a
+    choice, it stays near `mech`.
+
+    Args:
+        q: Joint positions (samples, nq) [m or rad].
+        v: Joint velocities (samples, nv) [m/s or rad/s].
+        vdot: Joint accelerations (samples, nv) [m/s² or rad/s²]; `lw.identification.smoothed` finds
+            v and vdot of measured positions.
+        tau: Measured joint forces (samples, nv) [N or N m]. A sample with a number that is not
+            finite anywhere is a gap, and left out.
+        parameters: What to identify: "inertia", "armature", "damping", "friction", "stiffness",
+            "offset" of force sensors.
+        measured: Names of the hinges whose forces were measured; default: all.
+        weighted: Whether joints weigh by the noise of their forces, found from the residuals.
+        robust: Whether outliers weigh less (Huber's function).
+        slow: Speed [m/s or rad/s] up to which forces of a joint with friction are left out, since
+            its direction is uncertain. More than the default after a filter, which blurs reversals.
+        prior: How strongly θ̂ is pulled to the numbers of `mech`, in free coordinates: one standard
+            deviation of the measurements is worth a change by 1/√prior.
+
+    Returns:
+        Estimates, their deviations, and the mechanism with identified numbers.
+
+    Raises:
+        ModelError: The motion does not show all base parameters; names those it does not show.
+        ShapeError: Arrays that do not fit.
+        MissingExtraError: SciPy is not installed (extra `optimize`).
+    """
+    check_mechanism(mech)
+    mech, kinds = tree_of(mech), model.checked_kinds(parameters)
+    weighted, robust = flag(weighted, "weighted"), flag(robust, "robust")
+    pull, least = number(prior, "prior", above=0.0), number(slow, "slow", least=0.0)
+    arrays, gaps = _data(mech, q, v, vdot, tau)
+    *state, force = arrays
+    places = _measured(mech, measured)
+    base = base_of(mech, kinds, places)
+    W = model.design(mech, kinds, *state)[:, places][..., base.columns]
+    y = (force - model.fixed_forces(mech, kinds, *state))[:, places]
+    known = np.ones_like(y)
+    if "friction" in kinds or mech.friction.any():
+        known[np.abs(state[1][:, places]) <= least] = 0.0
+    fit = _least_squares(W, y, known, weighted, robust, base)
+    values = _consistent(mech, kinds, base, fit, pull)
+    used = base.matrix @ values
+    residual = (y - W @ fit.estimate) * known
+    spread = np.maximum(np.std(force[:, places], axis=0), 1e-300)
+    noise = np.sqrt((residual**2).sum(axis=0) / np.maximum(known.sum(axis=0) - 1.0, 1.0))
+    named = dict(zip(model.column_names(mech, kinds), values.tolist(), strict=True))
+    return Identification(
+        model.with_numbers(mech, kinds, values),
+        base.names,
+        fit.estimate,
+        fit.deviation,
+        used,
+        float(np.sqrt(np.mean((fit.information @ (used - fit.estimate)) ** 2))),
+        named,
+        fit.condition,
+        noise,
+        noise / spread,
+        tuple(mech.velocity_names[i] for i in places),
+        len(y),
+        gaps,
+        fit.outliers,
+    )
+
+
+def _data(mech: Mechanism, *given: ArrayLike) -> tuple[list[Array], int]:
+    """q, v, v̇ and τ of all samples without a gap, and the number of gaps."""
+    arrays = list[Array]()
+    for name, size, x in zip(
+        ("q", "v", "vdot", "tau"), (mech.nq, mech.nv, mech.nv, mech.nv), given, strict=True
+    ):
+        array = floats(x, name)
+        if array.ndim != 2 or array.shape[1] != size:
+            raise ShapeError(f"{name} has shape {array.shape}; it must be (samples, {size}).")
+        arrays.append(array)
+    if len({len(x) for x in arrays}) > 1:
+        raise ShapeError(f"q, v, vdot and tau have {[len(x) for x in arrays]} samples.")
+    good = np.all([np.isfinite(x).all(axis=1) for x in arrays], axis=0)
+    if not good.any():
+        raise ModelError("every sample has a number that is not finite.")
+    return [x[good] for x in arrays], int(len(good) - good.sum())
+
+
+def _measured(mech: Mechanism, given: Sequence[str] | None) -> list[int]:
+    if given is None:
+        return list(range(mech.nv))
+    places = list[int]()
+    for hinge in names(given, "measured"):
+        if hinge not in mech.hinge_index:
+            raise unknown_name("hinge", hinge, mech.hinge_index, owner=f"mechanism {mech.name!r}")
+        part = mech.v_slice(hinge)
+        places += range(part.start, part.stop)
+    if not places:
+        raise ModelError("measured names no hinge that moves.")
+    return places
+
+
+def base_of(mech: Mechanism, kinds: tuple[str, ...], places: list[int]) -> BaseParameters:
+    """What these joint forces depend on, from random states."""
+    rng, columns = np.random.default_rng(0), model.column_names(mech, kinds)
+    count = 8 + 4 * len(columns) // len(places)
+    q = np.stack([mech.random(rng) for _ in range(count)])
+    v, vdot = 2.0 * rng.standard_normal((2, count, mech.nv))
+    W = model.design(mech, kinds, q, v, vdot)[:, places]
+    return independent(W.reshape(-1, len(columns)), columns, SMALL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    estimate: Array
+    deviation: Array
+    information: Array  # a square root L of the inverse covariance: |L (b − b̂)|
+    condition: float
+    outliers: int
+
+
+def _least_squares(
+    W: Array, y: Array, known: Array, weighted: bool, robust: bool, base: BaseParameters
+) -> _Fit:
+    """b̂ with weights of joints and samples, found together."""
+    joints, count = W.shape[1:]
+    if known.sum() <= count:
+        raise ModelError(
+            f"{int(known.sum())} measured forces are too few for {count} base parameters."
+        )
+    scale: Array = np.asarray(
+        np.linalg.norm((W * known[..., None]).reshape(-1, count), axis=0), dtype=np.float64
+    )
+    _check_shown(W, known, scale, base)
+    deviation, share = np.ones(joints), known
+    estimate, factor = np.zeros(count), np.eye(count)
+    for _ in range(ROUNDS):
+        weight = (np.sqrt(share) / deviation).reshape(-1)
+        A = W.reshape(-1, count) / scale * weight[:, None]
+        Q, R = np.linalg.qr(A)
+        factor = np.asarray(R, dtype=np.float64)
+        right = Q.T @ (y.reshape(-1) * weight)
+        new = floats(cast("Any", np.linalg.solve(factor, right)) / scale, "b")
+        done = np.abs((new - estimate) * scale).max() <= 1e-9 * np.abs(new * scale).max()
+        estimate = new
+        if done:
+            break
+        miss = y - W @ estimate
+        used = np.maximum(known.sum(axis=0) - count / joints, 1.0)
+        each = np.sqrt((share * miss**2).sum(axis=0) / used)
+        each = each if weighted else np.full(joints, float(np.sqrt(np.mean(each**2))))
+        deviation = np.maximum(each, FINEST * np.abs(y).max(initial=1e-300))
+        if robust:
+            far = np.abs(miss) / deviation
+            share = known * np.minimum(1.0, HUBER / np.maximum(far, 1e-300))
+    covariance = np.linalg.inv(factor)
+    condition = float(np.linalg.cond(factor))
+    spread = np.linalg.norm(covariance, axis=1) / scale
+    outliers = int(np.count_nonzero((share < known) & (known > 0.0)))
+    return _Fit(estimate, spread, factor * scale, condition, outliers)
+
+
+def _check_shown(W: Array, known: Array, scale: Array, base: BaseParameters) -> None:
+    """Raise unless the motion shows every base parameter."""
+    least = scale.max(initial=0.0) / CLEAR
+    hidden = [base.names[i] for i in np.flatnonzero(scale <= least)]
+    if not hidden:
+        A = (W * known[..., None]).reshape(-1, len(scale)) / scale
+        values, vectors = np.linalg.eigh(A.T @ A)
+        if values[0] > values[-1] / CLEAR**2:
+            return
+        part = np.abs(vectors[:, 0])
+        hidden = [base.names[i] for i in np.flatnonzero(part > 0.3 * part.max())]
+    raise ModelError(
+        f"the motion does not show all base parameters: {'; '.join(hidden[:6])} cannot be "
+        "separated from others. Move all joints in more ways "
+        "(lw.identification.exciting_motion), or identify fewer parameters."
+    )
+
+
+def _consistent(
+    mech: Mechanism, kinds: tuple[str, ...], base: BaseParameters, fit: _Fit, pull: float
+) -> Array:
+    """θ̂: numbers that a mechanism can have, nearest to b̂ in its metric."""
+    start, info = model.nominal(mech, kinds), fit.information
+    n = 10 * mech.n_bodies if "inertia" in kinds else 0
+    bodies = [k for k in range(n // 10) if start[10 * k : 10 * k + 10].any()]
+    joints = np.arange(n, len(start))
+    if not bodies and not len(joints):
+        return start
+    signed = np.array([x.startswith("offset") for x in model.column_names(mech, kinds)[n:]], bool)
+    size = np.maximum(np.abs(start[joints]), 1e-3)
+    first = np.concatenate(
+        [
+            *(pseudo_inertia.coordinates(start[10 * k : 10 * k + 10]) for k in bodies),
+            np.where(signed, start[joints], np.sqrt(np.maximum(start[joints], 0.05 * size))),
+        ]
+    )
+
+    def numbers(x: Array) -> tuple[Array, Array]:
+        theta, slopes = start.copy(), np.zeros((len(start), len(x)))
+        for i, k in enumerate(bodies):
+            rows, columns = slice(10 * k, 10 * k + 10), slice(10 * i, 10 * i + 10)
+            theta[rows], slopes[rows, columns] = pseudo_inertia.parameters(x[columns])
+        rest = x[10 * len(bodies) :]
+        theta[joints] = np.where(signed, rest, rest**2)
+        slopes[joints, 10 * len(bodies) + np.arange(len(joints))] = np.where(
+            signed, 1.0, 2.0 * rest
+        )
+        return theta, slopes
+
+    weight = np.sqrt(pull)
+
+    def misses(x: Array, share: float) -> Array:
+        miss = info @ (base.matrix @ numbers(x)[0] - fit.estimate)
+        return np.concatenate([share * miss, weight * (x - first)])
+
+    def slopes(x: Array, share: float) -> Array:
+        return np.vstack([share * info @ base.matrix @ numbers(x)[1], weight * np.eye(len(x))])
+
+    x, solve = first, scipy("optimize").least_squares
+    for share in SHARES:
+        x = solve(misses, x, slopes, args=(share,), method="lm", x_scale="jac", max_nfev=MOST).x
+    return numbers(x)[0]
+
+
+def scipy(module: str) -> Any:
+    """A module of SciPy."""
+    try:
+        return import_module(f"scipy.{module}")
+    except ImportError:
+        raise MissingExtraError("lw.identify", package="scipy", extra="optimize") from None

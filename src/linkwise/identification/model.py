@@ -1,0 +1,122 @@
+"""The linear model of joint forces in everything that is identified.
+
+    τ = Y(q, v, v̇) π + N v̇ + d v + f sign(v) + k (q − rest) + offset
+
+One column for each number: ten for the inertia of a body, one for each joint velocity of the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from linkwise.arguments import names
+from linkwise.codegen.scalar.parameters import inertia
+from linkwise.codegen.stepping.passive import passive
+from linkwise.dynamics.regressor import PARAMETERS, inertial_parameters, regressor
+from linkwise.errors import ModelError, unknown_name
+from linkwise.model.derived import replaced
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array
+
+OF_JOINTS = {
+    "armature": "N",
+    "damping": "d",
+    "friction": "f",
+    "stiffness": "k",
+    "offset": "offset",
+}
+"""What is identified of each joint velocity, and its symbol."""
+
+KINDS = ("inertia", *OF_JOINTS)
+
+STILL = 1e-3
+"""Speed [m/s or rad/s] below which the direction of friction is not known."""
+
+
+def checked_kinds(given: Sequence[str]) -> tuple[str, ...]:
+    """The kinds of numbers that are identified, in the order of the columns."""
+    kinds = names(given, "parameters")
+    for kind in kinds:
+        if kind not in KINDS:
+            raise unknown_name("parameter", kind, KINDS, owner="lw.identify")
+    if not kinds:
+        raise ModelError("parameters is empty; name what to identify, such as ['inertia'].")
+    return tuple(kind for kind in KINDS if kind in kinds)
+
+
+def column_names(mech: Mechanism, kinds: Sequence[str]) -> list[str]:
+    """A name for each column."""
+    result = list[str]()
+    if "inertia" in kinds:
+        result += [f"{p}({body.name})" for body in mech.bodies for p in PARAMETERS]
+    for kind in (k for k in kinds if k != "inertia"):
+        result += [f"{OF_JOINTS[kind]}({name})" for name in mech.velocity_names]
+    return result
+
+
+def design(mech: Mechanism, kinds: Sequence[str], q: Array, v: Array, vdot: Array) -> Array:
+    """The columns at many states (samples, nv, columns)."""
+    parts = list[Array]()
+    if "inertia" in kinds:
+        parts.append(regressor(mech, q, v, vdot))
+    springs = passive(mech)
+    per_joint = {
+        "armature": vdot,
+        "damping": v,
+        "friction": np.sign(v),
+        "stiffness": q[:, springs.at] - springs.rest,
+        "offset": np.ones_like(v),
+    }
+    for kind in (k for k in kinds if k != "inertia"):
+        parts.append(per_joint[kind][:, :, None] * np.eye(mech.nv))
+    return np.concatenate(parts, axis=-1)
+
+
+def nominal(mech: Mechanism, kinds: Sequence[str]) -> Array:
+    """The numbers of the mechanism as it is, one for each column."""
+    values = {
+        "inertia": inertial_parameters(mech),
+        "armature": mech.armature,
+        "damping": mech.damping,
+        "friction": mech.friction,
+        "stiffness": mech.stiffness,
+        "offset": np.zeros(mech.nv),
+    }
+    return np.concatenate([values[kind] for kind in kinds])
+
+
+def fixed_forces(mech: Mechanism, kinds: Sequence[str], *state: Array) -> Array:
+    """Joint forces (samples, nv) of everything that is not identified, as the mechanism has it."""
+    others = [kind for kind in KINDS if kind not in kinds and kind != "offset"]
+    return (
+        design(mech, others, *state) @ nominal(mech, others) if others else np.zeros_like(state[1])
+    )
+
+
+def with_numbers(mech: Mechanism, kinds: Sequence[str], values: Array) -> Mechanism:
+    """The mechanism with other numbers. Inertia of nodes becomes part of their bodies."""
+    nv, start, bodies = mech.nv, 0, list(mech.bodies)
+    nodes = mech.nodes
+    if "inertia" in kinds:
+        start = 10 * mech.n_bodies
+        bodies = [
+            replace(body, inertia=inertia(values[10 * k : 10 * k + 10]))
+            for k, body in enumerate(bodies)
+        ]
+        nodes = tuple(
+            replace(node, inertia=None) if node.body in mech.body_index and node.inertia else node
+            for node in nodes
+        )
+    for kind in (k for k in kinds if k not in ("inertia", "offset")):
+        part = values[start + nv * [x for x in kinds if x != "inertia"].index(kind) :][:nv]
+        for k, body in enumerate(bodies):
+            each = tuple(part[mech.v_slice(body.hinge_name)].tolist())
+            if each:
+                drive = replace(body.drive, **{kind: each})
+                if kind == "armature":
+                    drive = replace(drive, rotor_inertia=0.0)
+                bodies[k] = replace(body, drive=drive)
+    return replaced(mech, bodies=tuple(bodies), nodes=nodes)
