@@ -448,7 +448,7 @@ _of(
 _of("VectorEnv.step", lambda it: call(np.stack([v(), v()])))
 _of("Simulator.step", lambda it: call(v()))
 _of("Simulator.reset", lambda it: call(q=q(), v=v()))
-_of("Simulator.__getitem__", lambda it: call("q"))
+_of("Simulator.__getitem__", lambda it: call("q") if it.reset() is not None else None)
 _of("Recording.channel Recording.__getitem__ Recording.__contains__", lambda it: call("q"))
 _of("Recording.at", lambda it: call(0.001))
 _of("Recording.save", lambda it: call(samples.folder() / "saved.npz"))
