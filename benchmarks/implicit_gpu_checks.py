@@ -35,7 +35,7 @@ def varied(low: float, high: float) -> np.ndarray:
 
 
 def linkage(dtype: str) -> tuple[Any, ...]:
-    """A four-bar with a stop, in a gravity of its own for each motion."""
+    """A four-bar with a stop, with another gravity in each motion."""
     mech = lw.models.four_bar()
     gravity = varied(-12.0, -3.0) * np.array([0.2, 0.0, 1.0])
     return mech, mech.neutral(), COMMON | {"parameters": {"gravity": gravity}, "dtype": dtype}
@@ -74,8 +74,8 @@ CASES: dict[str, Callable[[str], tuple[Any, ...]]] = {
 
 def results(runs: Any) -> dict[str, np.ndarray]:
     """What is compared."""
-    found = {name: getattr(runs, name) for name in FIELDS}
-    return {name: np.asarray(x) for name, x in found.items() if x is not None}
+    fields = {name: getattr(runs, name) for name in FIELDS}
+    return {name: np.asarray(x) for name, x in fields.items() if x is not None}
 
 
 def prepare() -> None:
