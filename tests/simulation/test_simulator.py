@@ -170,6 +170,22 @@ def test_other_numbers_of_the_mechanism_are_inputs():
     np.testing.assert_array_equal(sim.v, 0.0)
 
 
+def test_each_robot_has_its_own_ground_and_dampers(hopper, begin):
+    numbers = {
+        "ground_friction": np.linspace(0.0, 1.0, 5)[:, None],
+        "damping": np.linspace(0.0, 2.0, 5)[:, None] * np.ones(hopper.nv),
+    }
+    options = OPTIONS | {"q": begin[0], "v": begin[1]}
+    sim = lw.Simulator(hopper, batch=5, parameters=numbers, **options)
+    for _ in range(20):
+        sim.step(np.zeros((5, 1)))
+    given = {name: x[:, None] for name, x in numbers.items()}
+    more = {"duration": 20 * STEP, "integrator": "implicit", "controls": np.zeros(1)}
+    runs = lw.rollout(hopper, parameters=given, **more, **options)
+    assert np.ptp(runs.v[:, -1, 3]) > 1e-3
+    np.testing.assert_array_equal(sim.v, runs.v[:, -1])
+
+
 def test_a_robot_that_fails_is_nan_until_it_is_reset(hopper, begin):
     fast = begin[1].copy()
     fast[2] = 1e6
