@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+import linkwise as lw
 from linkwise.errors import ModelError, ParseError
 from linkwise.io.load import load
+from linkwise.io.report import Reporter
+from linkwise.io.urdf.write import write_urdf
 from linkwise.model.hinges import Free, Locked, Pin, Planar, Prismatic, Spherical, Translation
 from linkwise.spatial import rotation
 from tests.io.urdf_text import INERTIAL, arm, joint, link, read, robot
@@ -215,8 +220,23 @@ def test_transmissions(inside: str, rotor: float, ratio: float):
     assert (drive.rotor_inertia, drive.gear_ratio) == (rotor, ratio)
     assert mech.armature[0] == pytest.approx(ratio**2 * rotor)
     assert [(i.line, i.affects, i.effect) for i in mech.load_report] == [
-        (5, "control", "approximate")
+        (5, "control", "approximate"),
+        (5, "motion", "kept"),
     ]
+    assert mech.actuators == (lw.Actuator.motor("t", "j"),)
+
+
+def test_motors_are_written_as_transmissions():
+    text = '<transmission name="t"><joint name="j"/><actuator name="m"/></transmission>'
+    mech = read(arm("continuous", "", text)).with_drive("j", rotor_inertia=0.1, gear_ratio=3.0)
+    again = read(write_urdf(mech, Reporter("w.urdf")))
+    assert again.actuators == mech.actuators
+    assert again.armature[0] == mech.armature[0]
+    servo = lw.Actuator.position("s", "j", kp=1.0)
+    driven = replace(mech, actuators=(servo,))
+    reporter = Reporter("w.urdf")
+    assert read(write_urdf(driven, reporter)).actuators == ()
+    assert [item.element for item in reporter.report()] == ["actuator 's'"]
 
 
 def test_transmission_of_several_joints_is_reported_by_what_it_affects():

@@ -48,6 +48,8 @@ class Rotor:
 
     inertia: float = 0.0
     ratio: float = 1.0
+    motor: str = ""  # name of the motor; empty for a rotor that nobody commands
+    element: Element | None = None
 
 
 @dataclass(slots=True)
@@ -174,12 +176,14 @@ def read_transmissions(
         elif name in rotors:
             reason = f"joint '{name}' has a transmission already"
         else:
-            rotors[name] = Rotor(
-                0.0 if inertia is None else inertia, 1.0 if ratio is None else ratio
-            )
+            numbers = 0.0 if inertia is None else inertia, 1.0 if ratio is None else ratio
+            passive = element.find("linkwise:passive") is not None
+            motor = "" if passive else element.attrib.get("name", "") or f"{name}_motor"
+            rotors[name] = Rotor(*numbers, motor, element)
             if _only_rotor(element):
                 continue
-            reporter.note(element, "approximate", "only its rotor and ratio are used", "control")
+            reason = "only its joint, rotor and ratio are used"
+            reporter.note(element, "approximate", reason, "control")
             continue
         about = "motion" if inertia else "control"
         reporter.note(element, "ignored", f"{reason}, so its ratio is not used", about)
@@ -245,6 +249,7 @@ def _first(element: Element, tags: tuple[str, ...]) -> float | None:
 def _only_rotor(element: Element) -> bool:
     """Whether nothing is left of a transmission once its rotor and ratio are taken."""
     known = {"transmission", "joint", "actuator", "drake:rotor_inertia", "drake:gear_ratio", "type"}
+    known.add("linkwise:passive")
     return all(child.tag in known for child in element.walk())
 
 
@@ -280,9 +285,10 @@ def dynamics_elements(
     return dynamics, spring
 
 
-def rotor_element(name: str, drive: Drive, dof: int) -> Element | None:
+def rotor_element(name: str, drive: Drive, dof: int, motor: str = "") -> Element | None:
     """A `<transmission>` with rotor inertia and gear ratio; None if neither is given.
 
+    With the name of a motor it is that of the motor; others are marked `<linkwise:passive/>`.
     Reflected inertia is armature + ratio² rotor; the armature goes to the rotor, divided by the
     square of the ratio.
     """
@@ -292,13 +298,16 @@ def rotor_element(name: str, drive: Drive, dof: int) -> Element | None:
         ratio, rotor = 1.0, armature + ratio**2 * rotor
     elif armature:
         rotor += armature / ratio**2
-    if rotor == 0.0 and ratio == 1.0:
+    if rotor == 0.0 and ratio == 1.0 and not motor:
         return None
     inertia = make("drake:rotor_inertia", {"value": digits(rotor)})
     gear = make("drake:gear_ratio", {"value": digits(ratio)})
     kind = Element("type", text="transmission_interface/SimpleTransmission")
     ends = make("joint", {"name": name}), make("actuator", {"name": f"{name}_motor"}, inertia, gear)
-    return make("transmission", {"name": f"{name}_transmission"}, kind, *ends)
+    if motor:
+        return make("transmission", {"name": motor}, kind, *ends)
+    passive = make("linkwise:passive")
+    return make("transmission", {"name": f"{name}_transmission"}, kind, *ends, passive)
 
 
 def is_plain(drive: Drive) -> bool:

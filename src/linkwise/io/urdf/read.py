@@ -19,9 +19,10 @@ from linkwise.io.urdf.link import Link, read_origin, read_pose
 from linkwise.io.urdf.loop import TAGS, LoopEnd, read_coupling, read_loop
 from linkwise.io.urdf.tree import Robot, in_order, read_robot, resolve_mimics, root_link
 from linkwise.io.xml import Element, required
+from linkwise.model.actuator import Actuator
 from linkwise.model.body import WORLD
 from linkwise.model.builder import Builder
-from linkwise.model.hinges import Free, Hinge
+from linkwise.model.hinges import Free, Hinge, Pin, Prismatic
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.state import split_coordinate
 from linkwise.spatial.pose import Pose
@@ -59,6 +60,7 @@ def read_urdf(
         _add_frames(builder, robot, places)
         loops = _add_loops(builder, robot, places)
         _add_couplings(builder, robot, followers)
+        _add_motors(builder, robot)
         _report_what_does_not_act(robot, loops)
         mechanism = builder.build(load_report=reporter.report())
         return mechanism if keep_fixed else mechanism.merge_locked()
@@ -231,6 +233,27 @@ def _add_couplings(
                 reason = unknown_name("joint", joint_name, robot.joints, owner="the file")
                 raise element.error(str(reason))
         builder.couple(coupling.name, coupling.dependent, coupling.terms, offset=coupling.offset)
+
+
+def _add_motors(builder: Builder, robot: Robot) -> None:
+    """A motor for each transmission, whose command is the force of its joint."""
+    motors = list[tuple[str, str, Element]]()
+    for name, rotor in robot.rotors.items():
+        moves = name in robot.joints and isinstance(robot.joints[name].hinge, Pin | Prismatic)
+        if rotor.motor and rotor.element is not None and moves:
+            motors.append((rotor.motor, name, rotor.element))
+    taken = set[str]()
+    for motor, joint, element in motors:
+        if motor in taken:
+            reason = f"its name is used twice; the motor is called '{motor}:{joint}'"
+            robot.reporter.note(element, "approximate", reason, "control")
+        name = f"{motor}:{joint}" if motor in taken else motor
+        taken.add(name)
+        builder.actuator(Actuator.motor(name, joint))
+    if motors:
+        count = "1 actuator acts" if len(motors) == 1 else f"{len(motors)} actuators act"
+        reason = f"{count} in lw.rollout(controls=...) only"
+        robot.reporter.note(motors[0][2], "kept", reason, "motion")
 
 
 def _fresh(name: str, taken: dict[str, Link] | dict[str, Joint]) -> str:

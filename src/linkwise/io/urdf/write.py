@@ -21,6 +21,7 @@ from linkwise.io.urdf.loop import write_coupling, write_loop
 from linkwise.io.urdf.split import split_hinge
 from linkwise.io.xml import Element
 from linkwise.io.xml_write import digits, make, row, xml_text
+from linkwise.model.actuator import Actuator
 from linkwise.model.body import WORLD, Body, Loop, Node
 from linkwise.model.drive import Drive
 from linkwise.model.hinges import Free, Hinge, Locked, Pin, Planar, Prismatic, Spherical
@@ -43,6 +44,7 @@ class _Draft:
     mimics: dict[str, tuple[str, float, float]] = field(default_factory=lambda: {})
     out: list[Element] = field(default_factory=lambda: [])
     after: list[Element] = field(default_factory=lambda: [])
+    motors: dict[str, str] = field(default_factory=lambda: {})
 
     def link_of(self, body: str) -> str:
         return self.root_link if body == WORLD else body
@@ -65,6 +67,7 @@ def write_urdf(mech: Mechanism, reporter: Reporter) -> str:
     )
     _name_joints(draft)
     _write_couplings(draft)
+    _name_motors(draft)
     if not np.array_equal(np.asarray(mech.gravity), GRAVITY):
         reporter.note("gravity", "ignored", "a URDF has no gravity; set it after loading", "motion")
     if root_node is None:
@@ -80,9 +83,25 @@ def write_urdf(mech: Mechanism, reporter: Reporter) -> str:
             _write_node(draft, node)
     for loop in mech.loops:
         _write_loop(draft, loop, skipped)
+    for motor in draft.motors.values():
+        reporter.note(f"actuator '{motor}'", "ignored", "its joint is not written", "motion")
+    if mech.gravity_compensation:
+        reason = "a URDF has no gravity compensation"
+        reporter.note("gravity compensation", "ignored", reason, "motion")
     children = draft.out + draft.after
     robot = make("robot", {"name": mech.name, **_namespaces(children)}, *children)
     return xml_text(robot, comment="Written by Linkwise.")
+
+
+def _name_motors(draft: _Draft) -> None:
+    """Motors by joint; other actuators are reported."""
+    for one in draft.mech.actuators:
+        joint = one.joints[0][0] if one.joints else ""
+        if one == Actuator.motor(one.name, joint) and joint not in draft.motors:
+            draft.motors[joint] = one.name
+        else:
+            reason = "a URDF has motors of single joints only, one of each, without gear and bounds"
+            draft.reporter.note(f"actuator '{one.name}'", "ignored", reason, "motion")
 
 
 def _root_node(mech: Mechanism, skipped: Collection[str]) -> Node | None:
@@ -239,7 +258,7 @@ def _add_moving(
     direction = make("axis", {"xyz": row(np.asarray(axis, dtype=np.float64))})
     extras = dynamics_elements(name, drive, dof, draft.reporter)
     _add_joint(draft, name, kind, parent, child, pose, direction, limit, *extras, follow)
-    rotor = rotor_element(name, drive, dof)
+    rotor = rotor_element(name, drive, dof, draft.motors.pop(name, ""))
     if rotor is not None:
         draft.after.append(rotor)
 
