@@ -166,7 +166,7 @@ def page(rows: dict[str, dict[str, Any]]) -> str:
             *(f"{row[x]:.2g}" if x in row else "" for x in ("speed", "last")),
             "" if depth is None else f"{1e3 * depth:.2g}",
             f"{row['residual']:.0e}" if "residual" in row else "",
-            " ".join(row["verdict"].replace("|", "/").split())[:300],
+            " ".join(row["verdict"].replace("|", "/").replace("<", "&lt;").split())[:300],
         ]
         lines.append(f"| {name} | " + " | ".join(str(x) for x in cells) + " |")
     return "\n".join(lines) + "\n"
