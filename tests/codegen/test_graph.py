@@ -83,3 +83,18 @@ def test_random_expressions_keep_their_value():
             pool.append(choices[rng.integers(len(choices))])
         for scalar, value in pool:
             assert evaluate(scalar, values) == pytest.approx(value, rel=1e-9, abs=1e-9)
+
+
+def test_orders_have_each_node_once_after_its_arguments():
+    import linkwise as lw
+    from linkwise.algebra import mass
+    from linkwise.codegen.stages import traced
+
+    straight = traced(lw.pipeline.requested(mass, lw.models.random_tree(6, 1), rolled=False))
+    graph, needed = straight.graph, straight.graph.used(straight.roots)
+    few, most = straight.in_registers()
+    assert 0 < most < len(needed)
+    for order in (straight.ordered(), few, straight.by_columns()):
+        assert sorted(order) == needed
+        place = {node: i for i, node in enumerate(order)}
+        assert all(place[x] < place[node] for node in order for x in graph.arguments(node))

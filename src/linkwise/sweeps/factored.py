@@ -91,7 +91,7 @@ class Factored:
                     weights[i, t] = self._weights(direct, t, above[t], weights)
             for c in range(y.shape[1]):
                 rows = weights.get((i, int(top[i, c])), direct)
-                for j, w in rows.items():
+                for j, w in reversed(rows.items()):  # last what was computed last
                     y[i, c] = y[i, c] + w * y[j, c]
 
     def _weights(

@@ -369,7 +369,7 @@ class Interpreter:
             result = times(result, self.block(block, here, inner, outer, node))
         if result is None:  # a bare number is a multiple of the identity
             result = np.eye(self.bodies.sizes(term.rows)[here])
-        return term.number * dense(result)
+        return dense(result) if term.number == 1.0 else term.number * dense(result)
 
     def _rows_first(self, factors: Sequence[Any], right: Any) -> bool:
         """Whether factors are multiplied with each other before a matrix of many columns."""

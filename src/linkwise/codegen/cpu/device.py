@@ -24,6 +24,9 @@ from linkwise.codegen.stages import Signature
 from linkwise.errors import ShapeError
 from linkwise.spatial.array import Array
 
+LINE = 64
+"""Bytes of a cache line, and of the widest register: neither should cross two lines."""
+
 CHUNK = 256
 """Fewest states for which a thread is worth it."""
 
@@ -179,9 +182,9 @@ class Scratch(threading.local):
         """The address of room for `size` numbers; 0 for none."""
         if not size:
             return 0
-        if self.array is None or len(self.array) < size:
-            self.array = np.empty(size, dtype)
-        return self.array.ctypes.data
+        if self.array is None or len(self.array) < size + LINE // dtype.itemsize:
+            self.array = np.empty(size + LINE // dtype.itemsize, dtype)
+        return -(-self.array.ctypes.data // LINE) * LINE
 
 
 def spread(part: Callable[[int, int], None], count: int, lanes: int, threads: int) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from linkwise.codegen.cpu import fastcall, ir
@@ -25,11 +26,12 @@ from linkwise.codegen.cpu.rows import load_rows, store_rows
 from linkwise.codegen.scalar.graph import Loop
 from linkwise.codegen.scalar.trace import Traced
 
-LONGEST = 7000
-"""Nodes of a graph that stays in one piece."""
+LONGEST, LONGEST_OF_SEVERAL = 7000, 4500
+"""Nodes of a graph that stays in one piece, for one state and for a register of states."""
 
-PART = 500
-"""Nodes of one part of a longer one."""
+PART, PART_OF_SEVERAL = 500, 200
+"""Nodes of one part of a longer one: for one state, and for a register of states, in which each
+value takes as much memory as eight of one state."""
 
 
 LOOPED = 50_000
@@ -37,6 +39,9 @@ LOOPED = 50_000
 
 ZEROS = 100
 """Zeros of a result that are stored together before all else."""
+
+EMPTY = 8
+"""The same for a register of states: registers of zeros behind one another."""
 
 
 def emit_graph(traced: Traced, *, itemsize: int, lanes: int, packed: int = 1) -> Unit:
@@ -47,7 +52,7 @@ def emit_graph(traced: Traced, *, itemsize: int, lanes: int, packed: int = 1) ->
     module = ir.Module()
     emit = Emitter(module, itemsize, lanes, packed)
     body = GraphBody(emit, traced)
-    body.blank = sum(traced.graph.is_constant(x, 0.0) for x in traced.outputs) > ZEROS
+    body.blank = body.zero_runs()
     width = max(lanes, packed)
     if width > 1 and traced.solve is not None and (lanes == 1 or len(traced.graph.op) > LOOPED):
         from linkwise.codegen.cpu.llvm_columns import ColumnBody
@@ -133,16 +138,38 @@ class GraphBody:
     def __init__(self, emit: Emitter, traced: Traced) -> None:
         self.emit, self.traced, self.graph = emit, traced, traced.graph
         self.needed = self.graph.used(traced.roots)
-        if len(self.needed) > LONGEST:
+        if emit.lanes > 1:
+            self.needed = self.order(traced)
+        elif len(self.needed) > LONGEST:
             self.needed = traced.by_columns()
         self.checks = {check.node: check for check in traced.checks}
         self.slots = 0
         self.loops = dict[int, _Loop]()
-        self.blank = False  # whether zeros among the outputs are there before others are stored
+        # zeros among the outputs that are there before others are stored: start and count
+        self.blank = list[tuple[int, int]]()
+
+    def zero_runs(self) -> list[tuple[int, int]]:
+        """Where zeros are stored before all else: in all of a row, or where many are contiguous."""
+        outputs, width = self.traced.outputs, self.emit.lanes
+        zero = [all(map(self._is_zero, group)) for _, group in self.groups()]
+        if width == 1:
+            return [(0, len(outputs))] if sum(zero) > ZEROS else []
+        runs, begin = list[tuple[int, int]](), 0
+        for is_zero, run in groupby(zero):
+            end = begin + len(list(run))
+            if is_zero and end - begin >= EMPTY:
+                runs.append((begin * width, min(end * width, len(outputs)) - begin * width))
+            begin = end
+        return runs
+
+    def order(self, traced: Traced) -> list[int]:
+        """The nodes that are needed, in the order they are computed in for several states."""
+        return traced.ordered()
 
     def state(self, build: ir.IRBuilder, place: Place) -> ir.IRBuilder:
         """Instructions for the states at a place."""
-        parts = _Parts(self) if len(self.needed) > LONGEST else None
+        longest = LONGEST if self.emit.lanes == 1 else min(LONGEST, LONGEST_OF_SEVERAL)
+        parts = _Parts(self) if len(self.needed) > longest else None
         for number, loop in enumerate(self.graph.loops):
             self.loops[number] = _Loop(self.emit, loop, self.slots)
             self.slots += self.loops[number].size
@@ -151,8 +178,8 @@ class GraphBody:
 
     def prepare(self, build: ir.IRBuilder, place: Place) -> None:
         """What comes before all else: zeros for results most of which are zero."""
-        if self.blank:
-            blank_rows(self.emit, build, place, len(self.traced.outputs))
+        for start, count in self.blank:
+            blank_rows(self.emit, build, place, count, start)
 
     def node(
         self, build: ir.IRBuilder, node: int, value: dict[int, Any], work: Any
@@ -215,9 +242,8 @@ class GraphBody:
         """Outputs that are stored together: where they start, and their nodes."""
         outputs, width = self.traced.outputs, self.emit.lanes
         groups = [(j, outputs[j : j + width]) for j in range(0, len(outputs), width)]
-        if not self.blank:
-            return groups
-        return [(j, group) for j, group in groups if not all(map(self._is_zero, group))]
+        there = {j for start, count in self.blank for j in range(start, start + count)}
+        return [(j, x) for j, x in groups if j not in there or not all(map(self._is_zero, x))]
 
     def _is_zero(self, node: int) -> bool:
         return self.graph.is_constant(node, 0.0)
@@ -326,11 +352,14 @@ def blank(emit: Emitter, build: ir.IRBuilder, begin: Any, count: int) -> None:
     build.call(fill, [build.bitcast(begin, pointer), *given])
 
 
-def blank_rows(emit: Emitter, build: ir.IRBuilder, place: Place, count: int) -> None:
-    """Fill the results of the states done together with zeros."""
+def blank_rows(
+    emit: Emitter, build: ir.IRBuilder, place: Place, count: int, start: int = 0
+) -> None:
+    """Fill results of the states done together with zeros, from entry `start` on."""
     for lane in range(emit.lanes):
         state = build.add(place.state, ir.Constant(INT, lane))
-        blank(emit, build, build.gep(place.output, [build.mul(state, place.out_stride)]), count)
+        row = build.gep(place.output, [build.mul(state, place.out_stride)])
+        blank(emit, build, build.gep(row, [ir.Constant(INT, start)]), count)
 
 
 def get(emit: Emitter, build: ir.IRBuilder, memory: Any, at: int) -> Any:
@@ -383,7 +412,8 @@ class _Parts:
         self.body, self.emit, self.graph = body, body.emit, body.graph
         free = ("const", "input")
         order = [n for n in body.needed if self.graph.op[n] not in free]
-        self.parts = [order[i : i + PART] for i in range(0, len(order), PART)]
+        size = PART if body.emit.lanes == 1 else PART_OF_SEVERAL
+        self.parts = [order[i : i + size] for i in range(0, len(order), size)]
         part_of = {n: i for i, part in enumerate(self.parts) for n in part}
         part_of |= {n: -1 for n in body.needed if self.graph.op[n] == "input"}
         angles = {

@@ -27,7 +27,7 @@ from linkwise.codegen.cpu.llvm import (
 )
 from linkwise.codegen.cpu.rows import store_rows, store_some
 from linkwise.codegen.scalar.column_solve import Columns, ColumnSolve
-from linkwise.codegen.scalar.trace import Traced
+from linkwise.codegen.scalar.trace import Traced, depth_first
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class ColumnBody(GraphBody):
                 count = min(width, matrix.right.shape[1] - first)
                 columns.append(_Group(matrix, first, count, at, place + first, stride))
                 at += width
-        self.columns, self.across = columns, at
+        self.columns, self.across, self.lanes = columns, at, emit.lanes
         others = self._others(traced)
         self.others = [x for x in others if not traced.graph.is_constant(x[1], 0.0)]
         self.hollow = len(self.others) < len(others)
@@ -69,13 +69,36 @@ class ColumnBody(GraphBody):
         self.kept = list(enumerate(kept))
         for group in columns:
             for i, j in np.argwhere(self._right(group) >= 0).tolist():
-                slot = self.right + i * at + group.slot + j
-                self.kept.append((slot, int(self._right(group)[i, j])))
+                self.kept.append((self._slot(i, group.slot + j), int(self._right(group)[i, j])))
         self.rest = self.right + rows * at
         self.kept += [(self.rest + i, node) for i, (_, node) in enumerate(self.others)]
         self.region = 0
         nodes = [node for _, node in self.kept]
-        super().__init__(emit, replace(traced, outputs=nodes, shape=(len(nodes),), solve=None))
+        kept = replace(traced, outputs=nodes, shape=(len(nodes),), parts=(), solve=None)
+        super().__init__(emit, kept)
+
+    def order(self, traced: Traced) -> list[int]:
+        """By sweeps, or depth first from what is solved, where fewer values wait then."""
+        near = depth_first(traced.graph, [*self._roots(), *traced.roots])
+        return min(traced.graph.used(traced.roots), near, key=traced.waiting)
+
+    def _roots(self) -> list[int]:
+        """What is solved, in the order of elimination, and last what depends on all factors."""
+        solve, end = self.solve, max(self.solve.reciprocal)
+        keyed = [(i, i, node) for i, node in enumerate(solve.reciprocal)]
+        keyed += [(j, i, node) for (i, j), node in solve.lower.items()]
+        for matrix in solve.matrices:
+            n, m = matrix.right.shape
+            for i, c in np.argwhere(matrix.right >= 0).tolist():
+                here = (m - 1 - c) * n // m  # where the column's own row is eliminated
+                keyed.append((min(i, here), max(i, here), int(matrix.right[i, c])))
+        return [node for *_, node in sorted(keyed, key=lambda x: (x[2] > end, x))]
+
+    def _slot(self, i: int, column: int) -> int:
+        """Where an entry of B is: in rows for one state, in columns for a register of states."""
+        rows = len(self.solve.reciprocal)
+        inside = i * self.across + column if self.wide.lanes > self.lanes else column * rows + i
+        return self.right + inside
 
     @staticmethod
     def _right(group: _Group) -> Any:
@@ -156,7 +179,7 @@ class ColumnBody(GraphBody):
         for argument in (region, output):
             argument.add_attribute("noalias")
         build, finite = ir.IRBuilder(function.append_basic_block("entry")), Finite(wide)
-        rows, slots = len(self.solve.reciprocal), self.right + group.slot
+        rows = len(self.solve.reciprocal)
         if emit.lanes == 1:
             row = build.gep(output, [build.mul(state, out_stride)])
             for i, x in enumerate(self._solved(build, region, group, ir.Constant(INT, 0))):
@@ -165,15 +188,15 @@ class ColumnBody(GraphBody):
         else:
 
             def one(build: ir.IRBuilder, c: Any) -> ir.IRBuilder:
-                offset = build.mul(c, ir.Constant(INT, emit.lanes))
+                offset = build.mul(c, ir.Constant(INT, rows * emit.lanes))
                 for i, x in enumerate(self._solved(build, region, group, offset)):
                     build.store(x, self._at(build, region, i, group, offset), align=emit.itemsize)
                 return build
 
             build = counted(build, ir.Constant(INT, group.count), one)
             for i in range(rows):
-                at = slots + i * self.across
-                values = [get(emit, build, region, at + c) for c in range(group.count)]
+                at = [self._slot(i, group.slot + c) for c in range(group.count)]
+                values = [get(emit, build, region, slot) for slot in at]
                 for x in values:
                     finite.add(build, x)
                 start = group.place + i * group.stride
@@ -183,7 +206,7 @@ class ColumnBody(GraphBody):
 
     def _at(self, build: ir.IRBuilder, region: Any, i: int, group: _Group, offset: Any) -> Any:
         """The address of B(i, c) of a group, by the offset of c."""
-        slot = (self.right + i * self.across + group.slot) * self.emit.lanes
+        slot = self._slot(i, group.slot) * self.emit.lanes
         at = build.gep(region, [build.add(offset, ir.Constant(INT, slot))])
         return build.bitcast(at, self.wide.type.as_pointer())
 
@@ -212,7 +235,7 @@ class ColumnBody(GraphBody):
                 scale = build.fneg(scale) if group.matrix.sign < 0.0 else scale
                 x[i] = build.fmul(scale, x[i], flags=FLAGS)
         for i in reversed(range(n)):
-            for j in range(i + 1, n):
+            for j in reversed(range(i + 1, n)):  # last what was computed last: nothing waits for it
                 less(i, j, (j, i))
         return [wide.constant(0.0) if y is None else y for y in x]
 

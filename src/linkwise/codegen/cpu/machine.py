@@ -74,12 +74,12 @@ def level(unit: Unit) -> int:
     """How much effort LLVM puts into a module, 0 to 3.
 
     The code comes from graphs without repetitions, in a good order: LLVM's passes over it would
-    take longer than all the rest, and find next to nothing. For straight code of one state the
-    lowest level that allocates registers well gives the same as the highest one; loops, which read
-    tables, gain by it. The tests of everything but code generation compile at level 0
+    take longer than all the rest, and find next to nothing. For straight code the lowest level that
+    allocates registers well gives the same as the highest one; loops, which read tables, gain by
+    it. The tests of everything but code generation compile at level 0
     (`tests/conftest.py`), which takes an eighth of the time.
     """
-    return 1 if unit.lanes == 1 and not unit.tables else 3
+    return 1 if not unit.tables else 3
 
 
 def object_code(unit: Unit) -> bytes:

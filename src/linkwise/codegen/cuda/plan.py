@@ -26,6 +26,10 @@ LARGE = 3000
 MIDDLING = 1500
 """Operations of a state from which one thread is worth 128 registers in float32."""
 
+MANY = 160
+"""Values of a state in use at a time from which one thread is worth all registers in float32: those
+that do not fit are moved through the cache of the whole GPU, which then limits the speed."""
+
 SHORT = 1000
 """Operations of a worker below which more warps are better than more registers."""
 
@@ -130,6 +134,8 @@ def planned(request: Request, room: Room | None = None) -> tuple[Traced, list[Wo
     else:
         registers = 128 if work >= MIDDLING else 96
         options = [Shape(4, registers), Shape(4, registers, ahead=False)]
+        if traced.in_registers()[1] > MANY:
+            options = [Shape(1, 255, ahead=False)]
     return traced, codes, _fitting(traced, codes, options, itemsize, room, warps=12)
 
 

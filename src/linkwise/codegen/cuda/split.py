@@ -51,9 +51,9 @@ class Split:
 
 
 def undivided(traced: Traced) -> Split:
-    """All nodes for one worker."""
+    """All nodes for one worker, in an order that takes few registers."""
     graph, leaf = traced.graph, _leaves(traced.graph)
-    needed = [n for n in graph.used(traced.roots) if not leaf(n)]
+    needed = [n for n in traced.in_registers()[0] if not leaf(n)]
     reads = {(n, 0): tuple((x, 0) for x in _arguments(graph, n) if not leaf(x)) for n in needed}
     return Split(1, 1, reads, dict.fromkeys(reads, 0), dict.fromkeys(traced.roots, 0))
 

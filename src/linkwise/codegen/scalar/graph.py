@@ -264,8 +264,12 @@ class Scalar:
         return other.node if type(other) is Scalar else self.graph.constant(float(other))
 
     def __add__(self, other: Any) -> Any:
+        if type(other) is Scalar:
+            return Scalar(self.graph, self.graph.add(self.node, other.node))
         if isinstance(other, LARGER):
             return NotImplemented  # NumPy does it entry by entry, a series term by term
+        if other == 0.0:
+            return self
         return Scalar(self.graph, self.graph.add(self.node, self._other(other)))
 
     __radd__ = __add__
@@ -281,8 +285,12 @@ class Scalar:
         return Scalar(self.graph, self.graph.sub(self._other(other), self.node))
 
     def __mul__(self, other: Any) -> Any:
+        if type(other) is Scalar:
+            return Scalar(self.graph, self.graph.mul(self.node, other.node))
         if isinstance(other, LARGER):
             return NotImplemented
+        if other == 1.0:
+            return self
         return Scalar(self.graph, self.graph.mul(self.node, self._other(other)))
 
     __rmul__ = __mul__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -39,11 +40,67 @@ class Traced:
         """The nodes that are stored or checked."""
         return [*self.outputs, *(check.node for check in self.checks)]
 
-    def by_columns(self) -> list[int]:
-        """All nodes that are needed, in an order in which values are used soon after they are made.
+    def ordered(self) -> list[int]:
+        """All nodes that are needed, in an order in which few values are waiting for their use.
 
-        That is the order they were made in, the sweeps. In a matrix, what serves one column only
-        comes after what all share, a few columns at a time: few values are then waiting.
+        That is the order they were made in, the sweeps; or by columns; or depth first from the
+        results, where far fewer wait then.
+        """
+        orders = [self.graph.used(self.roots), self.by_columns()]
+        waits = [self.waiting(order) for order in orders]
+        by_limbs = self._by_limbs()
+        if self.waiting(by_limbs) < FEWER * min(waits):
+            return by_limbs
+        return orders[waits.index(min(waits))]
+
+    def in_registers(self) -> tuple[list[int], int]:
+        """All nodes that are needed, in an order that takes few registers, and how many it takes.
+
+        That is the number of values that wait for their last use, where most do.
+        """
+        orders = [self.graph.used(self.roots), self._by_limbs()]
+        most = [max(accumulate(self._changes(order)), default=0) for order in orders]
+        return orders[most.index(min(most))], min(most)
+
+    def _changes(self, order: Sequence[int]) -> list[int]:
+        """For each node of an order, how many values more than before wait after it."""
+        changes = [0] * (len(order) + 1)
+        for begin, end in self._lives(order, 1):
+            changes[begin] += 1
+            changes[end] -= 1
+        return changes
+
+    def waiting(self, order: Sequence[int]) -> int:
+        """How many values wait for their last use, summed over all nodes of an order.
+
+        Results wait for those that they are stored together with.
+        """
+        return sum(end - begin for begin, end in self._lives(order, STORED))
+
+    def _lives(self, order: Sequence[int], together: int) -> list[tuple[int, int]]:
+        """For each value that is used, where in an order it is made and last used.
+
+        Results are used where the last of `together` of them is made.
+        """
+        at, last = dict(zip(order, range(len(order)), strict=True)), dict[int, int]()
+        op, a, b = self.graph.op, self.graph.a, self.graph.b
+        for i, node in enumerate(order):
+            if op[node] == "part":
+                last |= dict.fromkeys(self.graph.arguments(node), i)
+            elif op[node] not in FREE:
+                last[a[node]] = i
+                if b[node] >= 0:
+                    last[b[node]] = i
+        for start in range(0, len(self.outputs), together):
+            group = self.outputs[start : start + together]
+            end = max(at[x] for x in group)
+            last |= {x: max(last.get(x, 0), end) for x in group}
+        return [(at[node], end) for node, end in last.items() if op[node] not in FREE]
+
+    def by_columns(self) -> list[int]:
+        """All nodes that are needed, in the order of the sweeps; of a matrix, column by column.
+
+        What serves one column only comes after what all share, a few columns at a time.
         """
         needed = self.graph.used(self.roots)
         if len(self.shape) != 2:
@@ -58,9 +115,50 @@ class Traced:
                 column[x] = here if column.get(x, here) == here else shared
         return sorted(needed, key=lambda node: (column[node] // ABREAST, node))
 
+    def _by_limbs(self) -> list[int]:
+        """All nodes that are needed, depth first from the results.
+
+        These come from the last rows and columns to the first, those of all matrices together. So
+        limbs follow one another, each from its tip to the base: what serves one limb only is not
+        kept while others are computed.
+        """
+        places = list[tuple[float, float, int]]()
+        for shape in self.parts or (self.shape,):
+            for place in np.ndindex(*shape):
+                along = sorted(-x / n for x, n in zip(place, shape, strict=True)) or [0.0]
+                places.append((along[0], along[-1], len(places)))
+        results = [self.outputs[i] for *_, i in sorted(places)]
+        return depth_first(self.graph, [*results, *self.roots])
+
+
+def depth_first(graph: Graph, roots: Sequence[int]) -> list[int]:
+    """The nodes that the roots need, each just before its first use."""
+    done, out = bytearray(max(roots, default=-1) + 1), list[int]()
+    stack = list(reversed(roots))
+    while stack:
+        node = stack[-1]
+        before = [] if done[node] else [x for x in graph.arguments(node) if not done[x]]
+        stack += reversed(before)
+        if not before:
+            stack.pop()
+            if not done[node]:
+                done[node] = 1
+                out.append(node)
+    return out
+
+
+FREE = ("const", "input")
+"""Nodes that need no register until they are used."""
 
 ABREAST = 2
 """Columns of a matrix that are done together: one would leave the processor waiting."""
+
+STORED = 8
+"""Results that are stored together."""
+
+FEWER = 0.75
+"""The share of values that wait depth first, below which that order runs faster: it has longer
+chains of operations that wait for each other."""
 
 
 def trace(
