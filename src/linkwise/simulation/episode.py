@@ -24,8 +24,8 @@ from linkwise.codegen.writing import Writing
 from linkwise.dynamics.quantity import expression
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.continued import SHOWN
 from linkwise.simulation.implicit.ground import ContactPoint
+from linkwise.simulation.lasting_state import SHOWN
 from linkwise.simulation.observation import Observed, checked_observations, watched
 from linkwise.spatial.array import Array
 

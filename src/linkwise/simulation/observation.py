@@ -19,8 +19,8 @@ from linkwise.dynamics.kernels import kernel
 from linkwise.dynamics.quantity import QUANTITIES, expression
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.continued import SHOWN
 from linkwise.simulation.implicit.ground import ContactPoint
+from linkwise.simulation.lasting_state import SHOWN
 
 Observation: TypeAlias = str | Expr | Kernel
 

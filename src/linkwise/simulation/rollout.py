@@ -26,7 +26,7 @@ from linkwise.errors import (
     caller,
 )
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation import acting
+from linkwise.simulation import motion_parameters
 from linkwise.simulation.actuation import with_activation
 from linkwise.simulation.episode import NOTHING, Episode, checked_noise, checked_stop
 from linkwise.simulation.implicit.equality import check_beginning
@@ -350,8 +350,8 @@ def rollout(
         sizes["control"] = len(mech.actuators)
     numbers = mechanism_numbers(mech, parameters, points)
     for name, values in numbers.items():
-        if name in acting.ACTING:
-            acting.check(
+        if name in motion_parameters.ACTING:
+            motion_parameters.check(
                 mech,
                 name,
                 values,

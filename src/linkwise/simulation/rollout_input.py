@@ -11,9 +11,9 @@ from linkwise.codegen.scalar import parameters
 from linkwise.dynamics.state_feedback import StateFeedback
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.acting import ACTING, nominal
 from linkwise.simulation.implicit.ground import ContactPoint
 from linkwise.simulation.integrators.command import INTERNAL
+from linkwise.simulation.motion_parameters import ACTING, nominal
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.tasks.law import ControlLaw
 
@@ -106,7 +106,7 @@ def mechanism_numbers(
     Of what acts, one number may replace a row.
 
     Raises:
-        UnknownNameError: A name that is not one of `scalar/parameters.py` or `acting.py`.
+        UnknownNameError: A name that neither `scalar/parameters.py` nor `motion_parameters.py` has.
         ModelError: A number is not finite, or a payload has no node.
         ShapeError: A row has another length.
     """

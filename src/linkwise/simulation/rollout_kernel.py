@@ -20,7 +20,6 @@ from linkwise.dynamics.quantity import Frame, expression
 from linkwise.errors import LoweringError, ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
-from linkwise.simulation.acting import ACTING, OF_ACTUATORS
 from linkwise.simulation.actuation import actuate, efforts, with_actuators
 from linkwise.simulation.episode import NOTHING, Episode, with_noise, with_stop
 from linkwise.simulation.implicit.equality import check_formulas
@@ -31,6 +30,7 @@ from linkwise.simulation.integrators import INTEGRATORS
 from linkwise.simulation.integrators.command import command, held_inputs
 from linkwise.simulation.integrators.reverse import Dynamics, reverse_stepping
 from linkwise.simulation.integrators.traced import traced_stepping
+from linkwise.simulation.motion_parameters import ACTING, OF_ACTUATORS
 from linkwise.simulation.rates import is_traceable, velocities
 from linkwise.simulation.variational.equations import SOLUTION
 from linkwise.simulation.variational.reverse import variational_reverse

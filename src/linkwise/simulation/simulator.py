@@ -20,10 +20,10 @@ from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, tree_of
 from linkwise.errors import ModelError, ShapeError, SimulationError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
-from linkwise.simulation.continued import continued
 from linkwise.simulation.implicit.equality import check_beginning
 from linkwise.simulation.implicit.ground import ContactPoint, Ground
 from linkwise.simulation.implicit.touching import contact_points
+from linkwise.simulation.lasting_state import continued
 from linkwise.simulation.observation import (
     Observations,
     Observed,

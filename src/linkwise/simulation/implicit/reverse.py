@@ -24,13 +24,13 @@ from linkwise.codegen.stepping.passive import Passive
 from linkwise.codegen.stepping.stepping import Segment, Sketch, Stepping
 from linkwise.codegen.writing import Writing
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.acting import OF_ACTUATORS
 from linkwise.simulation.actuation import actuate
 from linkwise.simulation.implicit.ground import ContactPoint
 from linkwise.simulation.implicit.segments import Implicit, Joint
 from linkwise.simulation.integrators.command import held_inputs, law_given, nodes, parted
 from linkwise.simulation.integrators.cut import Call, cut
 from linkwise.simulation.integrators.reverse import backwards
+from linkwise.simulation.motion_parameters import OF_ACTUATORS
 from linkwise.simulation.rates import rates, velocities
 from linkwise.spatial.choice import absolute, maximum
 

@@ -39,7 +39,6 @@ from linkwise.dynamics.kernels import is_closed
 from linkwise.dynamics.mass_root import HingeRoot, root_of
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.acting import ACTING, OF_ACTUATORS, nominal
 from linkwise.simulation.actuation import SLOPES, actuate, inputs, with_activation
 from linkwise.simulation.implicit.carried_weight import carrying_force
 from linkwise.simulation.implicit.contact_rows import contact_rows
@@ -49,6 +48,7 @@ from linkwise.simulation.implicit.impulse import Sweep, inverses
 from linkwise.simulation.integrators.command import nodes
 from linkwise.simulation.integrators.cut import Call, cut
 from linkwise.simulation.integrators.traced import leave
+from linkwise.simulation.motion_parameters import ACTING, OF_ACTUATORS, nominal
 from linkwise.simulation.rates import carried, check_turns, moved, rates, velocities
 from linkwise.spatial.choice import gate, maximum, minimum, root as root_of_number, where
 
