@@ -89,6 +89,13 @@ def pair_elements(rules: ContactRules) -> Element | None:
     return make("contact", {}, *parts) if parts else None
 
 
+def flag_element(rules: ContactRules) -> Element | None:
+    """`<flag>` of `<option>`, where contacts are off or parents are not filtered."""
+    states = {"contact": rules.active, "filterparent": rules.parents}
+    attrib = {name: "disable" for name, on in states.items() if not on}
+    return make("flag", attrib) if attrib else None
+
+
 # -------------------------------------------------------------------------------------- reporting
 
 

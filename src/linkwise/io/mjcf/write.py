@@ -15,7 +15,7 @@ import numpy as np
 
 from linkwise.io.mjcf.actuator import actuator_elements
 from linkwise.io.mjcf.assemble import WORLD_NODE
-from linkwise.io.mjcf.contact import pair_elements
+from linkwise.io.mjcf.contact import flag_element, pair_elements
 from linkwise.io.mjcf.equality_write import EqualityWriter
 from linkwise.io.mjcf.joint_write import JointOut, joint_elements, joints_of, reference
 from linkwise.io.mjcf.surface import surface_attributes
@@ -59,7 +59,7 @@ def write_mjcf(mech: Mechanism, reporter: Reporter) -> str:
         "mujoco",
         {"model": mech.name},
         make("compiler", compiler),
-        make("option", {"gravity": row(mech.gravity)}),
+        make("option", {"gravity": row(mech.gravity)}, flag_element(mech.contact_rules)),
         draft.shapes.assets(),
         draft.elements[WORLD],
         pair_elements(mech.contact_rules),
