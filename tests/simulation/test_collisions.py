@@ -198,3 +198,23 @@ def test_who_touches_whom_is_filtered_and_named():
         moved(scene(box()), at((0.0, 0.0, 0.0)), contacts=Collisions())
     with pytest.raises(ModelError, match="pairs of two bodies"):
         Collisions(exclude=(("body0",),))
+
+
+def test_without_contacts_a_step_is_that_of_a_rollout():
+    """Stiff springs, dampers and servos at two joints: both kinds of implicit step agree."""
+    b = lw.Builder("arm")
+    part = lw.SpatialInertia.solid_box(1.0, (0.3, 0.05, 0.05))
+    drive = lw.Drive(stiffness=400.0, damping=3.0, rest=0.2)
+    shape = [lw.Geometry("link", "sphere", (0.05,), lw.Pose.identity())]
+    b.body("a", "world", lw.hinges.Pin(), inertia=part, drive=drive, geometry=shape)
+    b.body("b", "a", lw.hinges.Pin(), inertia=part, inboard=(0.3, 0.0, 0.0), drive=drive)
+    b.actuator(lw.Actuator.position("servo", "b", kp=300.0, kv=4.0))
+    mech = b.build()
+    motion = {"duration": 0.1, "step": 5e-3, "integrator": "implicit"}
+    q, v = np.array([0.3, -0.4]), np.array([1.0, 2.0])
+    far = Collisions(ground=Ground(point=(0.0, 0.0, -5.0)))
+    rec = lw.simulate(mech, q, v, contacts=far, controls=0.5, record_every=1, **motion)
+    runs = lw.rollout(mech, q, v, contacts=(), controls=[0.5], **motion)
+    assert np.abs(runs.q[-1] - q).max() > 0.1
+    np.testing.assert_allclose(rec.q, runs.q, atol=1e-12)
+    np.testing.assert_allclose(rec.v, runs.v, atol=1e-11)
