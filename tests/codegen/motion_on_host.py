@@ -85,14 +85,17 @@ class OnHost:
             ctypes.c_int64(count),
         )
 
-    def __call__(self, q, v, held, h, steps, every, *, threads=32):
-        """q and v (records, n, batch), status and failed step; held are (batch, steps, n)."""
+    def __call__(self, q, v, held, h, steps, every, *, threads=32, shown=0):
+        """q and v (records, n, batch), status and failed step; held are (batch, steps, n).
+
+        Records have `shown` more numbers.
+        """
         dtype = np.dtype(self.source.dtype)
         arrays = [np.array(x, dtype=dtype, order="C") for x in (q, v, *held)]
         given = list[int]()
         for x in arrays:
             given += [x.ctypes.data, *(s // x.itemsize for s in x.strides)]
-        count, width = len(q), q.shape[1] + v.shape[1]
+        count, width = len(q), q.shape[1] + v.shape[1] + shown
         records = 1 + -(-steps // every)
         out = np.full((records + 2, width, count), 77.0, dtype=dtype)  # one more on each side
         status, failed = np.full(count, -7, np.int32), np.full(count, -7, np.int64)
@@ -112,4 +115,5 @@ class OnHost:
         )
         assert (out[0] == 77.0).all() and (out[-1] == 77.0).all(), "written outside the result"
         assert report[0] == np.count_nonzero(status) * (1 if workers == 1 else 2)
-        return place[:, : q.shape[1]], place[:, q.shape[1] :], status, failed
+        end = q.shape[1] + v.shape[1]
+        return place[:, : q.shape[1]], place[:, q.shape[1] : end], status, failed

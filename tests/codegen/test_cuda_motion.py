@@ -55,7 +55,8 @@ def test_source_against_segments_in_numpy(robot, integrator, dtype, tmp_path):
     source = kernel.emitted if robot in ("quadruped", "humanoid") else kernel.alone
     assert source.workers == {"quadruped": 5, "humanoid": source.workers}.get(robot, 1)
     host = OnHost(source, tmp_path, COMPILER)
-    q_found, v_found, status, failed = host(q, v, [tau], 1e-3, steps, every)
+    shown = sum(n for _, n in kernel.stepping.shown)
+    q_found, v_found, status, failed = host(q, v, [tau], 1e-3, steps, every, shown=shown)
     run = Interpreted(kernel.stepping, q.astype(float), v.astype(float), float(np.float32(1e-3)))
     run.registers["h"][:] = np.dtype(dtype).type(1e-3)
     expected = [(q, v)]
