@@ -32,6 +32,8 @@ QUOTAS = {
     "inertial": 4,
     "estimation": 10,
     "simulation": 16,
+    "control": 4,
+    "identification": 4,
     "plot": 4,
     "viewer": 5,
     "tour": 3,

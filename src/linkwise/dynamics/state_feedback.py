@@ -10,7 +10,7 @@ import numpy as np
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.configuration import between
 from linkwise.dynamics.kernels import check_mechanism, written
-from linkwise.errors import ShapeError, unknown_name
+from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import compile
 from linkwise.spatial.array import Array, ArrayLike, floats
@@ -59,6 +59,8 @@ class StateFeedback:
         for name, array in inputs.items():
             if array.shape != (sizes[name],):
                 raise ShapeError(f"{name} has shape {array.shape}; it must be ({sizes[name]},).")
+            if not np.isfinite(array).all():
+                raise ModelError(f"{name} of a state feedback is not finite.")
         return cls(mech, inputs)
 
     @property

@@ -39,6 +39,9 @@ HUBER = 1.345
 FINEST = 1e-7
 """Noise of joint forces that are exact, relative to the largest."""
 
+NOTHING = 1e-100
+"""Joint forces [N or N m] below which nothing acts."""
+
 ROUNDS = 30
 """Of weights, at most."""
 
@@ -280,6 +283,8 @@ def _least_squares(
         raise ModelError(
             f"{int(known.sum())} measured forces are too few for {count} base parameters."
         )
+    if not np.abs(y * known).max() > NOTHING:
+        raise ModelError("the measured joint forces are zero; there is nothing to identify.")
     scale: Array = np.asarray(
         np.linalg.norm((W * known[..., None]).reshape(-1, count), axis=0), dtype=np.float64
     )
