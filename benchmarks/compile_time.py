@@ -55,7 +55,7 @@ def main() -> None:
     robots += sys.argv[1:]
     rows = [row(robot, quantity) for robot in robots for quantity in QUANTITIES]
     rows += [row(f"four_bars {n}", "forward_dynamics") for n in (1, 10, 100, 1000)]
-    rows += [row(f"four_bar_chain {n}", "forward_dynamics") for n in (2, 5, 10)]
+    rows += [row(f"four_bar_chain {n}", "forward_dynamics") for n in (2, 5, 10, 20)]
     head = "| mechanism | dof | quantity | empty folder | from disk | operations |"
     parts = [
         HEAD.format(runs=RUNS),

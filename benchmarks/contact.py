@@ -22,6 +22,7 @@ from mujoco import rollout as mujoco_rollout
 from stepping import stripped
 
 import linkwise as lw
+from linkwise.codegen.cpu.machine import lanes
 from linkwise.simulation import ContactPoint, contact_points
 
 RESULTS = Path(__file__).parent / "results" / "contact.md"
@@ -31,13 +32,14 @@ Written by `python benchmarks/contact.py` on scenes of MuJoCo Menagerie. Microse
 time for one step of one motion, on one core; ratios are MuJoCo over Linkwise. *Stands* holds the
 keyframe; *steps* moves the legs in turn by 0.15 rad, 2 times a second. *Points* may touch the
 ground here: those of all shapes that the file lets touch its floor, or those within 3 cm of it in
-the keyframe (*feet*); *touching* is the mean number of contacts in MuJoCo. Points that are away
-from the ground cost as much here as those that touch it, in MuJoCo next to nothing. The humanoid
-falls over in both, and with feet alone on through the floor. Both are called with commands for
-each step and return the last state (one motion: {steps} steps) or that of each step (batch:
-{batch} motions of {short} steps, which begin {spread} m and rad apart). *Height* is the difference
-of both bases at the end [mm]: contacts of MuJoCo are soft, here they are hard. *Residual* is the
-largest change of a velocity in the last sweep of the last step [m/s]; MuJoCo makes as many
+the keyframe (*feet*); *touching* is the mean number of contacts in MuJoCo. Rows of a point are
+computed in steps in which it is near the ground, in a batch in one of {lanes} motions; *operations*
+count all of them, and one sweep. The humanoid falls over in both, and with feet alone on through
+the floor. Both are called with commands for each step and return the last state (one motion:
+{steps} steps) or that of each step (batch: {batch} motions of {short} steps, which begin {spread} m
+and rad apart). *Height* is the difference of both bases at the end [mm]: contacts of MuJoCo are
+soft, here they are hard. *Residual* is the largest change of a velocity in the last sweep of the
+last step [m/s]; there are up to 20 sweeps, until that is below 1e-10. MuJoCo makes as many
 iterations as the file allows, {iterations}. Goals: 3 and 8 for a quadruped, 3 and 5 for a humanoid.
 
 {machine}
@@ -149,7 +151,8 @@ def main(paths: list[str]) -> None:
                 print(rows[-1], flush=True)
     head = HEAD.format(
         steps=STEPS, batch=BATCH, short=SHORT, spread=SPREAD, iterations=", ".join(iterations),
-        machine=machine.description("mujoco", "llvmlite", "numpy"), load=machine.load(),
+        lanes=lanes(8), load=machine.load(),
+        machine=machine.description("mujoco", "llvmlite", "numpy"),
     )  # fmt: skip
     RESULTS.write_text(head + "\n".join(rows) + "\n")
 

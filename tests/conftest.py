@@ -55,7 +55,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         marker = group[0].get_closest_marker("few")
         assert marker is not None
         usual, proved = (*marker.args, len(group))[:2]
-        drawn = random.Random(name).sample(group, len(group))
+        sooner = [item for item in group if not item.get_closest_marker("nightly")]
+        drawn = random.Random(name).sample(sooner, len(sooner))
         free = [item for item in drawn if not any(map(item.get_closest_marker, LATER))]
         for item in free[usual:]:
             item.add_marker(pytest.mark.prove)
@@ -94,7 +95,7 @@ def _quick_versions() -> tuple[str, ...]:
 
 
 settings.register_profile("usual", deadline=None, print_blob=True, max_examples=30)
-settings.register_profile("thorough", deadline=None, print_blob=True)
+settings.register_profile("thorough", deadline=None, print_blob=True, max_examples=70)
 settings.register_profile("nightly", deadline=None, print_blob=True, max_examples=2000)
 settings.register_profile("quick", deadline=None, print_blob=True, max_examples=15)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))

@@ -28,6 +28,9 @@ DURATION = 10.0
 LONGEST = 400
 """Seconds of processor time for one robot, mostly its compiler's."""
 
+DIGITS = 1e-7
+"""Loops of a file are closed to this [m or rad]: some have numbers of eight digits."""
+
 LARGEST = 1e3
 """Speed [m/s or rad/s] that a robot does not reach."""
 
@@ -113,7 +116,7 @@ def run(path: Path) -> dict[str, Any]:
         points = contact_points(mech)
         row |= {"points": len(points), "step": step}
         if mech.loops or mech.couplings:
-            q = lw.loops.assemble(mech, q).required()
+            q = lw.loops.assemble(mech, q, tolerance=DIGITS).required()
         given = {"controls": controls} if mech.actuators else {}
         every = max(1, round(0.01 / step))
         with warnings.catch_warnings():

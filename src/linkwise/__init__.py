@@ -4,9 +4,9 @@
 
 The names here are the everyday ones; `__init__.pyi` lists them. Each namespace holds the rest of
 its subject: `lw.hinges`, `lw.dynamics`, `lw.loops`, `lw.grasp`, `lw.tasks`, `lw.inertial`,
-`lw.simulation`, `lw.control`, `lw.identification`, `lw.algebra`, `lw.estimation`, `lw.papers`,
-`lw.models`, `lw.convert`, `lw.plot`, `lw.viewer`. Everything is imported on first use, so that
-`import linkwise` is fast.
+`lw.simulation`, `lw.study`, `lw.control`, `lw.identification`, `lw.algebra`, `lw.estimation`,
+`lw.papers`, `lw.models`, `lw.convert`, `lw.plot`, `lw.viewer`. Everything is imported on first
+use, so that `import linkwise` is fast.
 """
 
 import lazy_loader  # pyright: ignore[reportMissingTypeStubs]

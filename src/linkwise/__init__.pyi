@@ -14,6 +14,7 @@ from .algebra.prove import (
 )
 from .control import (
     lqr as lqr,
+    optimize as optimize,
 )
 from .dynamics import (
     bias_force as bias_force,
@@ -95,6 +96,9 @@ from .spatial import (
     Pose as Pose,
     SpatialInertia as SpatialInertia,
 )
+from .study import (
+    Study as Study,
+)
 from .tasks import (
     Goal as Goal,
     Task as Task,
@@ -113,6 +117,8 @@ from . import (
     dynamics as dynamics,
     errors as errors,
     estimation as estimation,
+    filtering as filtering,
+    flexible as flexible,
     grasp as grasp,
     identification as identification,
     inertial as inertial,
@@ -121,6 +127,7 @@ from . import (
     papers as papers,
     plot as plot,
     simulation as simulation,
+    study as study,
     tasks as tasks,
     viewer as viewer,
 )

@@ -56,11 +56,13 @@ class SingularHingeError(LinkwiseError, ArithmeticError):
 
     Attributes:
         code: The status returned by a kernel, 0 for none.
+        body: The index of the body, -1 if it is not known.
     """
 
-    def __init__(self, message: str, *, code: int = 0) -> None:
+    def __init__(self, message: str, *, code: int = 0, body: int = -1) -> None:
         super().__init__(message)
         self.code = code
+        self.body = body
 
 
 class SingularTaskError(LinkwiseError, ArithmeticError):
@@ -83,6 +85,10 @@ class SimulationError(LinkwiseError, RuntimeError):
         self.recording = recording
 
 
+class StudyError(LinkwiseError, RuntimeError):
+    """A study that cannot go on: its folder holds another one, a disk is full, workers are lost."""
+
+
 class DeviceError(LinkwiseError, RuntimeError):
     """A computation for a GPU that is not available, or that does not fit it."""
 
@@ -93,6 +99,10 @@ class ViewerError(LinkwiseError, RuntimeError):
 
 class TroubleWarning(UserWarning):
     """Some states of a batch have no result; their rows are NaN."""
+
+
+class StudyWarning(UserWarning):
+    """Something in the folder of a study was repaired: an unreadable chunk is computed again."""
 
 
 class EnergyWarning(UserWarning):

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from linkwise.codegen.request import Request
     from linkwise.sweeps.program import Program
     from linkwise.sweeps.result_part import Names
+    from linkwise.sweeps.scan.plan import ScanPlan
 
 
 def derive(expr: Expr, *, to: Expr | None = None, budget: Budget | None = None) -> Derivation:
@@ -66,12 +67,27 @@ def derive(expr: Expr, *, to: Expr | None = None, budget: Budget | None = None) 
     return path(expr, checked_expression(to), budget or ENOUGH)
 
 
-def plan(expr: Expr) -> Program:
-    """The sweeps of an expression as written, scheduled into the fewest passes."""
-    from linkwise.codegen.request import checked_expression
+@overload
+def plan(expr: Expr, *, schedule: Literal["sweep"] = "sweep") -> Program: ...
+@overload
+def plan(expr: Expr, *, schedule: Literal["scan"]) -> ScanPlan: ...
+def plan(expr: Expr, *, schedule: str = "sweep") -> Program | ScanPlan:
+    """The sweeps of an expression as written, scheduled into the fewest passes.
+
+    Args:
+        expr: The expression.
+        schedule: "sweep" for loops over bodies; "scan" for associative scans, which take all bodies
+            at once in O(log N) rounds.
+    """
+    from linkwise.codegen.request import checked_expression, checked_schedule
     from linkwise.sweeps.lower import lower
 
-    return lower(checked_expression(expr))
+    program = lower(checked_expression(expr))
+    if checked_schedule(schedule) == "sweep":
+        return program
+    from linkwise.sweeps.scan.plan import scan_plan
+
+    return scan_plan(program)
 
 
 class Options(TypedDict, total=False):
@@ -84,12 +100,14 @@ class Options(TypedDict, total=False):
     parameters: Sequence[str]
     dtype: Any
     rolled: bool | None
+    schedule: Schedule
     derive: bool
     cache: bool
 
 
 Quantity: TypeAlias = "Expr | Formula | Callable[..., Any] | Mapping[str, Expr]"
 Tree: TypeAlias = Mechanism | Embedded
+Schedule: TypeAlias = Literal["sweep", "scan"]
 
 
 @overload
@@ -118,6 +136,7 @@ def compile(
     parameters: Sequence[str] = (),
     dtype: Any = np.float64,
     rolled: bool | None = None,
+    schedule: Schedule = "sweep",
     derive: bool = True,
     cache: bool = True,
 ) -> Any:
@@ -144,6 +163,9 @@ def compile(
         dtype: float64 or float32.
         rolled: True for loops over bodies, whose code does not grow with the mechanism; False for
             straight code; default: chosen from the size. For the target "cpu".
+        schedule: "sweep" visits the bodies one after another. "scan" takes them all at once, in
+            O(log N) rounds, for long chains (`lw.plan(expr, schedule="scan")` prints it); for the
+            targets "numpy", and "cuda", where it is for serial chains.
         derive: Whether to derive and run the cheapest equal form. False runs the expression as
             written, without any identity; products are multiplied out where that shares a
             recursion.
@@ -159,6 +181,7 @@ def compile(
         parameters=parameters,
         dtype=dtype,
         rolled=rolled,
+        schedule=schedule,
         derive=derive,
         cache=cache,
     )
@@ -166,6 +189,11 @@ def compile(
         raise ExpressionError(
             f"target={target!r} was given for {mech.name!r} with its loops and couplings built "
             "in; aggregate bodies have the targets 'cpu' and 'numpy'."
+        )
+    if request.schedule == "scan" and target not in ("numpy", "cuda"):
+        raise ExpressionError(
+            f"schedule='scan' was given for the target {target!r}; scans take all bodies at once, "
+            "on the targets 'cuda' and 'numpy'. On one core sweeps are faster: leave it out."
         )
     from linkwise.codegen.c.source import CSource
     from linkwise.codegen.kernel import kernel
@@ -201,6 +229,7 @@ def requested(
     parameters: Sequence[str] = (),
     dtype: Any = np.float64,
     rolled: bool | None = None,
+    schedule: Schedule = "sweep",
     derive: bool = True,
     cache: bool = True,
 ) -> Request:
@@ -237,6 +266,7 @@ def requested(
         derive,
         names=tuple(named),
         cache=cache,
+        schedule=schedule,
     )
 
 

@@ -44,10 +44,12 @@ def fake():
     """The module."""
     result = types.ModuleType("cupy")
     result.ndarray = CardArray
-    result.asarray = on_card
+    result.asarray = result.array = on_card
     result.ascontiguousarray = lambda x: np.ascontiguousarray(x).view(CardArray)
     result.zeros = lambda shape, dtype: np.zeros(shape, dtype).view(CardArray)
     result.zeros_like, result.empty_like, result.copyto = np.zeros_like, np.empty_like, np.copyto
+    result.split, result.where = np.split, np.where
+    result.concatenate = lambda x, axis: np.concatenate(x, axis=axis).view(CardArray)
     result.empty = lambda shape, dtype: np.full(shape, 77, dtype).view(CardArray)
     runtime = types.SimpleNamespace(getDeviceCount=lambda: 1, getDevice=lambda: 0)
     result.cuda = types.SimpleNamespace(runtime=runtime, Device=Device)

@@ -120,7 +120,7 @@ class Case:
             assert difference < self.bound(i), (i, difference, self.bound(i))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(2, 11)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(("robot", "quantity"), CASES)
 def test_agrees_with_the_interpreter(robot, quantity, dtype, tmp_path):

@@ -14,7 +14,7 @@ from linkwise.codegen.stepping import cuda_kernel
 from linkwise.codegen.stepping.cuda_group import emit_group_motion
 from linkwise.codegen.stepping.cuda_source import Shape, emit_motion
 from linkwise.errors import DeviceError, MissingExtraError, ShapeError, SimulationError
-from linkwise.simulation import ContactPoint
+from linkwise.simulation import ContactPoint, rates
 from linkwise.simulation.rollout_kernel import COMPILED, gpu_kernel
 from tests.codegen import cupy_on_host
 from tests.codegen.cupy_on_host import CardArray, on_card
@@ -42,7 +42,7 @@ def states(mech, count, dtype, seed=0):
     return q.astype(dtype), rng.standard_normal((count, mech.nv)).astype(dtype)
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(5, 7)
 @pytest.mark.parametrize(
     ("robot", "integrator", "dtype"),
     CASES + [pytest.param(*case, marks=pytest.mark.slow) for case in LONG],
@@ -213,6 +213,55 @@ def test_a_control_law_in_the_loop(card):
     runs = lw.rollout(mech, q, np.zeros(7), target="cuda", **options)
     assert np.abs(runs.q - right.q).max() < 1e-12
     assert np.abs(runs.q[0, -1] - runs.q[1, -1]).max() > 1e-3
+
+
+def of_velocities(monkeypatch):
+    """The one kernel of a gradient that is no motion runs on the processor."""
+
+    def along(mech, dtype):
+        kernel = lw.compile(rates._ALONG, mech, dtype=dtype)
+        return lambda q, g: on_card(kernel(np.array(q), np.array(g)))
+
+    monkeypatch.setattr(rates, "_along_on_gpu", along)
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "euler", "implicit"])
+def test_gradients_are_those_of_the_processor(card, integrator, monkeypatch):
+    of_velocities(monkeypatch)
+    mech, steps = ROBOTS["tree"](), 6
+    q, v = states(mech, 5, "float64")
+    rng = np.random.default_rng(5)
+    tau, one = rng.standard_normal((5, steps, mech.nv)), rng.standard_normal(mech.nv)
+    for force, every in ((tau, 1), (one, 1), (tau, 4)):
+        gravity = {"gravity": np.array([0.0, 1.0, -9.0])}
+        options = {"duration": steps * 1e-3, "integrator": integrator, "record_every": every}
+        options |= {"parameters": gravity, "tau": force}
+        expected = lw.rollout(mech, q, v, **options)
+        weights = [rng.standard_normal(x.shape) for x in (expected.q, expected.v)]
+        right = expected.gradient(*weights)
+        copied = lw.rollout(mech, q, v, target="cuda", **options).gradient(*weights)
+        stays = lw.rollout(mech, on_card(q), on_card(v), target="cuda", **options)
+        there = stays.gradient(*map(on_card, weights))
+        assert isinstance(there.q, CardArray) and isinstance(there.tau, CardArray)
+        for ours in (copied, there):
+            assert not ours.status.any()
+            pairs = [(ours.q, right.q), (ours.v, right.v), (ours.tau, right.tau)]
+            for x, y in (*pairs, (ours.inputs["gravity"], right.inputs["gravity"])):
+                assert x.shape == y.shape and np.abs(y).max() > 1e-3
+                assert np.abs(np.array(x) - y).max() < 1e-11 * np.abs(y).max()
+
+
+def test_gradients_of_motions_that_fail(card, monkeypatch):
+    of_velocities(monkeypatch)
+    mech = lw.models.puma560()
+    q, v = states(mech, 4, "float64")
+    v[2] *= 1e6
+    with pytest.warns(lw.errors.TroubleWarning):
+        runs = lw.rollout(mech, on_card(q), on_card(v), duration=0.4, step=0.01, target="cuda")
+    made = runs.gradient(q=np.ones((4, 6)))
+    assert (made.status != 0).tolist() == [False, False, True, False]
+    assert np.isnan(np.array(made.q)).all(axis=1).tolist() == [False, False, True, False]
+    assert np.abs(np.array(made.v)[[0, 1, 3]]).min() > 0.0
 
 
 def test_trouble_is_told(card):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from linkwise.codegen.scalar.graph import Graph, Scalar
+from linkwise.sweeps.sparse import times
 
 
 @pytest.fixture
@@ -88,13 +89,36 @@ def test_random_expressions_keep_their_value():
 def test_orders_have_each_node_once_after_its_arguments():
     import linkwise as lw
     from linkwise.algebra import mass
+    from linkwise.codegen.scalar.trace import needed_late
     from linkwise.codegen.stages import traced
+    from linkwise.pipeline import requested
 
-    straight = traced(lw.pipeline.requested(mass, lw.models.random_tree(6, 1), rolled=False))
+    straight = traced(requested(mass, lw.models.random_tree(6, 1), rolled=False))
     graph, needed = straight.graph, straight.graph.used(straight.roots)
     few, most = straight.in_registers()
     assert 0 < most < len(needed)
-    for order in (straight.ordered(), few, straight.by_columns()):
+    late = needed_late(graph, straight.roots)
+    for order in (straight.ordered(), few, straight.by_columns(), late):
         assert sorted(order) == needed
         place = {node: i for i, node in enumerate(order)}
         assert all(place[x] < place[node] for node in order for x in graph.arguments(node))
+
+
+def test_products_of_numbers_and_nodes_leave_zeros_out():
+    graph = Graph()
+    x = Scalar(graph, graph.input("x"))
+    column = np.array([[x], [0.0]], dtype=object)
+    product = times(np.array([[0.0, 1.0], [2.0, 0.0]]), column)
+    assert product[0, 0] == 0.0 and not isinstance(product[0, 0], Scalar)
+    assert graph.op == ["input", "const", "mul"]
+    assert times(column.T, np.array([[0.0], [3.0]]))[0, 0] == 0.0
+
+
+def test_values_of_a_formula_share_their_axes_where_that_is_smaller():
+    import linkwise as lw
+    from linkwise.dynamics.derivatives import INVERSE_DERIVATIVES
+    from linkwise.pipeline import requested
+
+    request = requested(INVERSE_DERIVATIVES, lw.models.seven_dof_arm())
+    both = [INVERSE_DERIVATIVES.traced(request, axes).operations() for axes in ("own", "shared")]
+    assert INVERSE_DERIVATIVES.traced(request).operations() == min(both)

@@ -146,7 +146,7 @@ def nodes_of(mech):
 # ------------------------------------------------------------------------- named quantities
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(4, 36)
 @pytest.mark.parametrize(
     ("name", "which"),
     [

@@ -21,7 +21,8 @@ def test_sweeps_are_those_of_the_laws(each):
     turns = {"torsional": 0.1, "rolling": 0.05} if each == 6 else {}
     points = [ContactPoint(str(i), "body", ground=Ground(**turns)) for i in range(contacts)]
     radii = np.tile([0.5, 0.1, 0.05], (contacts, 1))
-    plain = Sweep([dict(enumerate(row)) for row in rows], b, mobility, inverse, impulse, w)
+    numbers = (dict(enumerate(x)) for x in (b, mobility, inverse, impulse, w))
+    plain = Sweep({i: dict(enumerate(row)) for i, row in enumerate(rows)}, *numbers)
     for _ in range(4):
         plain.worst = 0.0
         plain.joint(0, 0.1, None, 0.3)
@@ -31,8 +32,8 @@ def test_sweeps_are_those_of_the_laws(each):
     worst, made = solve_impulses(
         rows, b, inverse, impulse, w, bounds, radii, each=each, most=4, enough=0.0
     )
-    np.testing.assert_allclose(impulse, plain.impulse, rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(w, plain.w, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(impulse, [*plain.impulse.values()], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(w, [*plain.w.values()], rtol=1e-12, atol=1e-14)
     assert made == 4 and worst == pytest.approx(plain.worst) and worst > 0.0
     _, made = solve_impulses(
         rows, b, inverse, impulse, w, bounds, radii, each=each, most=10_000, enough=1e-9

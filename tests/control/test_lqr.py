@@ -54,7 +54,7 @@ def test_endless_gain_is_that_of_the_stable_subspace() -> None:
     made = lw.lqr(mech, UPRIGHT, Q=Q, R=R, driven=["cart"])
     A, B = made.A, made.B[:, :1]
     # The damper is in the model: its slope is that of forward dynamics with the damper's force.
-    bare = lw.linearize(mech, UPRIGHT, np.zeros(2), np.zeros(2))
+    bare = lw.linearize(mech, UPRIGHT, np.zeros(2), np.zeros(2), passive=False)
     assert np.allclose(A - bare.A, -0.2 * np.outer(bare.B[:, 1], [0, 0, 0, 1]), atol=1e-14)
     assert np.allclose(made.gain[0], stable_subspace(A, B, Q, R)[0], rtol=1e-9)
     assert (made.gain[1] == 0.0).all()

@@ -97,7 +97,7 @@ def test_the_shortest_form_of_a_polynomial_is_taken():
     assert formulas.value[0, 0] == m * sp.sin(formulas.symbols["q"][1]) ** 2
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(2, 12)
 @pytest.mark.parametrize("name", HINGES)
 def test_formulas_agree_with_kernels(name):
     """Two bodies on a hinge of every kind, with numbers that are no short fractions."""
@@ -106,7 +106,9 @@ def test_formulas_agree_with_kernels(name):
     b.body("one", "world", HINGES[name], inertia=part)
     b.body("two", "one", lw.hinges.Pin((0, 0.6, 0.8)), inboard=(0.1, 0.2, 0.3), inertia=part)
     mech = b.build()
-    for expr, nodes, simplify in ((mass, (), True), (J @ v, ["two"], True), (bias, (), False)):
+    # Multiplied out, formulas of six modes have more terms than to_sympy allows.
+    short = getattr(HINGES[name], "modes", np.zeros((6, 0))).shape[1] < 6
+    for expr, nodes, simplify in ((mass, (), short), (J @ v, ["two"], short), (bias, (), False)):
         formulas = lw.convert.to_sympy(expr, mech, nodes=nodes, simplify=simplify)
         kernel = lw.compile(expr, mech, nodes=nodes)
         state = {"q": mech.random(seed=1), "v": mech.random_velocity(seed=1)}

@@ -55,7 +55,7 @@ def test_differences(name):
         close(getattr(ours, x), expected, 1e-8)
     again = lw.forward_dynamics_derivatives(mech, q, v, tau)  # the bare call
     assert all(np.array_equal(x, y) for x, y in zip(ours, again, strict=True))
-    model = lw.linearize(mech, q, v, tau)
+    model = lw.linearize(mech, q, v, tau, passive=False)
     assert np.array_equal(model.A[mech.nv :], np.hstack([ours.q, ours.v]))
     assert np.array_equal(model.B[mech.nv :], ours.tau)
 
@@ -78,7 +78,7 @@ def test_forces_at_nodes(name, frame):
         )
         close(part, expected, 1e-8)
     assert np.abs(lw.forward_dynamics_derivatives(mech, q, v, tau).q - ours.q).max() > 0.1
-    model = lw.linearize(mech, q, v, tau, out=lw.linearize(mech, q, v, tau), **given)
+    model = lw.linearize(mech, q, v, tau, out=lw.linearize(mech, q, v, tau), **given, passive=False)
     assert np.array_equal(model.A[mech.nv :], np.hstack(ours[:2]))
     vdot = lw.forward_dynamics(mech, q, v, tau, **given)
     there = lw.inverse_dynamics_derivatives(mech, q, v, vdot, **given)

@@ -49,7 +49,7 @@ def test_linearization(name):
     """A small motion from a state that is a little off goes where A says."""
     mech, h = tree(name), 1e-5
     q, v, tau = state(mech, 1)
-    result = lw.linearize(mech, q, v, tau)
+    result = lw.linearize(mech, q, v, tau, passive=False)
     nv = mech.nv
     assert result.A.shape == (2 * nv, 2 * nv) and result.B.shape == (2 * nv, nv)
 
@@ -111,7 +111,7 @@ def test_forces_at_nodes(made, frame):
     force = np.concatenate([given["forces"][n] for n in sorted(nodes)])
     few = single(*(a.astype("f4") for a in (q, v, x, force)))
     close(few["q"], ours.q, 1e-4)
-    model = lw.linearize(mech, q, v, x, **given)
+    model = lw.linearize(mech, q, v, x, **given, passive=False)
     assert np.array_equal(model.A[mech.nv :], np.hstack(ours[:2]))
 
 

@@ -58,7 +58,7 @@ def checked(state: Varied, exprs: dict, wrt: str, bound: float) -> tuple[int, se
             assert match and match[2] == wrt, f"{exprs[expr]}: {error}"
             refused.add(match[1])
     rng, here = np.random.default_rng(2), state.at(wrt)
-    for space in {expr.domain for expr in kept if not expr.is_vector}:
+    for space in dict.fromkeys(expr.domain for expr in kept if not expr.is_vector):  # in order
         state.values[f"of {space}"] = rng.standard_normal(here.size(space))
     here = state.at(wrt)
     steps = [
@@ -91,12 +91,28 @@ def test_trees(wrt):
     assert not refused if wrt != "payload" else refused <= {"P", "weight", "R", "P⁺"}, refused
 
 
+def to_well_conditioned(state: Varied, setting: Setting) -> None:
+    """Take that of 20 random positions in which the closures are furthest from singular.
+
+    Round-off of Λ grows with the condition number of Λ⁻¹, and a difference divides it by the
+    step. With a number of 7e5, differences of `consistent_inverse` differ by 2e-7 from each other.
+    """
+
+    def condition(q: np.ndarray) -> float:
+        state.q, A = q, setting.jacobian
+        return float(np.linalg.cond(state.at("q").matrix(A @ lw.algebra.mass.inv @ A.T)))
+
+    state.q = min((state.mech.random(seed) for seed in range(20)), key=condition)
+    assert condition(state.q) < 2e5
+
+
 @pytest.mark.prove
 @pytest.mark.parametrize("wrt", ["q", "v"])
 @pytest.mark.parametrize("name", ["loops", "couplings"])
 def test_closed_chains(name, wrt):
     state, rng = Varied(name), np.random.default_rng(1)
     setting = Setting(bool(state.mech.loops), bool(state.mech.couplings))
+    to_well_conditioned(state, setting)
     for n in ("tau", "vdot"):
         state.values[n] = rng.standard_normal(state.mech.nv)
     skip = {"tip_force_correction", "task_joint_force"}
@@ -106,5 +122,5 @@ def test_closed_chains(name, wrt):
     if np.linalg.matrix_rank(here(setting.jacobian)) < here.size(CONSTRAINT):
         # Λ of rows that depend on each other is a pseudo-inverse
         exprs = {e: n for e, n in exprs.items() if "⁻¹ (" not in str(e)}
-    count, refused = checked(state, exprs, wrt, 1e-7)
+    count, refused = checked(state, exprs, wrt, 2e-8)
     assert count >= 5 and not refused

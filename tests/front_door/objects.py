@@ -53,6 +53,12 @@ for _name, _function in {
     "Embedded": "embed",
     "Energy": "energy",
     "BaseParameters": "base_parameters",
+    "Consistency": "consistency",
+    "CrossValidation": "cross_validate",
+    "Measurements": "load_measurements",
+    "RolloutFit": "identify_rollout",
+    "Filter": "kalman_filter",
+    "MomentumObserver": "momentum_observer",
     "ForwardDynamicsDerivatives": "forward_dynamics_derivatives",
     "ForwardDynamicsSecondDerivatives": "forward_dynamics_second_derivatives",
     "HybridMotion": "hybrid_dynamics",
@@ -104,9 +110,16 @@ _made("Builder", lambda: (lw.Builder("robot")
                           .body("p", "world", lw.hinges.Pin(), inertia=PART).node("n", "p")
                           .body("s", "p", lw.hinges.Pin(), inertia=PART)
                           .node("m", "s")))  # fmt: skip
+_made("Study", lambda: lw.Study(lambda a: a, {"a": (0.0, 1.0)}, cases=2))
 _made("RolloutGradient", lambda: right("rollout").gradient(q=np.ones(arm().nq)))
 _made("StateFeedback", lambda: right("lqr").law)
+_made("Cost", lambda: lw.control.Cost.effort(weight=1.0))
+_made("Bound", lambda: lw.control.Bound.on_velocity(-1.0, 1.0))
+_made("Trajectory", lambda: right("optimize"))
 _made("Grasp", samples.moving_grasp)
+_made("Estimate", lambda: _with_bias().start(q()))
+_made("Filtered", lambda: _with_bias().run(OBJECTS["Estimate"](), [[0.0, 0.0]] * 2, MEASURED))
+_made("Observation", lambda: right("momentum_observer").start(q(), v()))
 _made("ObjectTorque", lambda: OBJECTS["ObjectController"]().torque(q(held()), v(held()) * 0, X6))
 _made("ForceClosure", lambda: samples.grasp().force_closure())
 _made("ForceSpace", lambda: samples.grasp().force_space())
@@ -147,6 +160,14 @@ _made("convert.Layout", lambda: lw.convert.mujoco_layout(boxes(), mujoco_model()
 _made("convert.TorchFunction", lambda: lw.convert.to_torch({"M": mass}, arm()))
 _made("convert.Symbolic", lambda: lw.convert.to_sympy({"M": mass}, arm()))
 _made("CSource", lambda: lw.compile(mass, arm(), target="c"))
+
+
+MEASURED = {"encoders": [[0.1, 0.2], [0.1, 0.2]]}
+
+
+def _with_bias() -> lw.filtering.Filter:
+    sensor = lw.filtering.encoders(arm(), noise=0.01, bias=0.1)
+    return lw.filtering.kalman_filter(arm(), [sensor], step=0.01)
 
 
 @cache
@@ -249,7 +270,7 @@ SPECIAL = ("__call__", "__getitem__", "__contains__", *OPERATORS)
 """Methods that Python calls, and that take arguments of the user."""
 
 
-FRESH = ("Builder",)
+FRESH = ("Builder", "Tracker")
 """Objects that a call changes: each call has its own."""
 
 
@@ -319,6 +340,23 @@ def sample(name: str, bound: Any) -> Call | None:
 
 _of("*.__getitem__", lambda it: call(0))
 
+# Optimal control.
+_TIP = lw.Task.position("tip")
+_of("Cost.of_task", lambda it: call(_TIP, [0.1, 0.0, 0.2], weight=1.0, final=2.0))
+_of("Cost.posture Cost.velocity", lambda it: call([0.1, 0.2], weight=1.0, final=2.0))
+_of("Cost.effort", lambda it: call([0.1, 0.2], weight=1.0))
+_of("Cost.of_function", lambda it: call(_speed, weight=1.0, final=2.0))
+_of("Bound.on_task", lambda it: call(_TIP, [0.1, 0.0, 0.2], -0.1, 0.1, when="final"))
+_of("Bound.on_position Bound.on_velocity", lambda it: call(-1.0, 1.0, when="all"))
+_of("Bound.on_function", lambda it: call(_speed, -1.0, 1.0, when="all"))
+_of("RecedingHorizon.__call__", lambda it: call(0.0, q(), v()))
+_of("RecedingHorizon.set_goal", lambda it: call(0, [0.0, 0.0]))
+
+
+def _speed(at: Any) -> Any:
+    return at.v
+
+
 # Hinges, poses, inertias, parts of mechanisms.
 _of(
     "Hinge.pose Hinge.hinge_map Hinge.normalise Hinge.map_derivative", lambda it: call(it.neutral())
@@ -333,6 +371,12 @@ _of(
     "Hinge.random",
     lambda it: call(np.random.default_rng(1), np.full(it.nq, -1.0), np.full(it.nq, 1.0)),
 )
+_of(
+    "flexible.FlexibleBody.add_to",
+    lambda it: call(lw.Builder("robot"), "beam", "world", lw.hinges.Pin(), inboard=POINT),
+)
+_of("flexible.FlexibleBody.shape", lambda it: call(np.zeros(len(it.stiffness))))
+_of("Builder.motor", lambda it: call("p", PART, ratio=5.0, axis=(0, 0, 1), mount=POINT))
 _of("Body.pose", lambda it: call(np.zeros(1)))
 _of("Pose.translation", lambda it: call(POINT))
 _of("Pose.rotation Pose.nearest", lambda it: call(np.eye(3), POINT))
@@ -357,6 +401,7 @@ _of("Actuator.motor", lambda it: call("motor", "pin_1", gear=2.0, control=(-1.0,
 _of("Actuator.position", lambda it: call("servo", "pin_1", kp=10.0, kv=1.0))
 _of("Actuator.velocity", lambda it: call("servo", "pin_1", kv=1.0, force=(-1.0, 1.0)))
 _of("Drive.check", lambda it: call(lw.hinges.Pin()))
+_of("Drive.has_spring", lambda it: call(lw.hinges.Pin()))
 _of("Builder.body", lambda it: call("a", "p", lw.hinges.Pin(), inertia=PART, inboard=POINT))
 _of("Builder.joint", lambda it: call("j", "p", "s", lw.hinges.Pin(), at_a=POINT))
 _of("Builder.node", lambda it: call("k", "s", POINT, inertia=PART))
@@ -462,7 +507,20 @@ _of("Task.joints", lambda it: call("pin_1", name="a"))
 _of("NodeGoal.of", lambda it: call(POINT, "tip"))
 _of("TaskController.__call__ TaskController.explain", lambda it: call(q(), v(), goals=[0.1]))
 _of("Identification.interval", lambda it: call(level=0.9))
+_of("Identification.forces", lambda it: call(*samples.measured()[:3]))
 _of("Identification.validate", lambda it: call(*samples.measured()))
+_of("Filter.start", lambda it: call(q(), v(), position=0.1, velocity=0.1))
+_of("Filter.tick", lambda it: call(it.start(q()), v(), {"encoders": q()}, step=0.01))
+_of("Filter.run", lambda it: call(it.start(q()), np.ones((2, 2)), {"encoders": np.ones((2, 2))}))
+_of("Filter.kernel", lambda it: call(smoothing=False))
+_of("Filter.with_noise", lambda it: call(variance=[0.1, 0.1]))
+_of("Filter.export_c MomentumObserver.export_c", lambda it: call("state_filter"))
+_of("Filtered.errors Filtered.nees", lambda it: call(it.q, it.v))
+_of("Estimate.part Filtered.part", lambda it: call("encoders"))
+_of("MomentumObserver.start", lambda it: call(q(), v()))
+_of("MomentumObserver.tick", lambda it: call(it.start(q(), v()), q(), v(), tau=v()))
+_of("Tracker.tick", lambda it: call(v(), {"encoders": q()}))
+_of("Tracker.late", lambda it: call({"encoders": q()}, ago=0) if it.tick(v()) is not None else None)
 _of("StateFeedback.__call__", lambda it: call(q(), v(), goal=q()))
 _of("StateFeedback.goal", lambda it: call(q()))
 _of("StateFeedback.export_c", lambda it: call("law"))
@@ -607,6 +665,7 @@ def limited() -> lw.Mechanism:
 
 
 NO_OBJECT = {
+    "Progress": "how far an optimisation is, without methods",
     "Aggregate": "a part of an Embedded, without methods",
     "Event": "what happened in a motion, without methods",
     "Hinge": "abstract: the methods of each hinge are walked",
@@ -617,6 +676,10 @@ PLAIN = ("Embedded3D", "Formula")
 """Kinds of results that nothing can be asked."""
 
 LEFT_OUT = {
+    **dict.fromkeys(
+        [f"Study.{x}" for x in "case chunk_size evaluate run trial values with_cases".split()],
+        "tests/study checks its calls, which write files",
+    ),
     "viewer.Viewer.block": "waits until the page is closed",
     "viewer.Viewer.open": "opens a browser",
     "viewer.Viewer.close": "is called by the walk at its end",

@@ -15,7 +15,8 @@ import numpy as np
 
 import linkwise as lw
 import linkwise_ledger
-from linkwise.algebra import BODY, JOINT, H, M, bias, mass, phi, vdot
+from linkwise import algebra
+from linkwise.algebra import BODY, JOINT, H, J, M, bias, mass, phi, vdot
 from tests.grasp.grasps import block
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
@@ -31,6 +32,27 @@ def call(*args: Any, **options: Any) -> Call:
 @cache
 def arm() -> lw.Mechanism:
     return lw.models.pendulum(2)
+
+
+@cache
+def _kalman() -> lw.filtering.Filter:
+    return lw.filtering.kalman_filter(arm(), [lw.filtering.encoders(arm(), noise=0.01)], step=0.01)
+
+
+@cache
+def _identified() -> lw.identification.Identification:
+    return lw.identify(arm(), *measured(), parameters=("inertia",))
+
+
+@cache
+def _table() -> str:
+    path = folder() / "measured.csv"
+    path.write_text("t,q[pin_1],q[pin_2]\n0,0.1,0.2\n0.1,0.1,0.3\n")
+    return str(path)
+
+
+def _speed(s: Any) -> Any:
+    return s.value(J @ algebra.v, nodes=["tip"])
 
 
 @cache
@@ -179,7 +201,24 @@ _of(
         arm(), q(), v(), tau=v(), Q=1.0, R=0.1, step=1e-3, horizon=2, integrator="euler", final=2.0
     ),
 )
+_COST = lw.control.Cost.effort(weight=1.0)
+_of(
+    "optimize",
+    lambda: call(
+        arm(), q(), v(), costs=[_COST], step=0.01, horizon=2, iterations=3, integrator="euler"
+    ),
+)
+_of("RecedingHorizon", lambda: call(arm(), costs=[_COST], step=0.01, horizon=2, first=2))
 _of("identify", lambda: call(arm(), *measured(), parameters=("inertia",), robust=False))
+_of("cross_validate", lambda: call(arm(), *measured(), folds=2, parameters=("inertia",)))
+_of(
+    "identify_rollout",
+    lambda: call(
+        arm(), np.arange(41) / 100, measured()[0][:41], measured()[3][:41], window=10, prior=0.1
+    ),
+)
+_of("load_measurements", lambda: call(arm(), _table()))
+_of("plot.identification", lambda: call(_identified(), *measured(), theme="dark"))
 _of(
     "smoothed",
     lambda: call(arm(), np.arange(200) / 100, measured()[0], measured()[3], bandwidth=4.0),
@@ -187,6 +226,34 @@ _of(
 _of(
     "exciting_motion",
     lambda: call(arm(), duration=2.0, step=0.02, harmonics=2, parameters=("inertia",), tries=6),
+)
+_of(
+    "kalman_filter",
+    lambda: call(
+        arm(),
+        sensors=[lw.filtering.encoders(arm(), noise=0.01)],
+        step=0.01,
+        method="extended",
+        integrator="euler",
+        passive=True,
+        force=0.1,
+        position=0.0,
+        velocity=0.0,
+        pushed=(),
+        gate=0.99,
+    ),
+)
+_of("momentum_observer", lambda: call(arm(), gain=50.0, step=1e-3, passive=True))
+_of("encoders", lambda: call(arm(), noise=0.01, bias=0.1, name="encoders"))
+_of("tachometers", lambda: call(arm(), noise=0.01, name="tachometers"))
+_of("gyroscope accelerometer marker", lambda: call("tip", noise=0.01, bias=0.1, name="sensor"))
+_of("load_cell", lambda: call(arm(), arm().bodies[-1].name, noise=0.01, bias=0.1, name="cell"))
+_of("expression_sensor", lambda: call("speed", J @ algebra.v, 6, noise=0.01, nodes=["tip"]))
+_of("consistency", lambda: call(np.ones((4, 3)), size=2, level=0.95))
+_of("Tracker", lambda: call(_kalman(), _kalman().start(q()), memory=3))
+_of(
+    "Sensor",
+    lambda: call("speed", size=6, write=_speed, noise=0.1, bias=0.1, bias_deviation=1.0),
 )
 _of("regressor", lambda: call(arm(), q(), v(), vdot=v(), of="torque"))
 _of("inertial_parameters", lambda: call(arm()))
@@ -380,6 +447,7 @@ _of("models.macro_mini", lambda: call(wrist=True))
 _of("models.puma560", lambda: call(as_printed=False))
 _of("models.seven_dof_arm", lambda: call(posture=[0.0] * 7))
 _of("models.chain", lambda: call(3, length=0.1, mass=0.1, damping=0.0, armature=0.0))
+_of("models.rod", lambda: call(3, length=0.5, radius=0.01, density=900.0, damping=0.1))
 _of("models.pendulum", lambda: call(2, length=1.0, mass=1.0, point_masses=False))
 _of("models.dual_arm", lambda: call(arm="seven_dof", mass=4.0))
 _of("models.multi_arm", lambda: call(2, arm="seven_dof", mass=4.0, radius=0.25))
@@ -392,6 +460,8 @@ _of("PointOnPlane", lambda: call(height=0.1, normal=(0.0, 0.0, 1.0)))
 _of("Helical", lambda: call(axis=(0.0, 0.0, 1.0), pitch=0.01))
 _of("RollingBall", lambda: call(radius=0.1))
 _of("Gimbal", lambda: call(axes=((1.0, 0, 0), (0, 1.0, 0), (0, 0, 1.0))))
+_of("Geared", lambda: call((0.0, 0, 1.0), ratio=50.0))
+_of("Modal", lambda: call(np.full((6, 2), 0.1), second=np.zeros((3, 2, 2))))
 _of("Universal", lambda: call(axis_1=(1.0, 0, 0), axis_2=(0, 1.0, 0)))
 _of("Screws", lambda: call(rows=((1.0, 0, 0, 0, 0, 0),)))
 _of("Free Spherical Translation", call)
@@ -453,6 +523,48 @@ _of(
     lambda: call(six().with_drive("hand", lower=-1.0, upper=1.0), "hand", kd=1.0),
 )
 
+# Flexible bodies.
+STEEL = {"young": 2e11, "density": 7800.0, "modes": 1}
+
+
+def bent() -> Any:
+    """A beam."""
+    return lw.flexible.beam(1.0, area=1e-4, bending=1e-9, lumps=3, directions=("y", "rz"), **STEEL)
+
+
+_of(
+    "flexible.beam",
+    lambda: call(
+        1.0, area=1e-4, bending=1e-9, torsion=1e-9, shear_modulus=8e10, shear_factor=0.8, lumps=3,
+        directions=("y", "rz"), tip=lw.SpatialInertia.point(0.1), boundary="free", damping=0.01,
+        **STEEL,
+    ),
+)  # fmt: skip
+_of(
+    "flexible.frame",
+    lambda: call(
+        [(0, 0, 0), (1, 0, 0), (1, 1, 0)], [(0, 1), (1, 2)], sections=(1e-4, 1e-9, 1e-9, 1e-9),
+        shear_modulus=8e10, shear_factor=0.8, tip_node=-1, boundary="free", damping=0.01, **STEEL,
+    ),
+)  # fmt: skip
+_of(
+    "flexible.FlexibleBody",
+    lambda: call(
+        *(bent().positions, bent().modes, bent().stiffness, bent().masses), tip=-1,
+        damping=bent().damping,
+    ),
+)  # fmt: skip
+_of("flexible.save", lambda: call(bent(), folder() / "beam.npz"))
+_of("flexible.load", lambda: call(saved_beam()))
+
+
+def saved_beam() -> Path:
+    """A file."""
+    file = folder() / "saved_beam.npz"
+    lw.flexible.save(bent(), file)
+    return file
+
+
 # Pictures.
 _of("plot.belted_ellipsoid", lambda: call(six(), q(six()), "tip", scale=1.0, resolution=12))
 _of("plot.energy_budget", lambda: call(recording(), theme="dark", events=True))
@@ -494,18 +606,23 @@ RECORDS = frozenset(
     "InertialShape InnovationsFactors InternalForces LevelReport LoadDistribution LoadEffect "
     "MacroMini MacroMiniState Mobility MotionForceCommand MultiArm ObjectTorque "
     "OperationalSpace Projection Recording ReducedInertia ReflectedLoad Renumbering Rollout "
-    "RolloutGradient Regulator StateFeedback Identification SmoothMotion "
+    "RolloutGradient Regulator Cost Bound Progress Trajectory StateFeedback "
+    "Identification SmoothMotion "
     "SmallestMini Solution TaskCoordinates TaskDynamics TaskSpace Touch viewer.Viewer "
     "VirtualLinkage WholeInertia algebra.Expr convert.Layout convert.Symbolic "
     "convert.TorchFunction "
     "estimation.Covariance "
     "estimation.BatchEstimate estimation.KalmanFilter estimation.Smoother "
-    "estimation.Draws estimation.Operator Report "
+    "estimation.Draws estimation.Operator Report Consistency Estimate Filter Filtered "
+    "MomentumObserver Observation CrossValidation Measurements RolloutFit "
     "viewer.Part viewer.Scene ledger.Document ledger.Verdict".split()
 )
 """Classes that the library fills in, results for the most part: nobody else makes them."""
 
-LEFT_OUT: dict[str, str] = {}
+LEFT_OUT: dict[str, str] = dict.fromkeys(
+    "Study plot.study_band plot.study_distribution plot.study_indices plot.study_scatter".split(),
+    "takes a study, whose calls tests/study checks",
+)
 """Public functions that are not walked, each with the reason."""
 
 FLAT = (
@@ -519,6 +636,7 @@ FLAT = (
     "simulation",
     "control",
     "identification",
+    "filtering",
 )
 """Namespaces whose names are known here without the namespace."""
 
@@ -531,5 +649,5 @@ def named(name: str) -> Any:
     raise AttributeError(name)
 
 
-NAMESPACES = ("algebra", "convert", "estimation", "models", "plot", "viewer")
+NAMESPACES = ("algebra", "convert", "estimation", "flexible", "models", "plot", "viewer")
 """Namespaces that are walked."""

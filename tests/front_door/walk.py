@@ -245,7 +245,7 @@ def finished(result: Any) -> Any:
 
 
 CALLBACKS = ("tau", "forces", "potential", "progress", "controller", "watch", "events", "contacts",
-             "change", "check", "check_printed")  # fmt: skip
+             "change", "check", "check_printed", "observe", "reset")  # fmt: skip
 """Arguments that may be functions of the user."""
 
 NAN_MEANS = {
@@ -255,6 +255,8 @@ NAN_MEANS = {
     "Recording.of(step)": "the step is not known",
     "Recording.of(wall)": "the time it took is not known",
     "Recording.of(worst_loop)": "the worst loop is not known",
+    **{f"{x}(measured)": "there is no measurement" for x in (
+        "Filter.tick", "Filter.run", "Tracker.tick", "Tracker.late")},
     **{f"Renumbering.{x}": "states without a result stay so in another order" for x in (
         "q(q)", "joint_vector(x)", "joint_matrix(A)", "body_vector(x)", "body_matrix(A)",
         "columns(J)")},

@@ -63,7 +63,7 @@ def test_pinocchio(name):
     check_pinocchio(it, (None, "RCCFD2"))
 
 
-@pytest.mark.few(0, 7)
+@pytest.mark.few(0, 3)
 @pytest.mark.slow
 @pytest.mark.parametrize("arms", range(2, 9))
 @pytest.mark.parametrize("grasps", [("locked",), ("spherical",), ("locked", "spherical")])
@@ -148,7 +148,7 @@ def test_mujoco(name):
     check_mujoco(random_system(sum(map(ord, name)), **IN_MUJOCO[name]), ("RCCFD1",))
 
 
-@pytest.mark.few(0, 7)
+@pytest.mark.few(0, 3)
 @pytest.mark.slow
 @pytest.mark.parametrize("arms", range(2, 9))
 @pytest.mark.parametrize("grasps", [("locked",), ("pin",), ("spherical", "pin", "locked")])

@@ -39,8 +39,7 @@ MJCF = {
     "frictionloss": (hinged('frictionloss="1"'), "dry friction of 'j' acts in lw.rollout"),
     "range": (hinged('range="-1 1"'), "position limits of 'j' act in lw.simulate"),
     "effort": (hinged('actuatorfrcrange="-1 1"'), "effort limits of 'j' bound actuators only"),
-    "ball range": (hinged('type="ball" range="0 1"'), "largest turns of 'j' do not act"),
-    "ball spring": (hinged('type="ball" stiffness="1"'), "springs of 'j' do not act"),
+    "ball range": (hinged('type="ball" range="0 1"'), "largest turns of 'j' act in lw.rollout"),
     "contacts": (
         world(body("a", '<joint name="j"/>', BALL), body("b", "<freejoint/>", BALL)),
         "contacts of 2 geoms act with planes of the world in lw.rollout",

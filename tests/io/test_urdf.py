@@ -12,6 +12,7 @@ from linkwise.errors import ModelError, ParseError
 from linkwise.io.load import load
 from linkwise.io.report import Reporter
 from linkwise.io.urdf.write import write_urdf
+from linkwise.model.contact import Surface, combined
 from linkwise.model.hinges import Free, Locked, Pin, Planar, Prismatic, Spherical, Translation
 from linkwise.spatial import rotation
 from tests.io.urdf_text import INERTIAL, arm, joint, link, read, robot
@@ -257,12 +258,36 @@ def test_spring_extension():
     assert (drive.stiffness, drive.rest) == (5.0, 0.1)
 
 
+def test_friction_for_gazebo_belongs_to_the_shapes_of_a_link():
+    ball = '<collision><geometry><sphere radius="0.1"/></geometry></collision>'
+    visual = ball.replace("collision", "visual")
+    text = robot(
+        link("base"),
+        link("tip", INERTIAL + ball + visual),
+        joint("j", "continuous", "base", "tip"),
+        '<gazebo reference="tip"><mu1>0.5</mu1><mu2>0.4</mu2></gazebo>',
+        '<gazebo reference="nobody"><mu1>0.5</mu1></gazebo>',
+    )
+    mech = read(text)
+    notes = [(i.line, i.effect, i.affects) for i in mech.load_report]
+    assert notes[-2:] == [(5, "approximate", "contact"), (6, "ignored", "contact")]
+    for robot_ in (mech, read(write_urdf(mech, Reporter("r.urdf")))):
+        touched, seen = robot_.body("tip").geometry
+        assert (touched.surface.friction, touched.surface.priority) == (0.4, 1)
+        assert seen.surface == Surface()
+    floor = combined(Surface(), touched.surface)
+    assert floor.friction == 0.4
+    for bad in ("-1", "rough", "inf"):
+        with pytest.raises(ParseError, match="not a coefficient of friction"):
+            read(text.replace("0.4", bad))
+
+
 def test_nothing_is_dropped_in_silence():
     text = robot(
         link("base", INERTIAL + '<contact><lateral_friction value="1"/></contact>'),
         link("tip"),
         joint("j", "revolute", "base", "tip", LIMIT + '<safety_controller k_velocity="1"/>'),
-        '<gazebo reference="tip"><mu1>0.5</mu1></gazebo>',
+        '<gazebo reference="tip"><mu1>0.5</mu1><kp>1</kp></gazebo>',
         '<gazebo reference="j"><springStiffness>1</springStiffness></gazebo>',
         '<ros2_control name="c" type="system"/>',
         '<sensor name="s"/>',

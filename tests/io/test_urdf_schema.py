@@ -79,7 +79,7 @@ TEXT = """<robot name="r" version="1.0">
 </joint>
 </transmission>
 <gazebo reference="b">
-<mu1>1</mu1>
+<kp>1</kp>
 </gazebo>
 <sensor name="s" update_rate="1">
 <parent link="b"/>

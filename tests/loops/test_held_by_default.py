@@ -305,6 +305,7 @@ REFUSING = {
     "control_law",
     "diagonal_dynamics",
     "lqr",
+    "optimize",
     "reduced_inertia",
     "smallest_mini",
     "task_dynamics_derivatives",
@@ -400,6 +401,9 @@ def test_those_that_cannot_hold_them_raise(name: str) -> None:
         "control_law": lambda **k: lw.control_law(mech, task, **k),
         "diagonal_dynamics": lambda **k: lw.papers.diagonal_dynamics(mech, q, v, tau, **k),
         "lqr": lambda **k: lw.lqr(mech, q, Q=np.eye(2 * mech.nv), R=np.eye(mech.nv), **k),
+        "optimize": lambda **k: lw.optimize(
+            mech, q, costs=[lw.control.Cost.effort(weight=1.0)], step=0.01, horizon=2, **k
+        ),
         "reduced_inertia": lambda **k: lw.papers.reduced_inertia(mech, q, hand, split="left", **k),
         "smallest_mini": lambda **k: lw.papers.smallest_mini(mech, q, hand, **k),
         "task_dynamics_derivatives": lambda **k: lw.tasks.task_dynamics_derivatives(

@@ -8,10 +8,12 @@ from linkwise.model.hinges import (
     CustomHinge,
     Cylindrical,
     Free,
+    Geared,
     Gimbal,
     Helical,
     Hinge,
     Locked,
+    Modal,
     Pin,
     Planar,
     PointOnPlane,
@@ -25,6 +27,7 @@ from linkwise.model.hinges import (
 )
 from linkwise.model.hinges.modified import Reversed
 from linkwise.spatial.array import stack
+from linkwise.spatial.pose import Pose
 
 
 def cam(q):
@@ -44,7 +47,20 @@ def pole(q):
     return rot, rot[..., 0] * (reach + 0.0 * pan)[..., None]
 
 
+BENT = np.random.default_rng(5).uniform(-0.4, 0.4, (4, 6, 6))
+"""Modes of a node and what is of second order in them: numbers without any pattern."""
+
 HINGES: dict[str, Hinge] = {
+    "geared": Geared((1.0, 2.0, 0.0), -7.0, Pose.rpy((0.3, -0.2, 0.5), (0.5, 0.1, 0.0))),
+    "modal": Modal(
+        BENT[0, :, :3],
+        Pose.rpy((0.3, -0.2, 0.5), (0.5, 0.1, 0.0)),
+        BENT[1, :3, :3, None] * BENT[2, 0, :3],
+    ),
+    "modal without turns": Modal(BENT[0, :, :3] * np.array([[0, 0, 0, 1, 1, 1]]).T),
+    "modal, six": Modal(
+        BENT[0], Pose.translation((0.4, 0.0, 0.0)), BENT[1:4].swapaxes(1, 2) @ BENT[1:4]
+    ),
     "pin z": Pin(),
     "pin oblique": Pin((1.0, -2.0, 0.5)),
     "prismatic": Prismatic((0.3, 0.0, -1.0)),

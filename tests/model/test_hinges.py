@@ -205,6 +205,9 @@ class Symbol:
     def __truediv__(self, other):
         return Symbol(self.value / self._of(other))
 
+    def __rtruediv__(self, other):
+        return Symbol(self._of(other) / self.value)
+
     def __neg__(self):
         return Symbol(-self.value)
 

@@ -16,7 +16,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.codegen.cpu import device
-from linkwise.codegen.stepping.passive import passive
+from linkwise.dynamics.passive import passive
 from linkwise.errors import LoweringError, ModelError, ShapeError, SimulationError, TroubleWarning
 from linkwise.model.hinges import Free, Pin, Planar, Prismatic, Spherical
 from linkwise.simulation.rollout_kernel import COMPILED, rollout_kernel

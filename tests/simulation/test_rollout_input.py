@@ -172,3 +172,19 @@ def test_a_singular_hinge_is_still_named() -> None:
     builder.body("slide", "fork", hinge=lw.hinges.Prismatic((1, 0, 0)), inertia=weight)
     with pytest.raises(lw.SimulationError, match="hinge of body 'fork' is singular"):
         lw.rollout(builder.build(), [0.0, 0.0, -0.5], duration=0.003)
+
+
+class OnGpu:
+    """What an array on a GPU shows of itself."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {"shape": (7,), "typestr": "<f8", "data": (1, True), "version": 3}
+
+
+def test_arrays_on_a_gpu_need_the_target(tuned: Tuned) -> None:
+    options = {"duration": 0.01, "step": 0.01}
+    with pytest.raises(ShapeError, match=r"q is on a GPU .*use target='cuda'"):
+        lw.rollout(tuned.mech, OnGpu(), **options)  # type: ignore[arg-type]
+    with pytest.raises(ShapeError, match="tau is on a GPU"):
+        lw.rollout(tuned.mech, tuned.q, tau=OnGpu(), **options)  # type: ignore[arg-type]

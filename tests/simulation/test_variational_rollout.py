@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.codegen.stepping.passive import passive
+from linkwise.dynamics.passive import passive
 from linkwise.errors import SimulationError
 from linkwise.simulation.rollout_kernel import rollout_kernel
 from linkwise.simulation.stepwise import stepwise

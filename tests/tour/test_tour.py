@@ -210,7 +210,7 @@ def test_a_robot_that_nothing_resists_is_told_of_and_the_tour_goes_on(capsys):
     assert len(visit.sections) == 2
 
 
-@pytest.mark.few(0, 4)
+@pytest.mark.few(0, 3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in dir(lw.models) if n[0].islower()])
 def test_every_built_in_mechanism(name, tmp_path, capsys):

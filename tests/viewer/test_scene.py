@@ -26,6 +26,7 @@ MODELS = {
     "chain": lambda: lw.models.chain(6),
     "random_tree": lambda: lw.models.random_tree(10, seed=2),
     "multi_arm": lambda: lw.models.multi_arm(2),
+    "rod": lambda: lw.models.rod(4),
     **{
         name: getattr(lw.models, name)
         for name in (

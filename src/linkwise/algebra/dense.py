@@ -44,6 +44,7 @@ from linkwise.model import closure, closure_rate
 from linkwise.model.body import Node
 from linkwise.model.closure import constraint_sizes
 from linkwise.model.hinges.form import form_block
+from linkwise.model.lumps import separated
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.spatial.inertia import inertia_matrix, momentum_regressor, weight_rate
@@ -94,8 +95,17 @@ class Dense:
         nodes: Sequence[str] = (),
         values: Mapping[str, Array | Sequence[Array]] | None = None,
     ) -> None:
-        self.mech, self.q = mech, mech.check_q(q)
-        self.v = np.zeros(mech.nv) if v is None else mech.check_v(v)
+        self._given_mech, self._given_q = mech, mech.check_q(q)
+        self.velocity = np.zeros(mech.nv) if v is None else mech.check_v(v)
+        # A flexible body: its frame and lumps are bodies here, which read the same velocities.
+        self.mech, part_of = separated(mech) if mech.flexible else (mech, range(mech.n_bodies))
+        self._joints = [mech.v_slice(mech.bodies[k].hinge_name) for k in part_of]
+        places = [mech.q_slice(mech.bodies[k].hinge_name) for k in part_of]
+        self.q = np.concatenate([np.zeros(0), *(self._given_q[x] for x in places)])
+        self.v = np.concatenate([np.zeros(0), *(self.velocity[x] for x in self._joints)])
+        ends = np.searchsorted(part_of, np.arange(mech.n_bodies + 1)).tolist()
+        self._groups = [slice(6 * a, 6 * b) for a, b in pairwise(ends)]
+        mech = self.mech
         self.nodes = [mech.node(name) for name in nodes]
         self.values = dict(values or {})
         self.step: list[Pose] = [
@@ -155,7 +165,7 @@ class Dense:
         """Where the blocks of a space are in its vectors."""
         mech = self.mech
         if space is JOINT:
-            return [mech.v_slice(body.hinge_name) for body in mech.bodies]
+            return self._joints
         count = {BODY: mech.n_bodies, INBOARD: mech.n_bodies, NODE: len(self.nodes)}.get(space)
         if count is not None:
             return [slice(6 * k, 6 * k + 6) for k in range(count)]
@@ -177,7 +187,7 @@ class Dense:
     def size(self, space: Space) -> int:
         """Length of a vector of the space."""
         blocks = self.slices(space)
-        return blocks[-1].stop if blocks else 0
+        return max((block.stop for block in blocks), default=0)
 
     def diagonal(self, blocks: Sequence[Array], range_: Space, domain: Space) -> Array:
         """A memoryless operator from its blocks."""
@@ -185,7 +195,7 @@ class Dense:
         for block, rows, columns in zip(
             blocks, self.slices(range_), self.slices(domain), strict=True
         ):
-            out[rows, columns] = block
+            out[rows, columns] += np.asarray(block, dtype=np.float64)
         return out
 
     # ----------------------------------------------------------------------------- leaves
@@ -256,7 +266,8 @@ class Dense:
         expr, columns = rate_along(key, e), list[Array]()
         for unit in np.eye(self.size(leaf.domain)):
             values = {**self.values, "e_j": unit}
-            here = Dense(self.mech, self.q, self.v, nodes=self._names(), values=values)
+            state = self._given_mech, self._given_q, self.velocity
+            here = Dense(*state, nodes=self._names(), values=values)
             columns.append(here(expr))
         return np.stack(columns, axis=-1)
 
@@ -322,7 +333,7 @@ class Dense:
         if source == "Delta_phi":
             return [pose.shift for pose in self.step]
         if source == "N":
-            return [np.diag(mech.armature[s]) for s in self.slices(JOINT)]
+            return [np.diag(mech.armature[mech.v_slice(b.hinge_name)]) for b in mech.bodies]
         if isinstance(leaf.role, role.Selection):
             named = set(leaf.role.hinges)
             return [float(b.hinge_name in named) * np.eye(b.hinge.nv) for b in mech.bodies]
@@ -435,11 +446,11 @@ class Dense:
 
     def _followers(self) -> Array:
         """Y: the rows of the couplings."""
-        mech, out = self.mech, np.zeros((self.size(CONSTRAINT), self.mech.nv))
+        mech, out = self.mech, np.zeros((self.size(CONSTRAINT), self.size(JOINT)))
         for i, coupling in enumerate(mech.couplings, start=len(mech.loops)):
             rows = self.slices(CONSTRAINT)[i]
             for k, values in closure.follower(mech, coupling, self.q, self.v).terms:
-                out[rows, mech.v_start[k] : mech.v_start[k + 1]] += values
+                out[rows, self.slices(JOINT)[k]] += values
         return out
 
     def _closure_rate(self) -> Array:
@@ -457,8 +468,10 @@ class Dense:
         return np.concatenate(parts)
 
     def _diagonal_blocks(self, matrix: Array) -> Array:
-        blocks = [matrix[s, s] for s in self.slices(BODY)]
-        return self.diagonal(blocks, BODY, BODY)
+        out = np.zeros_like(matrix)
+        for s in self._groups:
+            out[s, s] = matrix[s, s]
+        return out
 
     def _lyapunov(self, key: role.Lyapunov) -> Array:
         left, right, W = self.matrix(key.a), self.matrix(key.b), self.matrix(key.core)
@@ -474,34 +487,38 @@ class Dense:
     def _riccati(self, leaf: Symbol, key: role.Riccati) -> Array:
         if key.family not in self._families:
             self._families[key.family] = self._solve(Family(*key.family))
-        blocks = self._families[key.family]
-        if key.part in ("K", "E_psi"):
-            out = np.zeros((self.size(leaf.range), self.size(leaf.domain)))
-            columns = self.slices(leaf.domain)
-            for k, p in enumerate(self.mech.parent.tolist()):
-                if p >= 0:
-                    out[6 * p : 6 * p + 6, columns[k]] = blocks[key.part][k]
-            return out
-        return self.diagonal(blocks[key.part], leaf.range, leaf.domain)
+        spaces = {JOINT: self._given_joints, BODY: self._groups}
+        rows, columns = spaces[leaf.range], spaces[leaf.domain]
+        out = np.zeros((self.size(leaf.range), self.size(leaf.domain)))
+        for k, block in enumerate(self._families[key.family][key.part]):
+            p = int(self._given_mech.parent[k]) if key.part in ("K", "E_psi") else k
+            if p >= 0:
+                out[rows[p], columns[k]] = block
+        return out
+
+    @property
+    def _given_joints(self) -> list[slice]:
+        mech = self._given_mech
+        return [mech.v_slice(body.hinge_name) for body in mech.bodies]
 
     def _solve(self, family: Family) -> dict[str, list[Array]]:
         """The recursion that defines the family, tip to base."""
-        n, parent = self.mech.n_bodies, self.mech.parent.tolist()
+        n, parent = self._given_mech.n_bodies, self._given_mech.parent.tolist()
         E, M, H = (self.matrix(x) for x in (family.E, family.M, family.H))
         N = None if family.noise is None else self.matrix(family.noise)
-        body, joint = self.slices(BODY), self.slices(family.H.range)
+        body, joint = self._groups, self._given_joints
         P = [M[s, s].copy() for s in body]
         parts: dict[str, list[Array]] = {
             name: [np.zeros(0)] * n
             for name in ("P", "P_plus", "D", "G", "K", "Pi", "Pi_bar", "E_psi")
         }
         for k in reversed(range(n)):
-            H_k = H[joint[k], body[k]]
+            H_k, size = H[joint[k], body[k]], len(P[k])
             D = H_k @ P[k] @ H_k.T + (0.0 if N is None else N[joint[k], joint[k]])
-            G = self._solved(D, H_k @ P[k], k).T if len(D) else np.zeros((6, 0))
-            bar = np.eye(6) - G @ H_k
+            G = self._solved(D, H_k @ P[k], k).T if len(D) else np.zeros((size, 0))
+            bar = np.eye(size) - G @ H_k
             P_plus = bar @ P[k]
-            step = np.zeros((6, 6)) if parent[k] < 0 else E[body[parent[k]], body[k]]
+            step = np.zeros((6, size)) if parent[k] < 0 else E[body[parent[k]], body[k]]
             values = (P[k], P_plus, D, G, step @ G, G @ H_k, bar, step @ bar)
             for name, value in zip(parts, values, strict=True):
                 parts[name][k] = np.asarray(value, dtype=np.float64)
@@ -514,8 +531,8 @@ class Dense:
             return np.asarray(np.linalg.solve(D, right), dtype=np.float64)
         except np.linalg.LinAlgError:
             raise SingularHingeError(
-                f"D is singular at body {self.mech.bodies[k].name!r}: nothing resists its hinge. "
-                "Give the body, or what it carries, inertia, or the hinge an armature."
+                f"D is singular at body {self._given_mech.bodies[k].name!r}: nothing resists its "
+                "hinge. Give the body, or what it carries, inertia, or the hinge an armature."
             ) from None
 
     # ---------------------------------------------------------------------------- vectors
@@ -524,7 +541,7 @@ class Dense:
         if source in self.values:
             value = np.asarray(self.values[source], dtype=np.float64)
         elif source == "v":
-            value = self.v
+            value = self.velocity
         elif source in ("a", "b"):
             value = self._coriolis()[source]
         elif source == "kappa":

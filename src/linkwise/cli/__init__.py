@@ -9,11 +9,37 @@ import sys
 from collections.abc import Sequence
 
 from linkwise.algebra.show import spelt
-from linkwise.cli import bench, derive, export_c, info, ledger, plan, simulate, tour, view
+from linkwise.cli import (
+    bench,
+    derive,
+    export_c,
+    identify,
+    info,
+    ledger,
+    optimize,
+    plan,
+    simulate,
+    study,
+    tour,
+    view,
+)
 from linkwise.cli.parser import Parser
 from linkwise.errors import LinkwiseError
 
-COMMANDS = (tour, info, view, simulate, derive, plan, bench, ledger, export_c)
+COMMANDS = (
+    tour,
+    info,
+    view,
+    simulate,
+    optimize,
+    identify,
+    study,
+    derive,
+    plan,
+    bench,
+    ledger,
+    export_c,
+)
 
 
 FIRST_STEPS = """first steps:

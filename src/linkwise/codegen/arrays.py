@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.arguments import gradient_is_lost
+from linkwise.arguments import gradient_is_lost, shown
 from linkwise.errors import DeviceError, MissingExtraError, ShapeError
 
 ON_GPU = (2, 13)
@@ -67,7 +67,7 @@ def here(name: str, value: Any) -> Any:
     """An array in the memory of the computer as a NumPy array; numbers as a new one.
 
     Raises:
-        ShapeError: It is on a GPU; says how to copy it.
+        ShapeError: It is on a GPU (says how to copy it), or has rows of different lengths.
     """
     if type(value) is np.ndarray:
         return value
@@ -84,7 +84,12 @@ def here(name: str, value: Any) -> Any:
         )
     if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
         return np.from_dlpack(value)
-    return np.asarray(value)
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ShapeError(
+            f"{name} must be an array, with rows of equal length; found {shown(value)}."
+        ) from None
 
 
 _seen: dict[str, Any] = {}

@@ -66,7 +66,7 @@ class Device(Protocol):
         """How it runs, for `explain`."""
         ...
 
-    def whole_batch(self, arrays: tuple[Any, ...], out: Any, codes: Any) -> Any:
+    def whole_batch(self, arrays: tuple[Any, ...], out: Any, codes: Any, threads: Any) -> Any:
         """The result of a batch in the usual form, or None where the careful call is needed."""
         ...
 
@@ -105,7 +105,7 @@ class InMemory:
 
     dtype: np.dtype[Any]  # kind of its numbers
 
-    def whole_batch(self, arrays: tuple[Any, ...], out: Any, codes: Any) -> Any:
+    def whole_batch(self, arrays: tuple[Any, ...], out: Any, codes: Any, threads: Any) -> Any:
         """None: the careful call is fast enough."""
         return None
 

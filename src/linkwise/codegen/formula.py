@@ -4,7 +4,7 @@
         V = at.value(J @ v)
         return root(sum(V[3:] * V[3:]))
 
-The function runs once, on graph nodes instead of numbers, as hinges do. Whatever it computes is one
+The function runs on graph nodes instead of numbers, as hinges do. Whatever it computes is one
 kernel, for every target.
 """
 
@@ -22,7 +22,8 @@ from linkwise.sweeps.result_part import Names, ResultPart, choice
 
 if TYPE_CHECKING:
     from linkwise.codegen.request import Request
-    from linkwise.codegen.scalar.trace import Traced
+    from linkwise.codegen.scalar.trace import Axes, Traced
+    from linkwise.codegen.writing import Writing
     from linkwise.sweeps.factored import Factored
 
 
@@ -116,8 +117,15 @@ class Formula:
     def __str__(self) -> str:
         return self.write.__name__
 
-    def traced(self, request: Request) -> Traced:
+    def traced(self, request: Request, axes: Axes | None = None) -> Traced:
         """Its graph on a mechanism.
+
+        Values written in different axes share less: where the cheapest of each differ, all are
+        written in either, and the smallest graph counts.
+
+        Args:
+            request: The request.
+            axes: Those of all values; None for the cheapest.
 
         Raises:
             TooLongError: The mechanism is large.
@@ -129,7 +137,16 @@ class Formula:
         mech = cast(object, request.mech)  # or an embedded one
         if isinstance(mech, Mechanism) and mech.n_bodies > MOST_BODIES:
             raise TooLongError
-        at = Writing(request)
+        at = Writing(request, axes=axes)
+        graphs = [self._written(at)]
+        if len(at.chosen) > 1:
+            graphs += [self._written(at.again(kind)) for kind in sorted(at.chosen)]
+        return min(graphs, key=Traced.operations)
+
+    def _written(self, at: Writing) -> Traced:
+        """Its graph, written once."""
+        from linkwise.codegen.scalar.trace import Traced
+
         results = self.write(at, *self.options)
         arrays = [np.asarray(x, dtype=object) for x in (results if self.names else [results])]
         for i, array in enumerate(arrays):

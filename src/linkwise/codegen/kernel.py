@@ -171,8 +171,8 @@ class Kernel(Stages):
         threads: int | None = None,
         **named: Any,
     ) -> Any:
-        if status is not None and not named:
-            quick = self.device.whole_batch(given, out, status)
+        if not named:
+            quick = self.device.whole_batch(given, out, status, threads)
             if quick is not None:
                 return self._parted(quick)
         values = self._values(given, named)
@@ -326,6 +326,10 @@ def _device(request: Request, target: str) -> Device:
             from linkwise.codegen.cpu.device import Processor
 
             return Processor.of(request)
+        case "cuda" if request.schedule == "scan":
+            from linkwise.codegen.scan.device import ChainGpu
+
+            return ChainGpu(request)
         case "cuda":
             from linkwise.codegen.cuda.device import Gpu
 

@@ -36,15 +36,22 @@ class Request:
     rank: int | None = None
     names: tuple[str, ...] = ()  # of the results, where there are several
     cache: bool = True  # whether its machine code may be on disk
+    schedule: str = "sweep"  # "sweep", or "scan" for all bodies at once
 
     def __post_init__(self) -> None:
         given = cast("str | tuple[str, ...]", self.nodes)
+        checked_schedule(self.schedule)
         nodes = (given,) if isinstance(given, str) else tuple(given)
         object.__setattr__(self, "nodes", nodes)
         named = parameters.checked(self.mech, self.parameters, nodes)
         object.__setattr__(self, "parameters", named)
         if isinstance(self.quantity, Formula):
             object.__setattr__(self, "names", self.quantity.names)
+            if self.schedule == "scan":
+                raise ExpressionError(
+                    f"schedule='scan' was given for {self.quantity}, which is array code on top of "
+                    "expressions; scans are for expressions."
+                )
             return
         if not self.quantity:
             raise ExpressionError("lw.compile was given no expression; name at least one.")
@@ -99,3 +106,13 @@ def checked_expression(value: object) -> Expr:
         f"{value!r} is not an expression: write one with the symbols of linkwise.algebra, or read "
         "it from text with linkwise.algebra.parse.parse."
     )
+
+
+SCHEDULES = ("sweep", "scan")
+
+
+def checked_schedule(value: object) -> str:
+    """A schedule; raises for unknown ones."""
+    if value in SCHEDULES:
+        return cast("str", value)
+    raise ExpressionError(f"schedule is {value!r}; it must be 'sweep' or 'scan'.")

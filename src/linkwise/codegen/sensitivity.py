@@ -225,11 +225,20 @@ def _hinges(at: Writing) -> Iterable[tuple[Hinge, Any, slice, slice]]:
 # --------------------------------------------------------------------------------------- graphs
 
 
-def pushed(graph: Graph, outputs: list[int], seeds: dict[int, int]) -> list[int]:
-    """The rates of some nodes, for given rates of others; forward."""
+def pushed(
+    graph: Graph, outputs: list[int], seeds: dict[int, int], order: list[int] | None = None
+) -> list[int]:
+    """The rates of some nodes, for given rates of others; forward.
+
+    Args:
+        graph: The graph.
+        outputs: The nodes.
+        seeds: Nodes with given rates.
+        order: The nodes between them; default: those that the outputs need.
+    """
     none = graph.constant(0.0)
     rate = dict(seeds)
-    for node in graph.used(outputs):
+    for node in graph.used(outputs) if order is None else order:
         if node in rate:
             continue
         total = none

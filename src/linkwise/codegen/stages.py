@@ -89,8 +89,8 @@ def is_rolled(request: Request) -> bool:
     """Whether there are loops over bodies instead of straight code, on a processor."""
     if isinstance(request.quantity, Formula) or len(request.quantity) > 1:
         return False
-    if isinstance(cast(object, request.mech), Embedded):
-        return False  # aggregates differ in size
+    if isinstance(cast(object, request.mech), Embedded) or request.mech.flexible:
+        return False  # aggregates and flexible bodies differ in size
     from linkwise.codegen.stages import worth_rolling
 
     chosen = request.rolled
@@ -102,6 +102,8 @@ def islands(request: Request) -> IslandLoop | None:
     """The graphs of code with a loop over islands of equal build, where that is worth it."""
     mech = request.mech
     if isinstance(request.quantity, Formula) or isinstance(cast(object, mech), Embedded):
+        return None
+    if mech.flexible:
         return None
     if request.rolled is not None or request.parameters or not (mech.loops or mech.couplings):
         return None

@@ -15,7 +15,7 @@ from linkwise.codegen.request import Request
 from linkwise.codegen.scalar.arithmetic import objects
 from linkwise.codegen.scalar.column_solve import Columns, ColumnSolve
 from linkwise.codegen.scalar.graph import Loop, Scalar
-from linkwise.codegen.scalar.trace import Sketch, Traced, trace
+from linkwise.codegen.scalar.trace import Axes, Sketch, Traced, variants
 from linkwise.codegen.stages import derived, worth_rolling
 from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.factored import Factored
@@ -30,14 +30,23 @@ class Writing(Sketch, FormulaInputs):
     Attributes:
         plain: Whether values are computed so that they share most with each other, rather than
             each as cheaply as possible (`trace`).
+        axes: Those of all values that may be written in several; None for the cheapest of each.
+        chosen: Those that values with such a choice were written in.
     """
 
-    def __init__(self, request: Request, *, plain: bool = False) -> None:
+    def __init__(self, request: Request, *, plain: bool = False, axes: Axes | None = None) -> None:
         Sketch.__init__(self)
         FormulaInputs.__init__(self, request)
-        self.plain = plain
-        self._known = dict[object, Traced]()  # graphs that were traced before
+        self.plain, self.chosen = plain, set[Axes]()
+        self.axes: Axes | None = axes
+        self._known = dict[object, dict[Axes, Traced]]()  # graphs that were traced before
         self.solve: ColumnSolve | None = None
+
+    def again(self, axes: Axes) -> Writing:
+        """The same formula to be written once more, in these axes."""
+        other = Writing(self.request, plain=self.plain, axes=axes)
+        other._known = self._known
+        return other
 
     def loop(
         self,
@@ -58,7 +67,7 @@ class Writing(Sketch, FormulaInputs):
             given: Values that stay the same (m,).
             most: The largest number of rounds.
         """
-        inner = Writing(self.request)
+        inner = Writing(self.request, axes=self.axes)
         inner._known = self._known
         first = inner.read("x", len(x)), inner.read("given", len(given))
         after, again = step(inner, *first)
@@ -106,7 +115,11 @@ class Writing(Sketch, FormulaInputs):
         key = (exprs, nodes, part, parameters)
         if key not in self._known:
             self._known[key] = self._traced(*key)
-        traced = self._known[key]
+        kinds = self._known[key]
+        axes: Axes = self.axes or min(kinds, key=lambda kind: kinds[kind].operations())
+        if len(kinds) > 1:
+            self.chosen.add(axes)
+        traced = kinds.get(axes) or kinds["own"]
         arrays = {n: given[n] if n in given else self.read(n, k) for n, k in traced.inputs}
         flat = objects(self.replay(traced, arrays))
         shapes = traced.parts or (traced.shape,)
@@ -119,14 +132,14 @@ class Writing(Sketch, FormulaInputs):
         nodes: tuple[str, ...],
         part: ResultPart,
         parameters: tuple[str, ...],
-    ) -> Traced:
-        """The graph of expressions; raises where it would be too long."""
+    ) -> dict[Axes, Traced]:
+        """The graphs of expressions; raises where they would be too long."""
         tree: object = self.mech
         request = replace(self.request, parameters=parameters)
         first, *rest = (derived(request, expr).result for expr in exprs)
         program = lower(first, part.checked(exprs[0], self.mech, nodes), rest)
         if isinstance(tree, Mechanism) and worth_rolling(program, tree):
             raise TooLongError
-        return trace(
+        return variants(
             program, self.mech, nodes, parameters, itemsize=self.itemsize, plain=self.plain
         )

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import count, names, number
-from linkwise.codegen.stepping.passive import passive as dampers_and_springs
-from linkwise.dynamics import inverse_dynamics
+from linkwise.dynamics import inverse_dynamics, passive_force
 from linkwise.dynamics.derivatives import Linearization
 from linkwise.dynamics.kernels import Loops, check_mechanism, require_open, tree_of
 from linkwise.dynamics.state_feedback import StateFeedback
@@ -139,7 +138,7 @@ def lqr(
     """
     check_mechanism(mech)
     require_open(mech, loops, "lw.lqr", "Give loops='open' for the tree.")
-    mech, moved = tree_of(mech), _driven(mech, driven)
+    mech, moved = tree_of(mech), driven_places(mech, driven)
     steps = None if horizon is None else count(horizon, "horizon", least=1)
     if steps is not None and step is None:
         raise ModelError("horizon counts steps, and step is missing: give the length of a step.")
@@ -188,7 +187,7 @@ def riccati(
     return gains, costs
 
 
-def _driven(mech: Mechanism, driven: Sequence[str] | None) -> list[int]:
+def driven_places(mech: Mechanism, driven: Sequence[str] | None) -> list[int]:
     """Places in v of the driven hinges."""
     if driven is None:
         return list(range(mech.nv))
@@ -226,7 +225,7 @@ def _holding(mech: Mechanism, q: Array, v: Array, moved: list[int], passive: boo
     """Joint forces that hold a state at rest, or follow a motion without acceleration."""
     tau = inverse_dynamics(mech, q, v, np.zeros_like(v))
     if passive:
-        tau = tau - dampers_and_springs(mech).force(q, v)
+        tau = tau - passive_force(mech, q, v)
     idle = [i for i in range(mech.nv) if i not in moved]
     scale = max(float(np.abs(tau).max(initial=0.0)), mech.total_mass * 1e-6)
     for i in idle:
@@ -263,13 +262,7 @@ def _linear(
     state = tuple(x[0] for x in state) if alike else state  # pyright: ignore
     if step is not None:
         return linearize(mech, *state, step=step, integrator=integrator, passive=passive)
-    forces = dampers_and_springs(mech)
-    if passive and forces.any:  # their forces are no part of the command
-        total = state[2] + forces.force(*state[:2])
-        model = linearize(mech, *state[:2], total)
-        slopes = np.hstack([np.diag(forces.stiffness), np.diag(forces.damping)])
-        return Linearization(A=model.A - model.B @ slopes, B=model.B)
-    return linearize(mech, *state)
+    return linearize(mech, *state, passive=passive)
 
 
 def _endless(

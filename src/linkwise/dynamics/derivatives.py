@@ -10,12 +10,18 @@ import numpy as np
 from linkwise.algebra.differential import differentiate
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.symbols import bias, mass
+from linkwise.arguments import flag
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar import status as status_code
 from linkwise.codegen.scalar.pivots import SINGULAR
 from linkwise.codegen.sensitivity import slopes
 from linkwise.dynamics.closed_derivatives import closed_forward, held, held_call
 from linkwise.dynamics.constrained import obeyed
+from linkwise.dynamics.joint_force import (
+    has_passive_force,
+    passive_slopes,
+    with_passive_force,
+)
 from linkwise.dynamics.kernels import (
     HELD,
     Forces,
@@ -154,6 +160,7 @@ def forward_dynamics_derivatives(
     *,
     forces: Forces | None = None,
     forces_frame: Frame = "node",
+    passive: bool = False,
     loops: Loops = "closed",
     **options: Unpack[RecordOptions],
 ) -> ForwardDynamicsDerivatives:
@@ -171,6 +178,7 @@ def forward_dynamics_derivatives(
     With forces at nodes, v̇ = 𝓜⁻¹ (τ − C + J* f) and f is constant in the axes of `forces_frame`.
 
     Args:
+        passive: Whether `lw.passive_force` acts as well, as in `lw.forward_dynamics`.
         out: A record of three arrays, such as an earlier result, that receives the matrices.
 
     Returns:
@@ -181,6 +189,13 @@ def forward_dynamics_derivatives(
             while they are closed: there are no such derivatives. In a batch the matrices are NaN
             instead, reported by a warning or by `status`.
     """
+    if passive is not False and flag(passive, "passive"):
+        given: dict[str, Any] = {"forces": forces, "forces_frame": forces_frame, "loops": loops}
+        total = with_passive_force(mech, q, v, tau)
+        plain_record = forward_dynamics_derivatives(mech, q, v, total, **given, **options)
+        more = plain_record.tau @ passive_slopes(mech, q, v)
+        parts = more[..., : mech.nv], more[..., mech.nv :], 0.0
+        return ForwardDynamicsDerivatives(*_plus(plain_record, parts, options))
     plain = forces is None and forces_frame is NODE_AXES and loops is HELD
     if plain and not options:  # most calls: one state
         quick = _one_state(mech, FORWARD_DERIVATIVES)(q, v, tau)
@@ -199,10 +214,17 @@ def linearized(
     *,
     forces: Forces | None = None,
     forces_frame: Frame = "node",
+    passive: bool = False,
     loops: Loops = "closed",
     **options: Unpack[RecordOptions],
 ) -> Linearization:
     """The equations of motion linearised in continuous time: see `lw.linearize`."""
+    if passive and has_passive_force(mech):
+        given: dict[str, Any] = {"forces": forces, "forces_frame": forces_frame, "loops": loops}
+        total = with_passive_force(mech, q, v, tau)
+        model = linearized(mech, q, v, total, **given, **options)
+        A = model.B @ passive_slopes(mech, q, v)
+        return Linearization(*_plus(model, (A, 0.0), options))
     plain = forces is None and forces_frame is NODE_AXES and loops is HELD
     if plain and not options:  # most calls: one state
         quick = _one_state(mech, LINEARIZED)(q, v, tau)
@@ -211,6 +233,17 @@ def linearized(
     arrays = {"q": q, "v": v, "tau": tau}
     parts = _moved(mech, LINEARIZED, arrays, forces, forces_frame, loops, options)
     return Linearization(**parts)
+
+
+def _plus(record: Any, more: Any, options: RecordOptions) -> list[Any]:
+    """Some matrices with others added, in place where the caller gave them."""
+    out = list[Any]()
+    for x, y in zip(record, more, strict=True):
+        total = x + y
+        if options.get("out") is not None:
+            x[...] = total
+        out.append(x if options.get("out") is not None else total)
+    return out
 
 
 def _moved(
@@ -299,10 +332,34 @@ def _forward(at: Writing, pushed: str = "", rank: int | None = None) -> Any:
         return _of_graph(at, expression(name, frame=cast("Frame", pushed or "node")), mass.inv)
     if at.mech.loops or at.mech.couplings:
         return closed_forward(at, pushed, rank)
-    state = {"q": at.q, "v": at.v}
-    tau = at.read("tau", at.mech.nv)
+    return _forward_of_tree(at, pushed)[1:]
+
+
+def _forward_of_tree(at: Writing, pushed: str = "") -> Any:
+    """v̇ of a tree, and its derivatives by q, v and tau."""
+    _ = at.q, at.v  # the order in which inputs are read is that of the arguments
+    return moving(at, at.read("tau", at.mech.nv), pushed)
+
+
+def moving(
+    at: Writing,
+    tau: Any,
+    pushed: str = "",
+    parameters: tuple[str, ...] = (),
+    state: Mapping[str, Any] | None = None,
+) -> Any:
+    """v̇ of a tree with its derivatives by q, v and τ, in a formula.
+
+    Args:
+        tau: Joint forces (nv,).
+        pushed: Axes of forces at the nodes of the formula; "" without forces.
+        parameters: Numbers of the mechanism that are inputs.
+        state: "q" and "v"; default: those of the formula.
+    """
+    state = {"q": at.q, "v": at.v} if state is None else state
     expr, given = _applied(at, pushed)
-    M, by_v, c = at.value(mass, differentiate(expr, "v"), bias, **state)
+    parts = mass, differentiate(expr, "v"), bias
+    M, by_v, c = at.value(*parts, parameters=parameters, **state)
     if pushed:
         tau = tau + at.value(expression("equivalent_force", frame=cast("Frame", pushed)))
     # From the tips to the base: entries between branches, which are zero, stay zero.
@@ -310,18 +367,21 @@ def _forward(at: Writing, pushed: str = "", rank: int | None = None) -> Any:
     for pivot, scale in zip(inverse.pivots, np.diag(M)[::-1], strict=True):
         at.check(status_code.MATRIX, pivot - SINGULAR[at.itemsize] * scale, 0.0, np.inf)
     vdot = (inverse @ (tau - c)[::-1, None])[::-1, 0]
-    by_q = at.value(differentiate(expr, "q"), vdot=vdot, **state, **given)
-    known = _free_roots(at, pushed)
+    by_q = at.value(differentiate(expr, "q"), parameters=parameters, vdot=vdot, **state, **given)
+    none = dict[int, Any](), dict[int, Any]()
+    known = _free_roots(at, state, pushed) if not parameters else none
     for right, columns in zip((by_q, by_v), known, strict=True):
         right[:, list(columns)] = 0.0
     *solved, by_tau = at.solved(inverse, [by_q[::-1], by_v[::-1]])
     for result, columns in zip(solved, known, strict=True):
         for j, column in columns.items():
             result[::-1, j] = column
-    return *(x[::-1] for x in solved), by_tau[::-1, ::-1]
+    return vdot, *(x[::-1] for x in solved), by_tau[::-1, ::-1]
 
 
-def _free_roots(at: Writing, pushed: str) -> tuple[dict[int, Any], dict[int, Any]]:
+def _free_roots(
+    at: Writing, state: Mapping[str, Any], pushed: str
+) -> tuple[dict[int, Any], dict[int, Any]]:
     """Columns of ∂v̇/∂q and ∂v̇/∂v that are the same for every tree on a free root.
 
     Uniform gravity g and uniform motion change nothing between bodies. In axes of the root,
@@ -334,14 +394,14 @@ def _free_roots(at: Writing, pushed: str) -> tuple[dict[int, Any], dict[int, Any
         bare = not mech.armature[start : start + 6].any()  # a rotor would feel it
         if type(body.hinge) is not Free or mech.parent[k] >= 0 or not bare or pushed == "world":
             continue
-        pose = body.hinge.pose(at.q[None, q_start : q_start + 7])
+        pose = body.hinge.pose(state["q"][None, q_start : q_start + 7])
         gravity = pose.rot[0].T @ (body.inboard.rot.T @ mech.gravity)
         linear = slice(start + 3, start + 6)
         for j in range(3):
             for columns, at_column, vector in (
                 (by_q, start + j, gravity),
                 (by_q, start + 3 + j, np.zeros(3)),
-                (by_v, start + 3 + j, -at.v[start : start + 3]),
+                (by_v, start + 3 + j, -state["v"][start : start + 3]),
             ):
                 column = np.full(mech.nv, 0.0, dtype=object)
                 column[linear] = np.cross(vector, np.eye(3)[j])
@@ -395,6 +455,9 @@ INVERSE_DERIVATIVES = Formula(_inverse, names=("q", "v", "vdot"))
 FORWARD_DERIVATIVES = Formula(_forward, names=("q", "v", "tau"))
 LINEARIZED = Formula(_linearized, names=("A", "B"))
 
+ACCELERATION = Formula(_forward_of_tree, names=("vdot", "q", "v", "tau"))
+"""v̇ of a tree with its derivatives, as a part of other formulas."""
+
 RECORDS: dict[Formula, Any] = {
     INVERSE_DERIVATIVES: InverseDynamicsDerivatives,
     FORWARD_DERIVATIVES: ForwardDynamicsDerivatives,
@@ -403,7 +466,7 @@ RECORDS: dict[Formula, Any] = {
 
 PUSHED = {
     (formula, frame): Formula(formula.write, (frame,), formula.names)
-    for formula in RECORDS
+    for formula in (*RECORDS, ACCELERATION)
     for frame in FRAMES
 }
 """The same with forces at nodes, by their axes."""

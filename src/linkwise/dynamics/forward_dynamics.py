@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias, Unpack
 
+from linkwise.arguments import flag
 from linkwise.dynamics.closure import run
 from linkwise.dynamics.closure_rank import accelerated
 from linkwise.dynamics.constrained import check_closing
+from linkwise.dynamics.joint_force import with_passive_force
 from linkwise.dynamics.kernels import (
     HELD,
     Forces,
@@ -41,6 +43,7 @@ def forward_dynamics(
     *,
     forces: Forces | None = None,
     forces_frame: Frame = "node",
+    passive: bool = False,
     method: Method | None = None,
     loops: Loops = "closed",
     closing: ArrayLike | None = None,
@@ -76,9 +79,11 @@ def forward_dynamics(
     than in configurations nearby, accelerations are not unique: a `RankWarning`, or the status of
     the state, reports it.
 
-    Damping, friction, springs and limits of the hinges are not part of it: add their forces to tau.
+    With passive=True the dampers, springs and carried weight of the mechanism act as well, by
+    `lw.passive_force`. Coulomb friction, limits and contacts act in steps of time only.
 
     Args:
+        passive: Whether `lw.passive_force` is added to tau, as simulations and rollouts do.
         method: An algorithm to run as written: "FD1" to "FD4" for trees (with loops or couplings,
             pass loops="open"), "RCCFD1" to "RCCFD3" with loops or couplings held. Default: the
             cheapest form that is derived. All agree up to round-off.
@@ -94,6 +99,8 @@ def forward_dynamics(
             row is NaN instead, reported by a warning or by `status`.
         UnknownNameError: An unknown node or method.
     """
+    if passive is not False and flag(passive, "passive"):
+        tau = with_passive_force(mech, q, v, tau)
     plain = forces_frame is NODE_AXES and loops is HELD and forces is method is closing is None
     if plain and not options:  # most calls: one state
         quick = one_state(mech).forward_dynamics

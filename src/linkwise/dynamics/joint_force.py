@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
+import numpy as np
+
 from linkwise.codegen.formula import Formula
-from linkwise.codegen.stepping.passive import passive
+from linkwise.codegen.sensitivity import slopes
+from linkwise.dynamics.carried_weight import carrying_force
 from linkwise.dynamics.configuration import coordinates
 from linkwise.dynamics.kernels import (
     Forces,
@@ -15,8 +18,11 @@ from linkwise.dynamics.kernels import (
     named,
     pushed,
     pushed_nodes,
+    put,
     written,
 )
+from linkwise.dynamics.loop_drive import has_loop_drives, loop_drive_forces
+from linkwise.dynamics.passive import passive
 from linkwise.dynamics.quantity import FRAMES, Frame, expression
 from linkwise.dynamics.viewpoint import viewed, viewpoint
 from linkwise.errors import ModelError
@@ -122,17 +128,20 @@ def coriolis_product(
 
 
 def passive_force(mech: Mechanism, q: ArrayLike, v: ArrayLike, **options: Unpack[Options]) -> Array:
-    """Joint forces of the dampers and springs of the drives [N or N m].
+    """Joint forces that nobody commands: dampers, springs and carried weight [N or N m].
 
     Expression:
-        τ_passive = −d v − k (q − rest)
-    with `damping`, `stiffness` and `rest` of `lw.Drive`. `simulate` and `rollout` add it themselves
-    (`passive=True`), forward dynamics does not: there it is part of `tau`,
+        τ_passive = −d v − k (q − rest) + Σ J* (weight that is carried)
+    with `damping`, `stiffness` and `rest` of `lw.Drive` and `mech.gravity_compensation`. The spring
+    of a spherical hinge turns it back to neutral the short way: −k times the rotation vector, where
+    k is the same about all axes. Springs and dampers inside loops are included.
 
-        vdot = lw.forward_dynamics(mech, q, v, tau + lw.passive_force(mech, q, v))
+    `simulate`, `rollout` and `linearize` add it themselves, `forward_dynamics` and its derivatives
+    on request (`passive=True`).
 
-    Springs of hinges whose v is not the rate of q (quaternions) have no such formula and are left
-    out. Coulomb friction is not included.
+    Springs of other hinges whose v is not the rate of q have no such formula and are left out.
+    Coulomb friction is not included: at rest its force follows from all others, as those of
+    contacts and limits do (`integrator="implicit"`).
 
     Returns:
         (nv,) or (batch, nv).
@@ -141,20 +150,68 @@ def passive_force(mech: Mechanism, q: ArrayLike, v: ArrayLike, **options: Unpack
         ModelError: Not a mechanism, or one with its loops built in.
         ShapeError: Arrays that do not fit.
     """
+    if has_loop_drives(mech):
+        inside = equivalent_force(mech, q, loop_drive_forces(mech, q, v))
+        status = {name: x for name, x in options.items() if name != "out"}
+        return put(written(mech, PASSIVE)(q, v, **status) + inside, options.get("out"))
     return written(mech, PASSIVE)(q, v, **options)
+
+
+def with_passive_force(
+    mech: Mechanism | Embedded, q: ArrayLike, v: ArrayLike, tau: ArrayLike
+) -> Array:
+    """`tau` with `passive_force`, checked: (nv,) or (batch, nv)."""
+    total = written(mech, LOADED)(q, v, tau)
+    if has_loop_drives(mech):
+        return total + equivalent_force(mech, q, loop_drive_forces(mech, q, v))
+    return total
+
+
+def passive_slopes(mech: Mechanism | Embedded, q: ArrayLike, v: ArrayLike) -> Array:
+    """(∂τ_passive/∂q, ∂τ_passive/∂v) (nv, 2 nv) or (batch, nv, 2 nv), q along `mech.integrate`.
+
+    Raises:
+        ModelError: Springs or dampers inside loops, whose forces are computed body by body.
+    """
+    if has_loop_drives(mech):
+        raise ModelError(
+            f"the springs and dampers inside loops of {mech.name!r} have no derivatives; pass "
+            "passive=False and add theirs yourself."
+        )
+    return written(mech, SLOPES)(q, v)
+
+
+def has_passive_force(mech: Mechanism | Embedded) -> bool:
+    """Whether anything acts that nobody commands."""
+    tree = mech.mech if isinstance(mech, Embedded) else mech
+    return passive(tree).any or has_loop_drives(tree)
 
 
 def _passive(at: Writing) -> Any:
     if isinstance(at.mech, Embedded):
         raise ModelError(
-            "lw.passive_force is about all drives of a mechanism, not of one with its loops built "
-            "in: give it embedded.mech, with q and v of all hinges."
+            f"dampers and springs are those of all hinges of {at.mech.name!r}, and its loops are "
+            "built in: give embedded.mech, with q and v of all hinges, or pass passive=False."
         )
     q, v = coordinates(at), at.v
-    return passive(at.mech).added(0.0 * v, q, v)
+    force = passive(at.mech).drawn(0.0 * v, q, v)
+    if at.mech.gravity_compensation:
+        force = force + carrying_force(at, q, at.mech.gravity)
+    return force
 
 
-PASSIVE = Formula(_passive)
+def _loaded(at: Writing) -> Any:
+    force = _passive(at)  # q and v are read first
+    return force + at.read("tau", at.mech.nv)
+
+
+def _slopes(at: Writing) -> Any:
+    force = _passive(at)
+    return np.hstack([slopes(at, [force], name)[0] for name in ("q", "v")])
+
+
+PASSIVE, LOADED = Formula(_passive), Formula(_loaded)
+SLOPES = Formula(_slopes)
 
 
 def equivalent_force(

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.algebra.expr import Expr
-from linkwise.algebra.space import NODE_PLACE
+from linkwise.algebra.space import BODY, NODE_PLACE, PLACE
 from linkwise.arguments import shown
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.quantity import (
@@ -129,6 +129,9 @@ def _kernel(
     for node in names:
         mech.node(node)  # raises for an unknown name
     rows = roots(cast(Mechanism, mech)) if name in AT_ROOTS else None
+    if rows is None and not isinstance(mech, Embedded) and mech.flexible:
+        if expr.range in (BODY, PLACE) and name not in AS_BLOCKS:  # frames, without the lumps
+            rows = tuple(body.name for body in mech.bodies)
     return compile(
         expr, mech, nodes=names, rows=rows, blocks=name in AS_BLOCKS, derive=name not in AS_WRITTEN
     )
@@ -422,6 +425,17 @@ def require_open(
     check_mechanism(mech)
     if is_closed(mech, loops):
         refuse(mech, function, instead)
+
+
+def require_rigid(mech: Mechanism | Embedded, function: str) -> None:
+    """Refuse flexible bodies in a function that knows rigid ones only."""
+    tree = mech.mech if isinstance(mech, Embedded) else mech
+    if tree.flexible:
+        name = tree.bodies[tree.flexible[0]].name
+        raise ModelError(
+            f"{function} was called for {tree.name!r}, whose body {name!r} is flexible or has a "
+            "geared rotor; it is for rigid bodies. mech.lock holds the modes of a flexible body."
+        )
 
 
 def refuse(mech: Mechanism, function: str, instead: str = "") -> NoReturn:

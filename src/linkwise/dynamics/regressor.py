@@ -24,7 +24,15 @@ from linkwise.algebra.symbols import (
 from linkwise.arguments import generator, number
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar import parameters
-from linkwise.dynamics.kernels import Options, check_mechanism, one_call, roots, tree_of, written
+from linkwise.dynamics.kernels import (
+    Options,
+    check_mechanism,
+    one_call,
+    require_rigid,
+    roots,
+    tree_of,
+    written,
+)
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
@@ -76,6 +84,7 @@ def regressor(
     if (vdot is not None) != (of == "torque"):
         given = "is given" if vdot is not None else "is missing"
         raise ModelError(f"vdot {given}; the regressor of the torque takes it, no other does.")
+    require_rigid(mech, "lw.regressor")
     arrays = (q, v) if vdot is None else (q, v, vdot)
     return written(tree_of(mech), FORMULAS[of])(*arrays, **options)
 
@@ -84,11 +93,13 @@ def regressor(
 def _one_state(mech: Mechanism) -> Callable[..., Any]:
     """The bare call of the regressor of the torque for one state."""
     check_mechanism(mech)
+    require_rigid(mech, "lw.regressor")
     return one_call(tree_of(mech), FORMULAS["torque"])
 
 
 def inertial_parameters(mech: Mechanism) -> Array:
     """π (10 n,): the inertial parameters of all bodies, as `regressor` takes them."""
+    require_rigid(mech, "inertial_parameters")
     return parameters.nominal(mech, "inertia")
 
 

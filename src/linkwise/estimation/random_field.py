@@ -95,6 +95,10 @@ class RandomField:
             ShapeError: q or noise does not fit.
             ModelError: q is off the manifold or not finite, or a variance is negative.
         """
+        if mech.flexible:
+            raise ModelError(
+                f"{mech.name!r} has flexible bodies; a random field takes rigid bodies only."
+            )
         self.mech = mech
         self.q = mech.check_q(q)
         if self.q.ndim != 1:

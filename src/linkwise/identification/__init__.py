@@ -6,14 +6,26 @@ print(fit), fit.mech, fit.interval()
 """
 
 from linkwise.front_door import open_front_door
+from linkwise.identification.cross_validation import (
+    CrossValidation as CrossValidation,
+    cross_validate as cross_validate,
+)
 from linkwise.identification.fit import (
     Identification as Identification,
     identify as identify,
+)
+from linkwise.identification.measurement import (
+    Measurements as Measurements,
+    load_measurements as load_measurements,
 )
 from linkwise.identification.motion import (
     SmoothMotion as SmoothMotion,
     exciting_motion as exciting_motion,
     smoothed as smoothed,
+)
+from linkwise.identification.rollout_fit import (
+    RolloutFit as RolloutFit,
+    identify_rollout as identify_rollout,
 )
 
 open_front_door(globals())

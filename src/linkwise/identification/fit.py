@@ -20,10 +20,12 @@ from typing import Any, cast
 import numpy as np
 
 from linkwise.arguments import flag, names, number
-from linkwise.dynamics.kernels import check_mechanism, tree_of
+from linkwise.dynamics.joint_force import equivalent_force
+from linkwise.dynamics.kernels import Forces, acting, check_mechanism, tree_of
+from linkwise.dynamics.quantity import Frame
 from linkwise.dynamics.regressor import BaseParameters, independent
 from linkwise.errors import MissingExtraError, ModelError, ShapeError, unknown_name
-from linkwise.identification import model, pseudo_inertia
+from linkwise.identification import model
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
 
@@ -101,6 +103,23 @@ class Identification:
         width = scipy("stats").norm.ppf(0.5 + 0.5 * level) * self.deviation
         return np.stack([self.estimate - width, self.estimate + width], axis=-1)
 
+    def forces(self, q: ArrayLike, v: ArrayLike, vdot: ArrayLike) -> Array:
+        """Forces of the measured joints that `mech` needs for a motion, with friction and springs.
+
+        Args:
+            q: Joint positions (samples, nq) [m or rad].
+            v: Joint velocities (samples, nv) [m/s or rad/s].
+            vdot: Joint accelerations (samples, nv) [m/s² or rad/s²].
+        """
+        (*state, _), _ = complete_samples(self.mech, q, v, vdot, vdot)
+        kinds = model.KINDS[:-1]
+        both = model.design(self.mech, kinds, *state) @ model.nominal(self.mech, kinds)
+        return both[:, self._places]
+
+    @property
+    def _places(self) -> list[int]:
+        return [self.mech.velocity_names.index(name) for name in self.joints]
+
     def validate(
         self, q: ArrayLike, v: ArrayLike, vdot: ArrayLike, tau: ArrayLike
     ) -> dict[str, float]:
@@ -112,13 +131,11 @@ class Identification:
             vdot: Joint accelerations (samples, nv) [m/s² or rad/s²].
             tau: Measured joint forces (samples, nv) [N or N m].
         """
-        arrays, _ = _data(self.mech, q, v, vdot, tau)
+        arrays, _ = complete_samples(self.mech, q, v, vdot, tau)
         *state, measured = arrays
-        kinds = model.KINDS[:-1]
-        predicted = model.design(self.mech, kinds, *state) @ model.nominal(self.mech, kinds)
-        places = [self.mech.velocity_names.index(name) for name in self.joints]
-        miss = np.std((measured - predicted)[:, places], axis=0)
-        spread = np.std(measured[:, places], axis=0)
+        measured = measured[:, self._places]
+        miss = np.std(measured - self.forces(*state), axis=0)
+        spread = np.std(measured, axis=0)
         return dict(zip(self.joints, (miss / np.maximum(spread, 1e-300)).tolist(), strict=True))
 
     def __str__(self) -> str:
@@ -151,6 +168,8 @@ def identify(
     robust: bool = False,
     slow: float = model.STILL,
     prior: float = 1e-3,
+    forces: Forces | None = None,
+    forces_frame: Frame = "node",
 ) -> Identification:
     """Identify inertias, friction, armature and springs from measured motions and joint forces.
 
@@ -176,6 +195,9 @@ def identify(
             its direction is uncertain. More than the default after a filter, which blurs reversals.
         prior: How strongly θ̂ is pulled to the numbers of `mech`, in free coordinates: one standard
             deviation of the measurements is worth a change by 1/√prior.
+        forces: Measured forces from outside by node name, (moment, force) (samples, 6) each, such
+            as those of a load cell at the hand.
+        forces_frame: Their axes, "node" or "world".
 
     Returns:
         Estimates, their deviations, and the mechanism with identified numbers.
@@ -189,7 +211,9 @@ def identify(
     mech, kinds = tree_of(mech), model.checked_kinds(parameters)
     weighted, robust = flag(weighted, "weighted"), flag(robust, "robust")
     pull, least = number(prior, "prior", above=0.0), number(slow, "slow", least=0.0)
-    arrays, gaps = _data(mech, q, v, vdot, tau)
+    if acting(forces):
+        tau = floats(tau, "tau") + _outside(mech, q, forces, forces_frame)
+    arrays, gaps = complete_samples(mech, q, v, vdot, tau)
     *state, force = arrays
     places = _measured(mech, measured)
     base = base_of(mech, kinds, places)
@@ -223,7 +247,7 @@ def identify(
     )
 
 
-def _data(mech: Mechanism, *given: ArrayLike) -> tuple[list[Array], int]:
+def complete_samples(mech: Mechanism, *given: ArrayLike) -> tuple[list[Array], int]:
     """q, v, v̇ and τ of all samples without a gap, and the number of gaps."""
     arrays = list[Array]()
     for name, size, x in zip(
@@ -239,6 +263,22 @@ def _data(mech: Mechanism, *given: ArrayLike) -> tuple[list[Array], int]:
     if not good.any():
         raise ModelError("every sample has a number that is not finite.")
     return [x[good] for x in arrays], int(len(good) - good.sum())
+
+
+def _outside(mech: Mechanism, q: ArrayLike, forces: Forces, frame: Frame) -> Array:
+    """J* f (samples, nv); NaN where a force or a position is."""
+    places, total = floats(q, "q"), np.zeros((len(floats(q, "q")), mech.nv))
+    for name, given in forces.items():
+        f = floats(given, f"the force on {name!r}")
+        if f.shape != (len(places), 6):
+            raise ShapeError(
+                f"the force on {name!r} has shape {f.shape}; it must be ({len(places)}, 6)."
+            )
+        good = np.isfinite(places).all(axis=1) & np.isfinite(f).all(axis=1)
+        part = np.full_like(total, np.nan)
+        part[good] = equivalent_force(mech, places[good], {name: f[good]}, frame=frame)
+        total = total + part
+    return total
 
 
 def _measured(mech: Mechanism, given: Sequence[str] | None) -> list[int]:
@@ -339,46 +379,22 @@ def _consistent(
     mech: Mechanism, kinds: tuple[str, ...], base: BaseParameters, fit: _Fit, pull: float
 ) -> Array:
     """θ̂: numbers that a mechanism can have, nearest to b̂ in its metric."""
-    start, info = model.nominal(mech, kinds), fit.information
-    n = 10 * mech.n_bodies if "inertia" in kinds else 0
-    bodies = [k for k in range(n // 10) if start[10 * k : 10 * k + 10].any()]
-    joints = np.arange(n, len(start))
-    if not bodies and not len(joints):
-        return start
-    signed = np.array([x.startswith("offset") for x in model.column_names(mech, kinds)[n:]], bool)
-    size = np.maximum(np.abs(start[joints]), 1e-3)
-    first = np.concatenate(
-        [
-            *(pseudo_inertia.coordinates(start[10 * k : 10 * k + 10]) for k in bodies),
-            np.where(signed, start[joints], np.sqrt(np.maximum(start[joints], 0.05 * size))),
-        ]
-    )
-
-    def numbers(x: Array) -> tuple[Array, Array]:
-        theta, slopes = start.copy(), np.zeros((len(start), len(x)))
-        for i, k in enumerate(bodies):
-            rows, columns = slice(10 * k, 10 * k + 10), slice(10 * i, 10 * i + 10)
-            theta[rows], slopes[rows, columns] = pseudo_inertia.parameters(x[columns])
-        rest = x[10 * len(bodies) :]
-        theta[joints] = np.where(signed, rest, rest**2)
-        slopes[joints, 10 * len(bodies) + np.arange(len(joints))] = np.where(
-            signed, 1.0, 2.0 * rest
-        )
-        return theta, slopes
-
+    info, free = fit.information, model.FreeNumbers.of(mech, kinds)
+    if not len(free.first):
+        return free.start
     weight = np.sqrt(pull)
 
     def misses(x: Array, share: float) -> Array:
-        miss = info @ (base.matrix @ numbers(x)[0] - fit.estimate)
-        return np.concatenate([share * miss, weight * (x - first)])
+        miss = info @ (base.matrix @ free.numbers(x)[0] - fit.estimate)
+        return np.concatenate([share * miss, weight * (x - free.first)])
 
     def slopes(x: Array, share: float) -> Array:
-        return np.vstack([share * info @ base.matrix @ numbers(x)[1], weight * np.eye(len(x))])
+        return np.vstack([share * info @ base.matrix @ free.numbers(x)[1], weight * np.eye(len(x))])
 
-    x, solve = first, scipy("optimize").least_squares
+    x, solve = free.first, scipy("optimize").least_squares
     for share in SHARES:
         x = solve(misses, x, slopes, args=(share,), method="lm", x_scale="jac", max_nfev=MOST).x
-    return numbers(x)[0]
+    return free.numbers(x)[0]
 
 
 def scipy(module: str) -> Any:

@@ -8,15 +8,17 @@ One column for each number: ten for the inertia of a body, one for each joint ve
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linkwise.arguments import names
 from linkwise.codegen.scalar.parameters import inertia
-from linkwise.codegen.stepping.passive import passive
+from linkwise.dynamics.passive import passive
 from linkwise.dynamics.regressor import PARAMETERS, inertial_parameters, regressor
 from linkwise.errors import ModelError, unknown_name
+from linkwise.identification import pseudo_inertia
 from linkwise.model.derived import replaced
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
@@ -120,3 +122,55 @@ def with_numbers(mech: Mechanism, kinds: Sequence[str], values: Array) -> Mechan
                     drive = replace(drive, rotor_inertia=0.0)
                 bodies[k] = replace(body, drive=drive)
     return replaced(mech, bodies=tuple(bodies), nodes=nodes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FreeNumbers:
+    """Coordinates in which every point is a mechanism: no bounds are left.
+
+    Inertias are Cholesky coordinates of their pseudo-inertia (`pseudo_inertia.py`), numbers that
+    must not be negative are squares, offsets are themselves.
+
+    Attributes:
+        start: The numbers of the mechanism, one for each column.
+        bodies: Bodies whose inertia counts.
+        joints: Columns that are not inertia.
+        signed: Which of these may be negative.
+        first: The coordinates of `start`, with what is zero made a little larger.
+    """
+
+    start: Array
+    bodies: list[int]
+    joints: NDArray[np.intp]
+    signed: NDArray[np.bool_]
+    first: Array
+
+    @classmethod
+    def of(cls, mech: Mechanism, kinds: Sequence[str]) -> FreeNumbers:
+        """The coordinates for what is identified of a mechanism."""
+        start = nominal(mech, kinds)
+        n = 10 * mech.n_bodies if "inertia" in kinds else 0
+        bodies = [k for k in range(n // 10) if start[10 * k : 10 * k + 10].any()]
+        joints = np.arange(n, len(start))
+        signed = np.array([x.startswith("offset") for x in column_names(mech, kinds)[n:]], bool)
+        least = 0.05 * np.maximum(np.abs(start[joints]), 1e-3)
+        first = np.concatenate(
+            [
+                np.zeros(0),
+                *(pseudo_inertia.coordinates(start[10 * k : 10 * k + 10]) for k in bodies),
+                np.where(signed, start[joints], np.sqrt(np.maximum(start[joints], least))),
+            ]
+        )
+        return cls(start, bodies, joints, signed, first)
+
+    def numbers(self, x: Array) -> tuple[Array, Array]:
+        """The numbers at coordinates x, one for each column, and their derivatives by x."""
+        values, slopes = self.start.copy(), np.zeros((len(self.start), len(x)))
+        end = 10 * len(self.bodies)
+        for i, k in enumerate(self.bodies):
+            rows, columns = slice(10 * k, 10 * k + 10), slice(10 * i, 10 * i + 10)
+            values[rows], slopes[rows, columns] = pseudo_inertia.parameters(x[columns])
+        rest = x[end:]
+        values[self.joints] = np.where(self.signed, rest, rest**2)
+        slopes[self.joints, end + np.arange(len(rest))] = np.where(self.signed, 1.0, 2.0 * rest)
+        return values, slopes

@@ -18,6 +18,9 @@ from linkwise.spatial.array import Array, ArrayLike, floats
 ORDER = 4
 """Of the Butterworth filter; run forwards and back, it has no delay."""
 
+MOST_SAMPLES = 10_000_000
+"""Of a motion: a day of samples every 10 ms."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SmoothMotion:
@@ -150,13 +153,24 @@ def exciting_motion(
         harmonics: Terms of the series, the highest with `harmonics` periods.
         parameters: What is to be identified, as in `lw.identify`.
         tries: Motions that are looked at.
+
+    Raises:
+        ModelError: A mechanism that cannot move, too few or too many samples, or no motion that
+            shows all base parameters.
     """
     check_mechanism(mech)
     mech, kinds = tree_of(mech), model.checked_kinds(parameters)
     _require_plain(mech, "lw.identification.exciting_motion")
+    if not mech.nv:
+        raise ModelError(f"{mech.name!r} has no degrees of freedom; no motion can excite it.")
     length, h = number(duration, "duration", above=0.0), number(step, "step", above=0.0)
     terms, tried = count(harmonics, "harmonics", least=1), count(tries, "tries", least=1)
     rng = generator(seed)
+    if length / h > MOST_SAMPLES:
+        raise ModelError(
+            f"{length:g} s in steps of {h:g} s are {length / h:.3g} samples; at most "
+            f"{MOST_SAMPLES} are allowed. Shorten the duration, or take a longer step."
+        )
     t = np.arange(0.0, length, h)
     if len(t) < 4 * terms:
         raise ModelError(f"{len(t)} samples cannot show {terms} harmonics; shorten the step.")

@@ -12,7 +12,6 @@ from linkwise.errors import ModelError, ParseError
 from linkwise.io.xml import Element
 from linkwise.model.drive import Drive
 from linkwise.model.hinges import Hinge
-from linkwise.model.hinges.modified import is_plain
 from linkwise.model.report import Affects, Effect, LoadItem, LoadReport
 
 Strict = bool | Literal["motion"]
@@ -101,12 +100,15 @@ _KINDS: Final[dict[str, tuple[Callable[[Hinge, Drive], bool], str]]] = {
         "act in lw.simulate(limits='stop') and (limits='spring'), and in "
         "lw.rollout(integrator='implicit'), only",
     ),
-    "largest turns": (lambda _, drive: bool(np.isfinite(drive.max_angle)), "do not act"),
+    "largest turns": (
+        lambda _, drive: bool(np.isfinite(drive.max_angle)),
+        "act in lw.rollout(integrator='implicit') only",
+    ),
     "effort limits": (_finite("effort"), "bound actuators only: joint forces are applied as given"),
     "speed limits": (_finite("velocity"), "do not act"),
     "springs": (
-        lambda hinge, drive: not is_plain(hinge) and _nonzero("stiffness")(hinge, drive),
-        "do not act where v is not the rate of q",
+        lambda hinge, drive: _nonzero("stiffness")(hinge, drive) and not drive.has_spring(hinge),
+        "do not act: v is not the rate of q, and only springs of ball joints act there",
     ),
 }
 

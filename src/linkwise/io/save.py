@@ -47,6 +47,13 @@ def save(
     target = Path(path).expanduser()
     kind = format or _SUFFIXES.get(target.suffix.lower())
     reporter = Reporter(path)
+    if mech.flexible:
+        name = mech.bodies[mech.flexible[0]].name
+        raise ModelError(
+            f"body {name!r} of {mech.name!r} is flexible or has a geared rotor; robot files have "
+            "rigid bodies only. Give rotors as Drive.rotor_inertia; save flexible bodies with "
+            "lw.flexible.save, or lock their modes: mech.lock."
+        )
     if kind in ("urdf", "mjcf"):
         mech = move_meshes(mech, target, reporter, packages=kind == "urdf")
     if kind == "urdf":

@@ -14,6 +14,10 @@ from linkwise.dynamics.closure import (
     loop_forces as loop_forces,
 )
 from linkwise.dynamics.constrained import constraint_forces as constraint_forces
+from linkwise.dynamics.loop_drive import (
+    loop_drive_forces as loop_drive_forces,
+    loop_velocities as loop_velocities,
+)
 from linkwise.front_door import open_front_door
 from linkwise.loops.assembly import (
     Assembly as Assembly,
@@ -35,10 +39,6 @@ from linkwise.loops.embedding import (
 from linkwise.loops.independent import (
     IndependentCoordinates as IndependentCoordinates,
     independent_coordinates as independent_coordinates,
-)
-from linkwise.loops.loop_drive import (
-    loop_drive_forces as loop_drive_forces,
-    loop_velocities as loop_velocities,
 )
 from linkwise.loops.mobility import (
     Mobility as Mobility,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linkwise.dynamics.closure import constraint_error, constraint_jacobian
-from linkwise.dynamics.kernels import check_mechanism
+from linkwise.dynamics.kernels import check_mechanism, require_rigid
 from linkwise.errors import ClosureError, ModelError
 from linkwise.model import closure
 from linkwise.model.body import Coupling, Loop
@@ -79,6 +79,7 @@ def embed(
     check_mechanism(mech)
     if isinstance(mech, Embedded):
         return mech
+    require_rigid(mech, "lw.loops.embed")
     for loop in mech.loops:
         if not closure.is_traceable(loop):
             raise ModelError(

@@ -20,8 +20,24 @@ WORLD = "world"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Lump:
+    """A part of a flexible body that moves with the coordinates of the body's hinge.
+
+    Its pose in the parent's body frame is  inboard · hinge.pose(q), with `inboard` and q those of
+    the body.
+
+    Attributes:
+        hinge: How it moves; its coordinates are those of the body's hinge.
+        inertia: Its inertia, about the frame O of that hinge.
+    """
+
+    hinge: Hinge
+    inertia: SpatialInertia
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Body:
-    """A rigid body and the hinge that joins it to its parent.
+    """A rigid body, or the frame of a flexible one, and the hinge that joins it to its parent.
 
     The pose of the body frame in the parent's body frame is  inboard · hinge.pose(q) · outboard.
 
@@ -36,6 +52,8 @@ class Body:
         inertia: The body's inertia, about the body frame, without that of its nodes.
         drive: Rotor, friction, spring and limits of the hinge.
         geometry: Shapes for the viewer, in the body frame.
+        lumps: For a flexible body, the parts of it that move with the same coordinates. Its block
+            in the space BODY has six numbers for itself and six for each of them.
     """
 
     name: str
@@ -47,6 +65,7 @@ class Body:
     inertia: SpatialInertia = field(default_factory=SpatialInertia.zero)
     drive: Drive = field(default_factory=Drive)
     geometry: tuple[Geometry, ...] = ()
+    lumps: tuple[Lump, ...] = ()
 
     def pose(self, q: Array) -> Pose:
         """Pose in the parent's body frame for the hinge's coordinates q (..., nq)."""

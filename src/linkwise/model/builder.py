@@ -10,11 +10,11 @@ import numpy as np
 from linkwise.errors import ModelError
 from linkwise.model import validate
 from linkwise.model.actuator import Actuator
-from linkwise.model.body import WORLD, Body, Coupling, Loop, Node, NodeKind
+from linkwise.model.body import WORLD, Body, Coupling, Loop, Lump, Node, NodeKind
 from linkwise.model.contact import ContactRules
 from linkwise.model.drive import Drive
 from linkwise.model.geometry import Geometry
-from linkwise.model.hinges import Hinge, Locked
+from linkwise.model.hinges import Geared, Hinge, Locked
 from linkwise.model.mechanism import GRAVITY, Mechanism
 from linkwise.model.report import LoadReport
 from linkwise.model.spanning_tree import Joint, base_first, oriented, split, unfolded
@@ -41,7 +41,7 @@ class Builder:
     def __init__(self, name: str = "mechanism", *, gravity: ArrayLike = GRAVITY) -> None:
         self.name = name
         self.gravity = constant(gravity, (3,), "gravity")
-        self._bodies: list[tuple[str, SpatialInertia, tuple[Geometry, ...]]] = []
+        self._bodies: list[tuple[str, SpatialInertia, tuple[Geometry, ...], tuple[Lump, ...]]] = []
         self._joints: list[Joint] = []
         self._nodes: list[Node] = []
         self._loops: list[Loop] = []
@@ -60,6 +60,7 @@ class Builder:
         inertia: SpatialInertia | None = None,
         drive: Drive = NO_DRIVE,
         geometry: Sequence[Geometry] = (),
+        lumps: Sequence[Lump] = (),
     ) -> Builder:
         """Add a body.
 
@@ -73,6 +74,8 @@ class Builder:
             inertia: The body's inertia about its body frame; default: none.
             drive: Rotor, friction, spring and limits of the hinge.
             geometry: Shapes for the viewer.
+            lumps: Parts of a flexible body that move with the coordinates of the hinge;
+                `lw.flexible.FlexibleBody.add_to` makes them.
 
         Returns:
             The builder, so that calls can be chained.
@@ -80,7 +83,9 @@ class Builder:
         _named("body", name)
         inertia = SpatialInertia.zero() if inertia is None else inertia
         _is_a(SpatialInertia, inertia, f"inertia of body {name!r}")
-        record = (name, inertia, _shapes(f"body {name!r}", geometry))
+        for lump in lumps:
+            _is_a(Lump, lump, f"a lump of body {name!r}")
+        record = (name, inertia, _shapes(f"body {name!r}", geometry), tuple(lumps))
         if parent is None:
             placed = (hinge, hinge_name, inboard, outboard)
             if any(x is not None for x in placed) or drive is not NO_DRIVE:
@@ -101,6 +106,46 @@ class Builder:
         self._joints.append(
             Joint(hinge_name or name, parent, name, hinge, on_a, on_b, drive, in_tree=True)
         )
+        return self
+
+    def motor(
+        self,
+        hinge: str,
+        inertia: SpatialInertia,
+        *,
+        ratio: float = 1.0,
+        axis: ArrayLike | None = None,
+        mount: PoseLike | None = None,
+    ) -> Builder:
+        """Put a motor with a gear at a hinge: its rotor sits on the parent and turns by ratio q.
+
+        The rotor is a body with all its inertia: 𝓜 has its coupling with the turn of the parent,
+        and the bias its gyroscopic terms. `Drive.rotor_inertia` has neither, only ratio² J.
+
+        Args:
+            hinge: A hinge of this builder with one coordinate, placed by `body`.
+            inertia: Of the rotor, about its frame.
+            ratio: Turns of the rotor for one of q [rad/rad or rad/m]; negative for a gear that
+                reverses.
+            axis: The axis of the rotor, in its frame; default: that of the hinge, or z.
+            mount: Pose of the rotor frame at q = 0 in hinge frame O+; default: the same.
+        """
+        _is_a(SpatialInertia, inertia, f"inertia of a motor at {hinge!r}")
+        joint = next((x for x in self._joints if x.name == hinge and x.in_tree), None)
+        if joint is None:
+            known = ", ".join(repr(x.name) for x in self._joints if x.in_tree) or "none"
+            raise ModelError(f"there is no hinge {hinge!r} placed by `body` yet; known: {known}.")
+        if joint.hinge.nq != 1 or joint.hinge.nv != 1:
+            raise ModelError(
+                f"hinge {hinge!r} is a {joint.hinge.kind} hinge with {joint.hinge.nv} velocities; "
+                "a motor turns with a hinge that has one coordinate."
+            )
+        along = getattr(joint.hinge, "axis", (0.0, 0.0, 1.0)) if axis is None else axis
+        x, y, z = constant(along, (3,), "axis").tolist()
+        lump = Lump(Geared((x, y, z), ratio, _pose(mount)), inertia)
+        i = next(i for i, record in enumerate(self._bodies) if record[0] == joint.b)
+        name, rigid, shapes, lumps = self._bodies[i]
+        self._bodies[i] = (name, rigid, shapes, (*lumps, lump))
         return self
 
     def joint(
@@ -255,7 +300,7 @@ class Builder:
             if joint.in_tree
         ]
         inboard = oriented(tree)
-        records = {name: (inertia, shapes) for name, inertia, shapes in self._bodies}
+        records = {name: (a, b, c) for name, a, b, c in self._bodies}
         order = base_first(records, {name: joint.a for name, joint in inboard.items()})
         lost = [name for name in records if name not in inboard]
         if lost and not problems:
@@ -279,7 +324,7 @@ class Builder:
         return problems, (bodies, nodes, loops, tuple(self._couplings))
 
     def _joint_problems(self) -> list[Finding]:
-        names = [name for name, _, _ in self._bodies]
+        names = [name for name, *_ in self._bodies]
         known = {WORLD, *names}
         problems = list[Finding]()
         if len(known) <= len(names):
@@ -322,7 +367,12 @@ class Builder:
         return tuple(nodes), tuple(loops)
 
 
-def _body(joint: Joint, inertia: SpatialInertia, shapes: tuple[Geometry, ...]) -> Body:
+def _body(
+    joint: Joint,
+    inertia: SpatialInertia,
+    shapes: tuple[Geometry, ...],
+    lumps: tuple[Lump, ...],
+) -> Body:
     return Body(
         joint.b,
         joint.a,
@@ -333,6 +383,7 @@ def _body(joint: Joint, inertia: SpatialInertia, shapes: tuple[Geometry, ...]) -
         inertia,
         joint.drive,
         shapes,
+        lumps,
     )
 
 

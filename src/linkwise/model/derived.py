@@ -14,6 +14,7 @@ from linkwise.model.body import WORLD, Body, Coupling, Loop, Node
 from linkwise.model.contact import joined
 from linkwise.model.drive import Drive, PerFreedom
 from linkwise.model.hinges import Locked
+from linkwise.model.lumps import inertia_at, locked, released
 from linkwise.model.report import LoadReport
 from linkwise.model.spanning_tree import base_first
 from linkwise.model.state import split_coordinate
@@ -46,7 +47,7 @@ def lock(mech: Mechanism, hinges: Mapping[str, ArrayLike] | Iterable[str]) -> Me
     for name, q in at.items():
         k = _hinge_of(mech, name)
         held = None if q is None else tuple(np.asarray(q, dtype=np.float64).tolist())
-        bodies[k] = dataclasses.replace(bodies[k], hinge=Locked(bodies[k].hinge, held))
+        bodies[k] = locked(bodies[k], held)
         names.add(bodies[k].hinge_name)
     return replaced(mech, bodies=tuple(bodies), couplings=_couplings_left(mech, names))
 
@@ -99,7 +100,7 @@ def release(mech: Mechanism, hinges: Iterable[str] | None = None) -> Mechanism:
                 f"hinge {bodies[k].hinge_name!r} is a {hinge.describe()} hinge and holds nothing "
                 "that could be released; only hinges that `lock` has locked can be."
             )
-        bodies[k] = dataclasses.replace(bodies[k], hinge=hinge.of)
+        bodies[k] = released(bodies[k])
     return replaced(mech, bodies=tuple(bodies))
 
 
@@ -395,7 +396,8 @@ def merge_locked(mech: Mechanism) -> Mechanism:
         if isinstance(body.hinge, Locked):
             here = place @ body.pose(np.zeros(0))
             host[body.name] = (parent, here)
-            carried = None if body.inertia is SpatialInertia.zero() else body.inertia
+            inertia = inertia_at(body, np.zeros(0))
+            carried = None if inertia is SpatialInertia.zero() else inertia
             welded.append(Node(body.name, parent, here, carried, "link", body.geometry))
         else:
             host[body.name] = (body.name, Pose.identity())

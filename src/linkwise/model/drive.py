@@ -10,7 +10,8 @@ import numpy as np
 
 from linkwise.arguments import option
 from linkwise.errors import ModelError
-from linkwise.model.hinges import Hinge
+from linkwise.model.hinges import Hinge, Spherical
+from linkwise.model.hinges.modified import is_plain
 from linkwise.spatial.array import Array, floats
 
 PerFreedom: TypeAlias = float | tuple[float, ...]
@@ -86,6 +87,12 @@ class Drive:
                 "number for all."
             )
         return value
+
+    def has_spring(self, hinge: Hinge) -> bool:
+        """Whether there is a spring with a formula: along coordinates, or alike about all axes."""
+        stiffness = self.array("stiffness", hinge)
+        alike = type(hinge) is Spherical and bool((stiffness == stiffness[0]).all())
+        return bool(stiffness.any()) and (is_plain(hinge) or alike)
 
     def check(self, hinge: Hinge) -> None:
         """Raises where some field does not fit the hinge."""

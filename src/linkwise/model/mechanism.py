@@ -79,6 +79,7 @@ class Mechanism:
         carried += [node.inertia for node in self.nodes if node.inertia is not None]
         poses = [pose for body in self.bodies for pose in (body.inboard, body.outboard)]
         poses += [node.pose for node in self.nodes]
+        carried += [lump.inertia for body in self.bodies for lump in body.lumps]
         arrays = [a for x in carried for a in (x.mass, x.h, x.J)]
         arrays += [a for x in poses for a in (x.rot, x.p)]
         for array in arrays:
@@ -305,10 +306,16 @@ class Mechanism:
         """Inertia of one body with its nodes, about its body frame."""
         return self.inertias[self.body_index[self.body(name).name]]
 
+    @cached_property
+    def flexible(self) -> tuple[int, ...]:
+        """Indices of the bodies that have lumps: the ends of flexible bodies."""
+        return tuple(k for k, body in enumerate(self.bodies) if body.lumps)
+
     @property
     def total_mass(self) -> float:
         """Mass of everything that is not fixed to the ground [kg]."""
-        return float(self.inertias.mass.sum())
+        lumps = sum(float(x.inertia.mass) for k in self.flexible for x in self.bodies[k].lumps)
+        return float(self.inertias.mass.sum()) + lumps
 
     poses = state.body_poses
     pose = state.pose

@@ -11,6 +11,7 @@ from linkwise.arguments import generator
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.body import Body, Coupling
 from linkwise.model.hinges import Hinge
+from linkwise.model.lumps import lump_poses
 from linkwise.model.task_rows import JointRow
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array, ArrayLike, constant, floats
@@ -328,4 +329,7 @@ def center_of_mass(mech: Mechanism, q: Array) -> Array:
         raise ModelError(f"{mech.name!r} has no mass, so it has no centre of mass.")
     poses, inertias = body_poses(mech, q), mech.inertias
     moments = (poses.rot @ inertias.h[..., None])[..., 0] + inertias.mass[:, None] * poses.p
-    return moments.sum(axis=-2) / mech.total_mass
+    total = moments.sum(axis=-2)
+    for lump, pose in lump_poses(mech, mech.check_q(q), poses):
+        total = total + (pose.rot @ lump.inertia.h[:, None])[..., 0] + lump.inertia.mass * pose.p
+    return total / mech.total_mass

@@ -105,6 +105,12 @@ def structure(
             body.drive.check(body.hinge)
         except ModelError as error:
             problems.append(_error(f"hinge {body.hinge_name!r}", "drive", str(error), ""))
+        for lump in body.lumps:
+            if (lump.hinge.nq, lump.hinge.nv) != (body.hinge.nq, body.hinge.nv):
+                reason = (
+                    f"a lump moves with {lump.hinge.nv} coordinates, its hinge has {body.hinge.nv}."
+                )
+                problems.append(_error(f"body {body.name!r}", "lump", reason, "Give it as many."))
     for node in nodes:
         if node.body not in seen:
             reason = unknown("body", node.body, seen, _HERE, len(problems))
@@ -289,6 +295,7 @@ def _inertia_findings(mech: Mechanism) -> Iterator[Finding]:
     carriers: Iterable[tuple[str, str, SpatialInertia]] = [
         *((f"body {b.name!r}", b.name, b.inertia) for b in mech.bodies),
         *((f"node {n.name!r}", n.body, n.inertia) for n in mech.nodes if n.inertia is not None),
+        *((f"a lump of body {b.name!r}", b.name, x.inertia) for b in mech.bodies for x in b.lumps),
     ]
     good = set[int]()  # mechanisms made of equal links share one inertia object
     wholes = dict[int, list[tuple[str, str]]]()
@@ -357,6 +364,8 @@ def _massless_findings(mech: Mechanism) -> Iterator[Finding]:
         body, p = mech.bodies[k], int(mech.parent[k])
         armature = mech.armature[mech.v_start[k] : mech.v_start[k + 1]]
         rigid = None
+        if body.lumps:  # that they resist the hinge is for `FlexibleBody.validate`
+            empty[k] = tip[k] = False
         if tip[k]:
             rigid = mech.inertias[k] + welded.get(k, SpatialInertia.zero())
         if body.hinge.nv and not (armature > 0.0).all() and (empty[k] or tip[k]):

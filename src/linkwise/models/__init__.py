@@ -7,6 +7,7 @@ source of the numbers and what the neutral configuration looks like. Units are S
 | --- | --- | --- |
 | `pendulum(n)` | planar pendulum | n |
 | `chain(n)` | serial chain in space | n |
+| `rod(n)` | elastic rod or cable of n links | 4 n |
 | `random_tree(n, seed)` | any tree, any hinge | as drawn |
 | `planar_rpp()` | macro/mini example of Khatib | 3 |
 | `macro_mini()` | heavy arm that carries a light one | 10, or 7 |
@@ -43,6 +44,7 @@ from linkwise.models.platforms import delta as delta, stewart as stewart
 from linkwise.models.puma560 import puma560 as puma560
 from linkwise.models.quadruped import quadruped as quadruped
 from linkwise.models.random_tree import HINGE_KINDS as HINGE_KINDS, random_tree as random_tree
+from linkwise.models.rod import rod as rod
 from linkwise.models.seven_dof_arm import seven_dof_arm as seven_dof_arm
 from linkwise.models.ur_arm import ur_arm as ur_arm
 

@@ -8,9 +8,11 @@ from linkwise.front_door import open_front_door
 from linkwise.plot.canvas import DARK, LIGHT, Theme, panels
 from linkwise.plot.energy_budget import energy_budget
 from linkwise.plot.history import history
+from linkwise.plot.identification import identification
 from linkwise.plot.inertial import belted_ellipsoid, shape
 from linkwise.plot.operator import mass_matrix, operator
 from linkwise.plot.skeleton import skeleton
+from linkwise.plot.study import study_band, study_distribution, study_indices, study_scatter
 
 __all__ = [
     "DARK",
@@ -19,11 +21,16 @@ __all__ = [
     "belted_ellipsoid",
     "energy_budget",
     "history",
+    "identification",
     "mass_matrix",
     "operator",
     "panels",
     "shape",
     "skeleton",
+    "study_band",
+    "study_distribution",
+    "study_indices",
+    "study_scatter",
 ]
 
 open_front_door(globals(), __all__, records=("Theme",))

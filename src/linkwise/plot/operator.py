@@ -131,6 +131,8 @@ def operator(
             "drawn. Draw a part of it: mech.extract(base, tip)."
         )
     speed = None if v is None else mech.check_v(v)
+    if speed is not None and speed.ndim != 1:
+        raise ShapeError(f"v has shape {speed.shape}; an operator is drawn in one state.")
     dense = Dense(mech, state, speed, nodes=node_names(nodes), values=values)
     matrix = dense.matrix(expression)
     rows, columns = (edge_of(dense, space) for space in (expression.range, expression.domain))

@@ -246,6 +246,7 @@ def _until(
                     raise _stuck(observer, trouble)
                 piece = solver.dense_output()
                 dense.add(flow, piece)
+                observer.stiffness.look(solver, len(y) - len(WORKERS))
                 _check_pace(observer, dense, flow.state(solver.y))
                 observer.made += 1
                 cut = _looked_at(observer, flow, piece, bound)

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import check_arguments
-from linkwise.codegen.stepping.passive import passive as dampers_and_springs
 from linkwise.dynamics.kinematics import forward_kinematics, jacobian, node_velocity
+from linkwise.dynamics.loop_drive import has_loop_drives, loop_drive_forces
+from linkwise.dynamics.passive import passive as dampers_and_springs
 from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.errors import ModelError, ShapeError, SimulationError
-from linkwise.loops.loop_drive import loop_drive_forces
 from linkwise.model.hinges import Free
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.contact import Contacts
@@ -68,11 +68,7 @@ class AppliedForces:
         self._given = _checked(mech, forces)
         self._drives = dampers_and_springs(mech)
         self._resists = passive and self._drives.any
-        self._in_loops = passive and any(
-            x.drive.array(kind, x.hinge).any()
-            for x in mech.loops
-            for kind in ("damping", "stiffness")
-        )
+        self._in_loops = passive and has_loop_drives(mech)
         self.at_nodes = forces is not None or bool(contacts.names) or self._in_loops
         held = controller is None or hold or controller.constant is not None
         self.steady = tau.constant is not None and held and springs is None and not self.at_nodes

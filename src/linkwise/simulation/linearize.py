@@ -70,8 +70,8 @@ def linearize(
         integrator: With `step`, "rk4", "euler" (semi-implicit), "rk4_mujoco", "variational" or
             "implicit", with contacts, limits, friction, loops and couplings: each contact sticks,
             slides or is open as it does in this step.
-        passive: With `step`, whether dampers and springs of drives act, as in `lw.rollout`. In
-            continuous time they do not: their forces are part of `tau`.
+        passive: Whether `lw.passive_force` acts besides `tau`, as in `lw.rollout`; with "implicit"
+            also Coulomb friction.
         forces: In continuous time, external forces by node name, as in `lw.forward_dynamics`,
             constant in the axes of `forces_frame`. A step of `lw.rollout` has none.
         loops: "open" linearises the tree of a mechanism that has loops or couplings. With
@@ -90,10 +90,9 @@ def linearize(
     integrator, passive = name(integrator, "integrator"), flag(passive, "passive")
     if step is None:
         if forces is None and loops is HELD and not options:
-            return linearized(mech, q, v, tau, forces_frame=forces_frame)
-        return linearized(
-            mech, q, v, tau, forces=forces, forces_frame=forces_frame, loops=loops, **options
-        )
+            return linearized(mech, q, v, tau, forces_frame=forces_frame, passive=passive)
+        given: dict[str, Any] = {"forces": forces, "forces_frame": forces_frame, "passive": passive}
+        return linearized(mech, q, v, tau, **given, loops=loops, **options)
     check_mechanism(mech)
     if acting(forces):
         raise ModelError(

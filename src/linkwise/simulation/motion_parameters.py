@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linkwise.codegen.stepping.passive import passive
+from linkwise.dynamics.passive import passive
 from linkwise.errors import ModelError
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
@@ -38,7 +38,7 @@ def nominal(mech: Mechanism, name: str, contacts: Sequence[ContactPoint]) -> Arr
         return np.array([point.ground.friction for point in contacts])
     if name == "friction":
         each = [body.drive.array("friction", body.hinge) for body in mech.bodies]
-        return np.where(_plain(mech), np.concatenate([np.zeros(0), *each]), 0.0)
+        return np.concatenate([np.zeros(0), *each])
     return np.array(getattr(passive(mech), name))
 
 
@@ -64,10 +64,7 @@ def check(
         reason = "passive=False leaves it out"
     elif name not in OF_ACTUATORS and (values < 0.0).any():
         reason = "it must not be negative"
-    elif (
-        name in ("stiffness", "friction")
-        and (values[..., np.logical_not(_plain(mech))] != 0.0).any()
-    ):
+    elif name == "stiffness" and (values[..., np.logical_not(_plain(mech))] != 0.0).any():
         reason = "it acts only on hinges whose v is the rate of q; the others need zeros"
     if reason:
         raise ModelError(f"parameters has {name!r}: {reason}.")

@@ -18,6 +18,7 @@ from linkwise.simulation.margin import MarginGroup, State, lost_within
 from linkwise.simulation.recording import Recording
 from linkwise.simulation.standard_channel import force_units
 from linkwise.simulation.stepper import Moment, Stepper
+from linkwise.simulation.stiffness import Stiffness
 from linkwise.simulation.timetable import Timetable
 from linkwise.spatial.array import Array, read_only
 
@@ -188,6 +189,7 @@ class Observer:
         events: What happened so far.
         stopped: Why the run has ended early, or None.
         made: How many steps were made.
+        stiffness: Whether adaptive steps are short to stay stable.
         dense: Dense output of the integrator: q and v of a time [s], or None.
     """
 
@@ -213,6 +215,7 @@ class Observer:
         self.made = 0
         self.dense: Callable[[float], tuple[Array, Array]] | None = None
         self.chattered = set[str]()
+        self.stiffness = Stiffness()
         self._watched = any(x.kind == "watch" for x in groups)
         self._margins = list[Array]()
 

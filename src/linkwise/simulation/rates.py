@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from linkwise.codegen import arrays
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.trace import Sketch
@@ -34,6 +35,7 @@ from linkwise.model.hinges import Free, Hinge, Spherical
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
+from linkwise.pipeline import compile
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
 from linkwise.spatial.vector import cross
@@ -138,7 +140,14 @@ def check_turns(at: Sketch, mech: Mechanism, w: Any) -> None:
 
 def along_velocities(mech: Mechanism, q: Array, gradient: Array) -> Array:
     """N* g (batch, nv), with q̇ = N v: the gradient along velocities, from that by entries of q."""
+    if arrays.is_on_gpu(q):
+        return _along_on_gpu(mech, str(q.dtype))(q, gradient)
     return written(mech, _ALONG)(q, gradient).astype(gradient.dtype, copy=False)
+
+
+@once_per_mechanism
+def _along_on_gpu(mech: Mechanism, dtype: str) -> Any:
+    return compile(_ALONG, mech, target="cuda", dtype=dtype)
 
 
 def as_velocities(mech: Mechanism, q: Array) -> Array:
@@ -243,11 +252,25 @@ def _write_along(at: Writing) -> Any:
 
 def _write_as(at: Writing) -> Any:
     q = at.q
-    out, ((where, of), others) = np.zeros((at.mech.nq, at.mech.nv), dtype=object), places(at.mech)
+    return counted(at.mech, q)
+
+
+def counted(mech: Mechanism, q: Any) -> Any:
+    """N (N* N)⁻¹ (nq, nv) in a formula: `as_velocities`."""
+    out, ((where, of), others) = np.zeros((mech.nq, mech.nv), dtype=object), places(mech)
     out[where, of] = 1.0
     for hinge, i, j in others:
         N = _rate_map(hinge, q[i])
         out[i, j] = (factored(N.T @ N) @ N.T).T
+    return out
+
+
+def rate_map(mech: Mechanism, q: Any) -> Any:
+    """N (nq, nv) of q̇ = N v in a formula."""
+    out, ((where, of), others) = np.zeros((mech.nq, mech.nv), dtype=object), places(mech)
+    out[where, of] = 1.0
+    for hinge, i, j in others:
+        out[i, j] = _rate_map(hinge, q[i])
     return out
 
 

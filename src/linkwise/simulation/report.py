@@ -31,6 +31,7 @@ class Notes:
         worst_loop: Largest distance [m] and angle [rad] of loops after any step; NaN if unknown.
         added_loop: The same before projection: what one step adds.
         stabilization: How loops were kept closed; "" where there are none.
+        stiffness: Since when adaptive steps were short to stay stable, in words; "" if never.
         wall: How long it took to compute [s], without compiling; NaN if unknown.
         compiling: How long it took to compile kernels for it [s].
     """
@@ -42,6 +43,7 @@ class Notes:
     worst_loop: tuple[float, float] = (float("nan"), float("nan"))
     added_loop: tuple[float, float] = (float("nan"), float("nan"))
     stabilization: str = ""
+    stiffness: str = ""
     wall: float = float("nan")
     compiling: float = 0.0
 
@@ -103,6 +105,7 @@ class Report:
     def __str__(self) -> str:
         lines = [self._headline(), *self._energy(), *self._momentum(), *self._loops()]
         lines += [_line("contacts", self.touch)] if self.touch else []
+        lines += [_line("stiff", self.notes.stiffness)] if self.notes.stiffness else []
         lines += _listed("event", [str(event) for event in self.events])
         if self.stopped is not None:
             lines.append(_line("stopped", f"at {self.end:.6g} s: {self.stopped}"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -15,8 +16,8 @@ from linkwise.arguments import count, is_tracked, itemsize, number
 from linkwise.codegen import arrays
 from linkwise.codegen.scalar.status import stopped
 from linkwise.codegen.stepping.kernel import Motions, RolloutKernel, describe
-from linkwise.codegen.stepping.passive import passive as dampers_and_springs
 from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, refuse, tree_of
+from linkwise.dynamics.passive import passive as dampers_and_springs
 from linkwise.errors import (
     LoweringError,
     ModelError,
@@ -46,6 +47,9 @@ from linkwise.simulation.rollout_kernel import check_rollout, gpu_kernel, rollou
 from linkwise.simulation.stepwise import beginnings, stepwise
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.tasks.law import ControlLaw
+
+REPORTED = ContextVar("reported", default=True)
+"""Whether a batch warns of motions that fail; studies store their reasons instead."""
 
 MOST_STEPS = 10**10
 """The largest number of steps; more would never finish."""
@@ -127,11 +131,11 @@ class Rollout:
 
         Returns:
             The gradient by initial positions (along velocities, as in `mech.integrate`), initial
-            velocities, joint forces or inputs of the law, and parameters. In a batch, motions that
-            fail have gradients of NaN and a code.
+            velocities, joint forces or inputs of the law, and parameters; on the GPU where the
+            records are. In a batch, motions that fail have gradients of NaN and a code.
 
         Raises:
-            ModelError: The rollout was made step by step, is a copy, or is on a GPU.
+            ModelError: The rollout was made step by step, or is a copy.
             ShapeError: Weights that do not fit.
             SimulationError: The gradient of a single motion grows without bounds.
         """
@@ -139,14 +143,18 @@ class Rollout:
             raise ModelError(
                 f"this rollout of {self.mech.name!r} by {self.integrator!r} has no gradient: it "
                 "was made step by step (loops, couplings, too many bodies, a hinge without a "
-                "formula), with actuators that have an activation, with noise or conditions, on a "
-                "GPU, or is a copy. Hold loops with integrator='implicit' or open them with "
-                "loops='open', and make it again on the CPU."
+                "formula), with actuators that have an activation, with noise or conditions, or is "
+                "a copy. Hold loops with integrator='implicit' or open them with loops='open', and "
+                "make it again."
             )
-        records = arrays.here("q", self.q), arrays.here("v", self.v)
         like = arrays.foreign((self.q, self.v, q, v))
-        motion = self.mech, self.integrator, self.step, records, self.status, self.origin
-        return gradient(*motion, (q, v), like)
+        motion = self.mech, self.integrator, self.step
+        if not arrays.is_on_gpu(self.q):
+            records = arrays.here("q", self.q), arrays.here("v", self.v)
+            return gradient(*motion, records, self.status, self.origin, (q, v), like)
+        with arrays.stream(like):
+            records = arrays.taken("q", self.q), arrays.taken("v", self.v)
+            return gradient(*motion, records, self.status, self.origin, (q, v), like)
 
     def __reduce__(self) -> tuple[Any, ...]:
         kept = (self.mech, self.integrator, self.step, self.t, self.q, self.v)
@@ -191,6 +199,7 @@ def rollout(
     contacts: Ground | Sequence[ContactPoint] | None = None,
     noise: Mapping[str, Any] | None = None,
     seed: int = 0,
+    first: int = 0,
     stop: Mapping[str, Any] | None = None,
     loops: Loops = "closed",
     target: str = "cpu",
@@ -257,6 +266,8 @@ def rollout(
             beginning. They are nearly normal and come from Philox counters of (motion, step):
             identical on CPU and GPU, whatever the batch.
         seed: Of the noise; the same seed gives the same motions.
+        first: Number of the first motion in the counters of the noise: a batch that is made in
+            parts has the noise of the whole.
         stop: Conditions that end a motion, by name: (low, high) for an observation of
             `lw.Simulator` ("base_height", "position:NODE", ...), all numbers of which have to stay
             between these; or (expression, low, high). The motion keeps its last state, `status`
@@ -297,6 +308,7 @@ def rollout(
                 contacts=contacts,
                 noise=noise,
                 seed=seed,
+                first=first,
                 stop=stop,
                 loops=loops,
                 target=target,
@@ -321,6 +333,9 @@ def rollout(
             "controller=...)."
         )
     on_gpu = target == "cuda"
+    for name, array in {"q": q, "v": v, "tau": tau, "controls": controls}.items():
+        if not on_gpu and arrays.is_on_gpu(array):
+            arrays.here(name, array)  # says how to copy it
     check_mechanism(mech)
     closed = is_closed(mech, loops)
     size = itemsize(dtype)
@@ -365,6 +380,7 @@ def rollout(
     if chances and integrator == "variational":
         raise ModelError("noise was given with integrator='variational', where it does not act.")
     seed = count(seed, "seed", most=(1 << 63) - 1)
+    first = count(first, "first", most=(1 << 32) - 1)
     held |= numbers | deviations
     sizes |= {name: x.shape[-1] for name, x in (numbers | deviations).items()}
     given = {name: x.shape for name, x in ({"q": q_start, "v": v_start} | held).items()}
@@ -387,13 +403,25 @@ def rollout(
             actuated=controls is not None,
             episode=episode,
         )
-        motions = kernel(q_start, v_start, held, step=length, steps=steps, every=every, seed=seed)
+        motions = kernel(
+            q_start, v_start, held, step=length, steps=steps, every=every, seed=seed, first=first
+        )
         q_all, v_all, more = motions.q, motions.v, motions.more
     else:
         batch, kind = _batch(q_start, v_start, held), f"float{8 * size}"
         starts = [np.broadcast_to(x, (batch, x.shape[-1])) for x in (q_start, v_start)]
         begin = np.concatenate(starts, axis=1).astype(kind)
-        options = (integrator, passive, size, law, tuple(numbers), threads, points, episode, seed)
+        options = (
+            integrator,
+            passive,
+            size,
+            law,
+            tuple(numbers),
+            threads,
+            points,
+            episode,
+            (seed, first),
+        )
         kernel, motions = _on_cpu(mech, begin, held, length, steps, every, *options)
         q_all, v_all, more = np.split(motions.records, [mech.nq, mech.nq + mech.nv], axis=-1)
     times = length * np.array([*range(0, steps, every), steps] if steps else [0])
@@ -405,8 +433,11 @@ def rollout(
     origin = None
     lasting = controls is not None and with_activation(mech)  # which no record contains
     lasting = lasting or episode != NOTHING
-    if kernel is not None and not on_gpu and not lasting:
-        origin = Origin(held, given, law, passive, tuple(numbers), steps, every, threads, points)
+    if kernel is not None and not lasting:
+        names = tuple(numbers)
+        origin = Origin(
+            held, given, law, passive, names, steps, every, threads, points, target=target
+        )
     records = (times, q_all, v_all, status, failed)
     shown = _shown(points, more[0] if single else more, length)
     parts: dict[str, Any] = {x.name: getattr(shown, x.name) for x in fields(_Shown)}
@@ -487,7 +518,7 @@ def _on_cpu(
     threads: int | None,
     contacts: tuple[ContactPoint, ...],
     episode: Episode,
-    seed: int,
+    chance: tuple[int, int],
 ) -> tuple[RolloutKernel | None, Motions]:
     """Motions from the states (batch, nq + nv), by a kernel where one can be compiled."""
     try:
@@ -505,7 +536,7 @@ def _on_cpu(
             actuated="control" in held,
             episode=episode,
         )
-        return kernel, _run(kernel, begin, held, length, steps, every, threads, seed)
+        return kernel, _run(kernel, begin, held, length, steps, every, threads, chance)
     except LoweringError as error:  # too many bodies, branches in the step of a hinge, or loops
         if integrator == "implicit" or "control" in held or episode != NOTHING:
             raise ModelError(
@@ -533,7 +564,7 @@ def _run(
     steps: int,
     every: int,
     threads: int | None,
-    seed: int,
+    chance: tuple[int, int],
 ) -> Motions:
     """All records, the beginning first.
 
@@ -545,7 +576,7 @@ def _run(
     if not steps:
         return Motions(records, np.zeros(len(start), np.int32), np.full(len(start), -1, np.int64))
     q, v = np.split(start, [nq], axis=1)
-    done = kernel.run(q, v, held, step, steps, every, threads, records[:, 1:], seed)
+    done = kernel.run(q, v, held, step, steps, every, threads, records[:, 1:], *chance)
     return Motions(records, done.status, done.failed)
 
 
@@ -553,6 +584,8 @@ def _report(result: Rollout) -> None:
     """Raise if a single motion failed; warn if some of many did."""
     status = np.where(result.stopped >= 0, 0, result.status)
     if not np.any(status):
+        return
+    if not REPORTED.get():
         return
     if result.batch is None:
         n = int(result.failed_step)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,16 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.codegen import arrays
+from linkwise.codegen.stepping.cuda_kernel import CudaMotion
 from linkwise.codegen.stepping.kernel import RolloutKernel, describe
 from linkwise.errors import ShapeError, SimulationError, TroubleWarning, caller, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.implicit.ground import ContactPoint
 from linkwise.simulation.rates import along_velocities
-from linkwise.simulation.rollout_kernel import rollout_kernel
+from linkwise.simulation.rollout_kernel import gpu_kernel, rollout_kernel
 from linkwise.spatial.array import Array, floats
 from linkwise.tasks.law import ControlLaw
 
-MEMORY = 1 << 26
+MEMORY = {"cpu": 1 << 26, "cuda": 1 << 30}
 """States and gradients of steps that are in memory at a time [bytes], besides the records."""
 
 
@@ -40,6 +41,7 @@ class Origin:
         every: Steps from one record to the next.
         threads: Processor cores; None for a number that suits the batch.
         contacts: Points that may touch the ground.
+        target: "cpu" or "cuda".
     """
 
     held: Mapping[str, Array]
@@ -51,6 +53,7 @@ class Origin:
     every: int
     threads: int | None
     contacts: tuple[ContactPoint, ...] = ()
+    target: str = "cpu"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,23 +98,30 @@ def gradient(
     """The gradient of Σ weights · records.
 
     Args:
-        records: q (k, nq) or (batch, k, nq), and v (k, nv) or (batch, k, nv).
+        records: q (k, nq) or (batch, k, nq), and v (k, nv) or (batch, k, nv), both of NumPy or of
+            CuPy.
         status: A code for each motion, () or (batch,).
         weights: Those of q and v: one for each entry of each record, or of the last record, or
             None for zeros.
         like: An array of the library whose arrays are returned; default: NumPy's.
     """
+    on_gpu = arrays.is_on_gpu(records[0])
+    library: Any = arrays.cupy() if on_gpu else np
+    there = {n: arrays.taken(n, x) for n, x in origin.held.items() if arrays.is_on_gpu(x)}
+    origin = replace(origin, held={**origin.held, **there})
     single, bad = records[0].ndim == 2, np.atleast_1d(status) != 0
     states = [x[None] if single else x for x in records]
-    pairs = [_weights(x, w, n) for x, w, n in zip(records, weights, ("q", "v"), strict=True)]
+    pairs = [
+        _weights(library, x, w, n) for x, w, n in zip(records, weights, ("q", "v"), strict=True)
+    ]
     actuated = "control" in origin.held  # by which the forces of each single step count
     sums = tuple(
         name
         for name, x in origin.held.items()
         if (x.ndim == 1 or x.shape[-2] == 1) and not (actuated and name == "tau")
     )
-    compiled = partial(
-        rollout_kernel,
+    compiled: Any = partial(
+        gpu_kernel if origin.target == "cuda" else rollout_kernel,
         mech,
         integrator,
         with_passive=origin.passive,
@@ -121,11 +131,12 @@ def gradient(
         actuated=actuated,
         contacts=origin.contacts,
     )
-    sweep = _Sweep(mech, compiled(), compiled(reverse=sums), step, states, pairs, origin, sums)
+    kernels = compiled(), compiled(reverse=sums)
+    sweep = _Sweep(library, mech, *kernels, step, states, pairs, origin, sums)
     codes = np.where(bad, np.atleast_1d(status), sweep.run())
-    lost = codes != 0
-    raw = np.where(lost[:, None], 0.0, sweep.by_q)
-    by_q = along_velocities(mech, states[0][:, 0], raw)
+    lost = library.asarray(codes != 0)
+    raw = library.where(lost[:, None], states[0].dtype.type(0.0), sweep.by_q)
+    by_q = along_velocities(mech, library.ascontiguousarray(states[0][:, 0]), raw)
     full = {"q": by_q[:, None], "v": sweep.by_v[:, None], **sweep.by_inputs}
     for x in full.values():
         x[lost] = np.nan
@@ -156,14 +167,17 @@ def _summed(full: Array, used: tuple[int, ...], given: tuple[int, ...]) -> Array
     return out.reshape(given)
 
 
-def _weights(records: Array, given: Any, name: str) -> tuple[Array, Array]:
+def _weights(library: Any, records: Array, given: Any, name: str) -> tuple[Array, Array]:
     """Weights of the last record (batch, n), and of those before it (batch, k - 1, n) or (n,)."""
     shape, n = records.shape, records.shape[-1]
     last = (*shape[:-2], n)
-    array = np.zeros(last) if given is None else floats(given, name)
-    array: Array = np.asarray(array, records.dtype)
+    if arrays.is_on_gpu(given) and library is not np:
+        array = arrays.taken(name, given)
+    else:
+        array = np.zeros(last) if given is None else floats(given, name)
+    array = library.asarray(array, dtype=records.dtype)
     if array.shape == last:
-        return array.reshape(-1, n), np.zeros_like(records, shape=n)
+        return array.reshape(-1, n), library.zeros(n, dtype=records.dtype)
     if array.shape != shape:
         raise ShapeError(
             f"the weights of {name} have shape {array.shape}; it must be {shape}, a weight for "
@@ -182,23 +196,25 @@ class _Sweep:
 
     def __init__(
         self,
+        library: Any,
         mech: Mechanism,
-        forth: RolloutKernel,
-        back: RolloutKernel,
+        forth: RolloutKernel | CudaMotion,
+        back: RolloutKernel | CudaMotion,
         step: float,
         states: Sequence[Array],
         weights: Sequence[tuple[Array, Array]],
         origin: Origin,
         sums: tuple[str, ...],
     ) -> None:
-        self.mech, self.forth, self.back, self.step = mech, forth, back, step
+        self.library, self.mech, self.step = library, mech, step
+        self.forth, self.back = forth, back
         self.states, self.weights, self.origin = states, weights, origin
         self.batch, self.dtype = len(states[0]), states[0].dtype
-        self.by_q, self.by_v = (np.array(last) for last, _ in weights)
+        self.by_q, self.by_v = (library.array(last) for last, _ in weights)
         self.sums = sums
         self.inputs = back.held[4:]  # besides q_from, v_from, w_q and w_v
         self.by_inputs = {
-            name: np.zeros((self.batch, 1 if name in sums else origin.steps, n), self.dtype)
+            name: library.zeros((self.batch, 1 if name in sums else origin.steps, n), self.dtype)
             for name, n in self.inputs
         }
 
@@ -215,7 +231,8 @@ class _Sweep:
         every, steps = self.origin.every, self.origin.steps
         width = 2 * sum(x.shape[-1] for x in self.states) if every > 1 else 0
         width += sum(x.shape[-1] for n, x in self.by_inputs.items() if n not in self.sums)
-        most = MEMORY // max(self.batch * width * self.dtype.itemsize, 1) if width else steps
+        room = MEMORY[self.origin.target]
+        most = room // max(self.batch * width * self.dtype.itemsize, 1) if width else steps
         apart, end = max(most // every, 1) * every, steps
         while end > 0:
             begin = max(0, -(-(end - apart) // every) * every)
@@ -230,19 +247,36 @@ class _Sweep:
         reverse = {name: x if x.ndim == 1 else x[..., ::-1, :] for name, x in held.items()}
         # Sums go on from part to part; gradients by inputs of single steps begin with anything.
         before = [self.by_v, *(self.by_inputs[name][:, 0] for name, _ in self.inputs)]
-        count, threads = end - begin, self.origin.threads
+        count = end - begin
         apart = count if len(self.sums) == len(self.inputs) else 1
-        start = self.by_q, np.concatenate(before, axis=1)
-        done = self.back.run(*start, reverse, self.step, count, apart, threads)
-        sizes = [self.mech.nq, self.mech.nv, *(n for _, n in self.inputs)]
-        by_q, by_v, *pieces = np.split(done.records, np.cumsum(sizes)[:-1], axis=-1)
+        start = self.by_q, self.library.concatenate(before, axis=1)
+        by_q, rest, status = self._moved(self.back, *start, reverse, count, apart)
+        ends = np.cumsum([self.mech.nv, *(n for _, n in self.inputs)]).tolist()
+        by_v, *pieces = self.library.split(rest, ends[:-1], axis=-1)
         self.by_q, self.by_v = by_q[:, -1], by_v[:, -1]
         for (name, _), piece in zip(self.inputs, pieces, strict=True):
             if name in self.sums:
                 self.by_inputs[name][:, 0] = piece[:, -1]
             else:
                 self.by_inputs[name][:, begin:end] = piece[:, ::-1]
-        return done.status
+        return status
+
+    def _moved(
+        self,
+        kernel: RolloutKernel | CudaMotion,
+        q: Array,
+        v: Array,
+        held: Mapping[str, Array],
+        steps: int,
+        every: int,
+    ) -> tuple[Array, Array, NDArray[np.int32]]:
+        """The records of a motion without its beginning, (batch, k, nq) and the rest of them."""
+        if isinstance(kernel, CudaMotion):
+            moved = kernel(q, v, held, step=self.step, steps=steps, every=every)
+            return moved.q[:, 1:], moved.v[:, 1:], moved.status
+        done = kernel.run(q, v, held, self.step, steps, every, self.origin.threads)
+        by_q, rest = np.split(done.records, [self.mech.nq], axis=-1)
+        return by_q, rest, done.status
 
     def _states(self, begin: int, end: int, held: Mapping[str, Array]) -> tuple[Array, Array]:
         """q and v (batch, steps, ...) at the beginning of each step."""
@@ -250,14 +284,13 @@ class _Sweep:
         if every == 1:
             return q[:, begin:end], v[:, begin:end]
         count, nq = end - begin, self.mech.nq
-        path = np.empty((self.batch, count, nq + self.mech.nv), self.dtype)
+        path = self.library.empty((self.batch, count, nq + self.mech.nv), self.dtype)
         path[:, 0, :nq], path[:, 0, nq:] = q[:, begin // every], v[:, begin // every]
         if count > 1:
             before = {name: _rows(x, 0, count - 1) for name, x in held.items()}
             first = path[:, 0, :nq], path[:, 0, nq:]
-            threads = self.origin.threads
-            done = self.forth.run(*first, before, self.step, count - 1, 1, threads)
-            path[:, 1:] = done.records[..., : path.shape[-1]]  # implicit steps show more
+            on_q, on_v, _ = self._moved(self.forth, *first, before, count - 1, 1)
+            path[:, 1:, :nq], path[:, 1:, nq:] = on_q, on_v[..., : self.mech.nv]
         return path[..., :nq], path[..., nq:]
 
     def _spread(self, weights: Array, begin: int, end: int) -> Array:
@@ -265,7 +298,7 @@ class _Sweep:
         every = self.origin.every
         if weights.ndim == 1 or every == 1:
             return _rows(weights, begin, end)
-        out = np.zeros((len(weights), end - begin, weights.shape[-1]), self.dtype)
+        out = self.library.zeros((len(weights), end - begin, weights.shape[-1]), self.dtype)
         out[:, ::every] = weights[:, begin // every : -(-end // every)]
         return out
 

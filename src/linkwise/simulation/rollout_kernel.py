@@ -10,12 +10,12 @@ import numpy as np
 from linkwise.codegen.request import Request
 from linkwise.codegen.scalar.trace import Traced
 from linkwise.codegen.stages import is_rolled, traced
-from linkwise.codegen.stepping.cuda_kernel import CudaMotion
+from linkwise.codegen.stepping.cuda_kernel import CudaMotion, suited
 from linkwise.codegen.stepping.kernel import RolloutKernel
-from linkwise.codegen.stepping.passive import Passive, passive
 from linkwise.codegen.stepping.stepping import Sketch, Stepping
 from linkwise.dynamics.derivatives import INVERSE
 from linkwise.dynamics.kernels import check_mechanism, require_open, tree_of
+from linkwise.dynamics.passive import Passive, passive
 from linkwise.dynamics.quantity import Frame, expression
 from linkwise.errors import LoweringError, ModelError
 from linkwise.model.mechanism import Mechanism
@@ -24,8 +24,9 @@ from linkwise.simulation.actuation import actuate, efforts, with_actuators
 from linkwise.simulation.episode import NOTHING, Episode, with_noise, with_stop
 from linkwise.simulation.implicit.equality import check_formulas
 from linkwise.simulation.implicit.ground import ContactPoint
+from linkwise.simulation.implicit.joint import joints_with_rows
 from linkwise.simulation.implicit.reverse import implicit_reverse
-from linkwise.simulation.implicit.segments import implicit_stepping, joints_with_rows
+from linkwise.simulation.implicit.segments import implicit_stepping
 from linkwise.simulation.integrators import INTEGRATORS
 from linkwise.simulation.integrators.command import command, held_inputs
 from linkwise.simulation.integrators.reverse import Dynamics, reverse_stepping
@@ -37,7 +38,9 @@ from linkwise.simulation.variational.reverse import variational_reverse
 from linkwise.simulation.variational.segments import variational_stepping
 from linkwise.tasks.law import ControlLaw
 
-EXPLICIT = tuple(x.name for x in INTEGRATORS.values() if x.step and x.takes == "acceleration")
+EXPLICIT = tuple(
+    x.name for x in INTEGRATORS.values() if x.step and x.compiled and x.takes == "acceleration"
+)
 """Integrators whose steps need accelerations only, by name."""
 
 COMPILED = (*EXPLICIT, "implicit", "variational")
@@ -113,6 +116,7 @@ def gpu_kernel(
     itemsize: int = 8,
     law: ControlLaw | None = None,
     parameters: Sequence[str] = (),
+    reverse: Sequence[str] | None = None,
     contacts: Sequence[ContactPoint] = (),
     actuated: bool = False,
     episode: Episode = NOTHING,
@@ -122,8 +126,9 @@ def gpu_kernel(
     The arguments and errors are those of `rollout_kernel`.
     """
     check_rollout(mech, integrator, law, parameters)
+    names = tuple(parameters), None if reverse is None else tuple(reverse)
     acting = tuple(contacts), actuated, episode
-    return _on_gpu(mech, integrator, with_passive, tuple(parameters), itemsize, law, *acting)
+    return _on_gpu(mech, integrator, with_passive, *names, itemsize, law, *acting)
 
 
 @once_per_mechanism
@@ -132,15 +137,20 @@ def _on_gpu(
     integrator: str,
     with_passive: bool,
     parameters: tuple[str, ...],
+    reverse: tuple[str, ...] | None,
     itemsize: int,
     law: ControlLaw | None,
     contacts: tuple[ContactPoint, ...],
     actuated: bool,
     episode: Episode,
 ) -> CudaMotion:
-    options = (with_passive, (), parameters, None, "node", itemsize, law, contacts, actuated)
+    options = (with_passive, (), parameters, reverse, "node", itemsize, law, contacts, actuated)
     segments, _ = _stepping(mech, integrator, *options, False, episode)
-    return CudaMotion(mech, segments(), np.dtype(f"float{8 * itemsize}"))
+    motion = CudaMotion(mech, segments(branches=False), np.dtype(f"float{8 * itemsize}"))
+    if reverse is None:
+        return motion
+    # Gradients are one thread's work: their segments do not divide by limbs.
+    return dataclasses.replace(motion, shape=suited(motion.stepping, motion.work, itemsize))
 
 
 def motion_of(
@@ -152,8 +162,11 @@ def motion_of(
     parameters: tuple[str, ...],
     contacts: tuple[ContactPoint, ...],
     actuated: bool,
-) -> tuple[Callable[[], Stepping], tuple[object, ...]]:
-    """A function that makes the segments of a step, and what they depend on."""
+) -> tuple[Callable[..., Stepping], tuple[object, ...]]:
+    """A function that makes the segments of a step, and what they depend on.
+
+    It takes `branches`, which is False for a GPU: there, memory is the limit.
+    """
     check_rollout(mech, integrator, None, parameters)
     options = (with_passive, (), parameters, None, "node", itemsize, None, contacts, actuated)
     return _stepping(mech, integrator, *options, False)
@@ -173,8 +186,11 @@ def _stepping(
     actuated: bool,
     observed: bool,
     episode: Episode = NOTHING,
-) -> tuple[Callable[[], Stepping], tuple[object, ...]]:
-    """A function that makes the segments of a step, and what they depend on."""
+) -> tuple[Callable[..., Stepping], tuple[object, ...]]:
+    """A function that makes the segments of a step, and what they depend on.
+
+    It takes `branches`, which is False for a GPU: there, memory is the limit.
+    """
     if integrator == "implicit":
         check_formulas(mech)
     else:
@@ -204,17 +220,17 @@ def _stepping(
     motor = tuple(x for x in acts if x in OF_ACTUATORS)
     acting = (joints, contacts) if integrator == "implicit" else ((), ())
 
-    def segments() -> Stepping:
+    def segments(*, branches: bool = True) -> Stepping:
         if reverse is not None:
-            return steps()
+            return steps(branches)
         watch = episode.stop, contacts, itemsize
-        return with_stop(steps(), mech, *watch)
+        return with_stop(steps(branches), mech, *watch)
 
     def disturbed(plain: Stepping, ruled: Traced | None) -> Stepping:
         plain = with_noise(plain, mech, episode.noise, itemsize)
         return plain if ruled is None else _with_law(plain, mech, ruled)
 
-    def steps() -> Stepping:
+    def steps(branches: bool) -> Stepping:
         ruled = None if command is None else traced(command)
         if integrator == "implicit" and reverse is not None:
             return implicit_reverse(
@@ -236,6 +252,7 @@ def _stepping(
                 actuated=actuated,
                 numbers=parameters,
                 observed=observed,
+                branches=branches,
             )
             return disturbed(plain, ruled)
         if integrator not in EXPLICIT:

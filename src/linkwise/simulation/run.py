@@ -124,7 +124,8 @@ def simulate(
         duration: How long to move [s].
         step: Length of a step [s]; the last one may be shorter, and with `control_step` steps are
             shortened so that an integer number of them fits. "adaptive" chooses its own.
-        integrator: "rk4", "euler", "rk4_mujoco", "variational" or "adaptive"; or "implicit", the
+        integrator: "rk4", "euler", "rk4_mujoco", "variational" or "adaptive"; "rosenbrock",
+            linearly implicit, for stiff forces of the user; or "implicit", the
             steps of `lw.rollout` for robots that touch something: servos, dampers and springs act
             at the end of a step and may be stiff; contacts, joint limits and Coulomb friction act
             by impulses. Functions of the user are then called at the beginning of each step, and
@@ -271,7 +272,9 @@ def _run(
     def recording() -> Recording | None:
         if not len(observer.log):
             return None
-        return _timed(observer.recording(**facts), began)  # channels may need further kernels
+        rec = observer.recording(**facts)  # channels may need further kernels
+        notes = replace(rec.report.notes, stiffness=str(observer.stiffness))
+        return _timed(replace(rec, report=replace(rec.report, notes=notes)), began)
 
     try:
         observer.begin(first)

@@ -34,6 +34,8 @@ from linkwise.simulation.rollout_input import mechanism_numbers
 from linkwise.simulation.rollout_kernel import motion_of
 from linkwise.spatial.array import Array, ArrayLike
 
+MASKED: Any = np.ma.MaskedArray
+
 
 class Simulator:
     """One robot, or many copies of it, moved step by step from Python.
@@ -196,6 +198,8 @@ class Simulator:
         """
         if self.target == "cuda":
             return self._step_on_gpu(action)
+        if isinstance(action, MASKED):
+            floats(action, "action")  # raises for masked entries
         try:
             self._command[...] = action
         except (ValueError, TypeError):
@@ -383,7 +387,7 @@ def _on_gpu(
     from linkwise.codegen.stepping.cuda_kernel import CudaMotion
 
     make, _ = _making(mech, integrator, passive, itemsize, parameters, contacts, chosen)
-    return CudaMotion(mech, make(), np.dtype(f"float{8 * itemsize}"))
+    return CudaMotion(mech, make(branches=False), np.dtype(f"float{8 * itemsize}"))
 
 
 def _making(
@@ -406,8 +410,8 @@ def _making(
         actuated=bool(mech.actuators),
     )
 
-    def segments() -> Stepping:
-        plain = make()
+    def segments(*, branches: bool = True) -> Stepping:
+        plain = make(branches=branches)
         return continued(plain, *observing(mech, plain, chosen, contacts, itemsize))
 
     what = tuple((one.name, one.what) for one in chosen)

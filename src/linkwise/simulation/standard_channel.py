@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from linkwise.dynamics.closure import constraint_error, constraint_jacobian
 from linkwise.dynamics.energy import kinetic_energy, potential_energy
 from linkwise.dynamics.momentum import center_of_mass, momentum
+from linkwise.dynamics.passive import passive as dampers_and_springs
 from linkwise.model.closure import coupling_error
 from linkwise.model.hinges import Free
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.simulation.channel import Channel
 from linkwise.simulation.loop_keeper import coupled_slides
-from linkwise.simulation.work import plain_velocities
 from linkwise.spatial.array import Array
 
 NAMED = 4
@@ -48,7 +48,7 @@ def not_modelled(
     """
     lines = list[str]()
     names = mech.velocity_names
-    dry = np.flatnonzero((mech.friction > 0.0) & ~(friction & plain_velocities(mech)))
+    dry = np.flatnonzero((mech.friction > 0.0) & (not friction))
     if len(dry):
         lines.append(f"Coulomb friction of {_names(names, dry)}")
     if mech.actuators and not actuated:
@@ -58,9 +58,11 @@ def not_modelled(
     if not passive and (springs | dampers).any():
         acting = np.flatnonzero(springs | dampers)
         lines.append(f"dampers and springs of {_names(names, acting)}: passive=False")
-    springy = np.flatnonzero(springs & ~plain_velocities(mech))
+    springy = np.flatnonzero(springs & (dampers_and_springs(mech).stiffness == 0.0))
     if passive and len(springy):
         lines.append(f"springs of {_names(names, springy)}: v is not the rate of q there")
+    if mech.gravity_compensation and not passive:
+        lines.append("gravity compensation: passive=False")
     of_q, of_v = units(mech)
     rates = [f"{x}/s" for x in of_v]
     lines += _beyond("effort limits", names, force_units(mech), np.abs(tau), mech.effort_limit)
@@ -201,7 +203,8 @@ def weight_alone(mech: Mechanism, tau: Array, *, passive: bool) -> tuple[float, 
         inert = mech.armature[part].any()  # fixed on the ground: takes up momentum
         if not isinstance(mech.bodies[k].hinge, Free) or pushed or held or inert:
             return ()
-    if not roots or _on_the_ground(mech):
+    lifted = passive and mech.gravity_compensation
+    if not roots or lifted or _on_the_ground(mech):
         return ()
     return tuple(float(x) for x in mech.total_mass * mech.gravity)
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from linkwise.codegen.scalar import status
 from linkwise.codegen.stepping.kernel import Motions
-from linkwise.codegen.stepping.passive import Passive
 from linkwise.dynamics import forward_dynamics
 from linkwise.dynamics.kernels import is_closed
+from linkwise.dynamics.passive import Passive
 from linkwise.errors import ClosureError, SingularHingeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation import rates

@@ -14,7 +14,6 @@ import numpy as np
 from linkwise.arguments import is_tracked
 from linkwise.errors import ModelError
 from linkwise.simulation.rates import as_velocities
-from linkwise.spatial.array import Array
 
 if TYPE_CHECKING:
     from linkwise.simulation.rollout import Rollout
@@ -63,21 +62,32 @@ class _Motion:
             self.result.gradient()  # raises, and says why it has none
         return self.result
 
-    def gradients(self, weights: tuple[Any, Any]) -> list[Array]:
+    def gradients(self, weights: tuple[Any, Any]) -> list[Any]:
         """Those by the tensors, for weights of q and v."""
         assert self.result is not None
         made, start = self.result.gradient(*weights), _plain(self.arrays)["q"]
         each = {"q": made.q, "v": made.v, **made.inputs}
+        each = {name: _tensor(each[name]) for name in self.leaves}
         if "q" in self.leaves:  # by entries: tangent to the unit sphere of quaternions
-            of_velocities = as_velocities(self.result.mech, np.asarray(start, np.float64))
-            each["q"] = (of_velocities @ made.q[..., None])[..., 0]
-        return [np.asarray(each[name]) for name in self.leaves]
+            begin = start.cpu().numpy() if isinstance(start, torch.Tensor) else start
+            of_velocities = as_velocities(self.result.mech, np.asarray(begin, np.float64))
+            each["q"] = (torch.from_numpy(of_velocities).to(each["q"]) @ each["q"][..., None])[
+                ..., 0
+            ]
+        return list(each.values())
 
 
 def _plain(each: Mapping[str, Any]) -> dict[str, Any]:
-    """Arrays without the history of Torch."""
-    kind = torch.Tensor
-    return {n: x.detach().cpu().numpy() if isinstance(x, kind) else x for n, x in each.items()}
+    """Arrays without the history of Torch: of NumPy, or tensors on the GPU."""
+    return {n: _numbers(x) if isinstance(x, torch.Tensor) else x for n, x in each.items()}
+
+
+def _numbers(tensor: Any) -> Any:
+    return tensor.detach() if tensor.is_cuda else tensor.detach().cpu().numpy()
+
+
+def _tensor(array: Any) -> Any:
+    return array if isinstance(array, torch.Tensor) else torch.from_numpy(np.array(array))
 
 
 class _Records(torch.autograd.Function):
@@ -88,7 +98,8 @@ class _Records(torch.autograd.Function):
         ctx.motion, ctx.shapes = motion, [(x.shape, x.dtype, x.device) for x in leaves]
         ctx.set_materialize_grads(False)
         result = motion.made()
-        return tuple(torch.from_numpy(np.array(x)) for x in (result.q, result.v))
+        # Torch marks what is returned; the records themselves stay plain numbers.
+        return tuple(_tensor(x).detach() for x in (result.q, result.v))
 
     @staticmethod
     def backward(ctx: Any, *weights: Any) -> Any:
@@ -97,12 +108,12 @@ class _Records(torch.autograd.Function):
                 "the second derivative of a rollout was requested; it has first derivatives only. "
                 "Leave out create_graph=True."
             )
-        numbers = [None if x is None else x.detach().numpy() for x in weights]
+        numbers = [None if x is None else _numbers(x) for x in weights]
         parts = list[Any]()
         for x, (shape, dtype, device) in zip(
             ctx.motion.gradients((numbers[0], numbers[1])), ctx.shapes, strict=True
         ):
-            part = torch.from_numpy(np.array(x)).to(dtype=dtype, device=device)
+            part = x.to(dtype=dtype, device=device)
             parts.append(
                 part.reshape(shape) if part.numel() == shape.numel() else part.sum_to_size(shape)
             )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.dynamics.kinematics import node_velocity
+from linkwise.dynamics.passive import passive as dampers_and_springs
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ShapeError
 from linkwise.model.hinges.modified import is_plain
@@ -21,7 +22,7 @@ from linkwise.spatial.array import Array, ArrayLike, floats
 
 _ABOUT = {
     "joints": "work of joint forces",
-    "passive": "work of dampers and springs",
+    "passive": "work of dampers, springs and carried weight",
     "forces": "work of forces from outside",
     "steps": "energy that steps of order one add or take",
 }
@@ -239,26 +240,12 @@ def joint_work(mech: Mechanism, t: Array, q: Array, v: Array, tau: Array, *, hel
 
 
 def passive_work(mech: Mechanism, t: Array, q: Array, v: Array) -> Work:
-    """Work of dampers and springs of the drives: −∫ v · damping v dt − Δ ½ k (q − rest)²."""
+    """Work of dampers, springs and carried weight: −∫ v · damping v dt − Δ stored energy."""
     damped = Work(np.zeros(len(t)))
     if mech.damping.any():
         damped = integrated(t, -(mech.damping * v * v).sum(axis=-1))
-    stored = spring_energy(mech, q)
+    stored = dampers_and_springs(mech).energy(q)
     return Work(damped.values - (stored - stored[0]), damped.error)
-
-
-def spring_energy(mech: Mechanism, q: Array) -> Array:
-    """½ Σ k (q − rest)² over the hinges whose v is the rate of q (...) [J]."""
-    total = np.zeros(q.shape[:-1])
-    for k, body in enumerate(mech.bodies):
-        if not (is_plain(body.hinge) and body.hinge.nv):
-            continue
-        stiffness = body.drive.array("stiffness", body.hinge)
-        if stiffness.any():
-            part = q[..., int(mech.q_start[k]) : int(mech.q_start[k + 1])]
-            off = part - body.drive.array("rest", body.hinge)
-            total = total + 0.5 * (stiffness * off * off).sum(axis=-1)
-    return total
 
 
 def outside_work(

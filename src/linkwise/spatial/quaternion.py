@@ -143,9 +143,10 @@ def exp(w: Array) -> Array:
 def log(q: Array) -> Array:
     """Rotation vector (..., 3) of a unit quaternion, with length at most π."""
     q = _with_positive_w(np.asarray(q))
-    w, length = q[..., :1], _length(q[..., 1:])
-    tiny = 1e-20 - length  # there the turn is 2 / w to rounding, and the division is not trusted
-    turn = 2.0 * angle(length, w) / where(tiny, 1.0, length)
+    w, square = q[..., :1], (q[..., 1:] * q[..., 1:]).sum(axis=-1, keepdims=True)
+    tiny = 1e-24 - square  # there the turn is 2 / w to rounding, and roots have no derivative
+    length = root(where(tiny, 1.0, square))
+    turn = 2.0 * angle(length, w) / length
     return where(tiny, 2.0 / maximum(w, 0.5), turn) * q[..., 1:]
 
 

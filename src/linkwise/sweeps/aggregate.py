@@ -237,19 +237,24 @@ class Aggregates:
 
     def filtered_inertia(self, run: Interpreter, statement: Statement, k: int) -> Any:
         """P⁺ = P - G H P of an aggregate, not multiplied out; None for other statements."""
-        family = family_of_part(statement.target.key)
-        if family is None or statement.target.key is not family.P_plus:
-            return None
-        less = (Block(family.G), Block(family.H), Block(family.P))
-        if statement.terms != (Term(1.0, (Block(family.P),)), Term(-1.0, less)):
-            return None
-        if len(self.tree.bodies[k].bodies) == 1 or run.gains.get(family.G) != 1.0:
-            return None
-        P, H = (run.block(Block(x), k, k, k) for x in (family.P, family.H))
-        if not len(H) or not _is_block_diagonal(P):
-            return None
-        D_inverse: Any = run.block(Block(family.D, inverse=True), k, k, k)
-        return FilteredInertia(P, H @ P, D_inverse)
+        return filtered(run, statement, k) if len(self.tree.bodies[k].bodies) > 1 else None
+
+
+def filtered(run: Interpreter, statement: Statement, k: int) -> FilteredInertia | None:
+    """P⁺ = P - G H P of a body with several parts, for a block-diagonal P; None for others."""
+    family = family_of_part(statement.target.key)
+    if family is None or statement.target.key is not family.P_plus:
+        return None
+    less = (Block(family.G), Block(family.H), Block(family.P))
+    if statement.terms != (Term(1.0, (Block(family.P),)), Term(-1.0, less)):
+        return None
+    if run.gains.get(family.G) != 1.0:
+        return None
+    P, H = (run.block(Block(x), k, k, k) for x in (family.P, family.H))
+    if not len(H) or not _is_block_diagonal(P):
+        return None
+    D_inverse: Any = run.block(Block(family.D, inverse=True), k, k, k)
+    return FilteredInertia(P, H @ P, D_inverse)
 
 
 def _to_world(x: Array) -> Array:

@@ -5,7 +5,8 @@ Formulas of hinges and inertias take arrays with a leading axis, as graph nodes 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,15 +14,14 @@ import numpy as np
 from linkwise.algebra import role
 from linkwise.algebra.expr import Symbol
 from linkwise.algebra.space import CONSTRAINT, GRAVITY, INERTIA, ONE, PLACE, Space
-from linkwise.algebra.symbols import M
 from linkwise.errors import LoweringError
-from linkwise.model.body import Body
 from linkwise.model.closure import constraint_sizes
 from linkwise.model.embedded import Embedded
+from linkwise.model.hinges import Hinge
 from linkwise.model.hinges.form import form_block
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
-from linkwise.spatial.inertia import inertia_matrix, momentum_regressor, weight_rate
+from linkwise.spatial.inertia import SpatialInertia, inertia_matrix, momentum_regressor, weight_rate
 from linkwise.spatial.pose import Pose, place_block
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import blocks, cross_force, cross_velocity
@@ -32,6 +32,30 @@ from linkwise.sweeps.structured_block import diagonal
 if TYPE_CHECKING:
     from linkwise.sweeps.aggregate import Aggregates
     from linkwise.sweeps.interpret import Interpreter
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A rigid part of a body in one state: a rigid body, or the frame or a lump of a flexible one.
+
+    Arrays of numbers or of graph nodes.
+    """
+
+    hinge: Hinge
+    outboard: Pose  # of the part in hinge frame O
+    pose: Callable[[], Pose]  # x_pk, seen from the parent
+    inertia: Callable[[], SpatialInertia]
+    on_ground: bool  # whether the parent is the ground
+    q: Any  # coordinates (1, nq)
+    v: Any  # velocities (1, nv)
+
+    def map(self) -> Any:
+        """H about the frame of the part (nv, 6)."""
+        return self.about_body(first(self.hinge.hinge_map(self.q), 2))
+
+    def about_body(self, H: Any) -> Any:
+        """A hinge map about O, about the frame of the part."""
+        return H if self.outboard is Pose.identity() else H @ self.outboard.shift
 
 
 class Bodies:
@@ -92,78 +116,99 @@ class Bodies:
 
     def special(self, run: Interpreter, statement: Statement, k: int) -> Any:
         """What a special statement gives at body k."""
+        reads = [run.blocks_of(quantity)[k] for quantity, _ in statement.reads]
+        return special_block(run, statement, self.part(run, k), reads)
+
+    def part(self, run: Interpreter, k: int) -> Part:
+        """The body itself."""
         mech, body, numbers = self.mech, self.mech.bodies[k], run.arithmetic
-        q_k = numbers.q[None, mech.q_start[k] : mech.q_start[k + 1]]
-        v_k = numbers.v[None, mech.v_start[k] : mech.v_start[k + 1]]
-        offset = None if body.outboard is Pose.identity() else body.outboard.shift
-        read = run.blocks_of(statement.reads[0][0])[k] if statement.reads else np.zeros((6, 1))
-        match statement.special:
-            case "phi(q)" | "Delta_phi(q)":
-                return numbers.shift(numbers.pose(k))
-            case "H(q)":
-                return _about_body(first(body.hinge.hinge_map(q_k), 2), offset)
-            case "a":
-                H_k = _about_body(first(body.hinge.hinge_map(q_k), 2), offset)
-                rate = first(body.hinge.bias(q_k, v_k), 1)
-                rate = rate if offset is None else offset.T @ rate
-                a_k = cross_velocity(read[None, :, 0], (H_k.T @ v_k[0])[None])[0] + rate
-                if mech.parent[k] < 0:
-                    up = np.concatenate([np.zeros(3), -numbers.gravity])[:, None]
-                    a_k = a_k + (numbers.shift(numbers.pose(k)).T @ up)[:, 0]
-                return a_k[:, None]
-            case "A_V":
-                H_k = _about_body(first(body.hinge.hinge_map(q_k), 2), offset)
-                rate = _about_body(first(body.hinge.hinge_map_rate(q_k, v_k), 2), offset)
-                return (cross_velocity(read[None, :, 0], H_k) + rate).T
-            case "B_V":
-                return first(numbers.inertia(k).coriolis_factor(read[None, :, 0]), 2)
-            case "regressor":
-                return first(momentum_regressor(read[None, :, 0]), 2)
-            case "diagonal":
-                return np.diag(read[:, 0])
-            case "inertia_of":
-                return inertia_matrix(read[:, 0])
-            case "a_g_rate":
-                turn = -numbers.pose(k).rot.T if mech.parent[k] < 0 else np.zeros((3, 3))
-                return np.concatenate([np.zeros((3, 3)), turn])
-            case "weight_rate":
-                return weight_rate(numbers.gravity)
-            case "weight_gravity":
-                return _weight_by_gravity(run.value[M, True][k])
-            case "X_rate":
-                return _place_form(run, statement, k)
-            case "H_rate":
-                vectors = [run.blocks_of(quantity)[k][:, 0] for quantity, _ in statement.reads]
-                return _hinge_form(statement, body, q_k, vectors)
-            case "cross" | "swap" | "bias_rate_q" | "bias_rate_v":
-                return _derivative_block(statement, body, q_k, v_k, read[:, 0])
-            case "to_W":
-                return numbers.to_world(read.reshape(3, 4))
-            case _:
-                momentum = numbers.inertia(k).apply(read[None, :, 0])
-                return cross_force(read[None, :, 0], momentum)[0][:, None]
+        return Part(
+            body.hinge,
+            body.outboard,
+            lambda: numbers.pose(k),
+            lambda: numbers.inertia(k),
+            bool(mech.parent[k] < 0),
+            numbers.q[None, mech.q_start[k] : mech.q_start[k + 1]],
+            numbers.v[None, mech.v_start[k] : mech.v_start[k + 1]],
+        )
 
     def place(self, run: Interpreter, statement: Statement, k: int, node: int | None) -> Array:
         """Poses as columns (12, 1), the rows of (rot | p) in sequence; see PLACED."""
-        numbers, parent = run.arithmetic, int(self.mech.parent[k])
         if node is not None and statement.special in AT_NODES:
             return _node_block(run, statement, node)
         if node is not None:
             read = run.blocks_of(statement.reads[0][0])[k]
-            above = None if self.node_body[node] < 0 else read.reshape(3, 4)
+            above = None if self.node_body[node] < 0 else read[:12].reshape(3, 4)
             return node_place(statement, self.nodes[node].pose, above)
-        match statement.special:
-            case "a_g":
-                rot = numbers.pose(k).rot
-                lifted = rot.T @ -numbers.gravity if parent < 0 else np.zeros(3)
-                return np.concatenate([np.zeros(3), lifted])[:, None]
-            case "weight":
-                return _weight_by_gravity(run.value[M, True][k]) @ numbers.gravity[:, None]
-            case _:
-                pose, above = numbers.pose(k), None
-                if parent >= 0:
-                    above = run.blocks_of(statement.target)[parent].reshape(3, 4)
-                return placed(above, pose.rot, pose.p).reshape(12, 1)
+        return placed_block(run, statement, self.part(run, k), self.above(run, statement, k))
+
+    def above(self, run: Interpreter, statement: Statement, k: int) -> Array | None:
+        """The place (3, 4) of the parent of body k; None for the ground."""
+        parent = int(self.mech.parent[k])
+        if parent < 0 or statement.special != "X":
+            return None
+        return run.blocks_of(statement.target)[parent][:12].reshape(3, 4)
+
+
+def special_block(run: Interpreter, statement: Statement, part: Part, reads: Sequence[Any]) -> Any:
+    """What a special statement gives at a rigid part, from the blocks that it reads there."""
+    numbers, read = run.arithmetic, reads[0] if reads else np.zeros((6, 1))
+    match statement.special:
+        case "phi(q)" | "Delta_phi(q)":
+            return numbers.shift(part.pose())
+        case "H(q)":
+            return part.map()
+        case "a":
+            rate = first(part.hinge.bias(part.q, part.v), 1)
+            rate = rate if part.outboard is Pose.identity() else part.outboard.shift.T @ rate
+            a_k = cross_velocity(read[None, :, 0], (part.map().T @ part.v[0])[None])[0] + rate
+            if part.on_ground:
+                up = np.concatenate([np.zeros(3), -numbers.gravity])[:, None]
+                a_k = a_k + (numbers.shift(part.pose()).T @ up)[:, 0]
+            return a_k[:, None]
+        case "A_V":
+            rate = part.about_body(first(part.hinge.hinge_map_rate(part.q, part.v), 2))
+            return (cross_velocity(read[None, :, 0], part.map()) + rate).T
+        case "B_V":
+            return first(part.inertia().coriolis_factor(read[None, :, 0]), 2)
+        case "regressor":
+            return first(momentum_regressor(read[None, :, 0]), 2)
+        case "diagonal":
+            return np.diag(read[:, 0])
+        case "inertia_of":
+            return inertia_matrix(read[:, 0])
+        case "a_g_rate":
+            turn = -part.pose().rot.T if part.on_ground else np.zeros((3, 3))
+            return np.concatenate([np.zeros((3, 3)), turn])
+        case "weight_rate":
+            return weight_rate(numbers.gravity)
+        case "weight_gravity":
+            return _weight_by_gravity(first(part.inertia().matrix, 2))
+        case "X_rate":
+            return _place_form(statement, reads)
+        case "H_rate":
+            return _hinge_form(statement, part, [x[:, 0] for x in reads])
+        case "cross" | "swap" | "bias_rate_q" | "bias_rate_v":
+            return _derivative_block(statement, part, read[:, 0])
+        case "to_W":
+            return numbers.to_world(read.reshape(3, 4))
+        case _:
+            momentum = part.inertia().apply(read[None, :, 0])
+            return cross_force(read[None, :, 0], momentum)[0][:, None]
+
+
+def placed_block(run: Interpreter, statement: Statement, part: Part, above: Array | None) -> Array:
+    """A place (12, 1) of a rigid part, or a vector that belongs to it, such as its weight."""
+    gravity = run.arithmetic.gravity
+    match statement.special:
+        case "a_g":
+            lifted = part.pose().rot.T @ -gravity if part.on_ground else np.zeros(3)
+            return np.concatenate([np.zeros(3), lifted])[:, None]
+        case "weight":
+            return _weight_by_gravity(first(part.inertia().matrix, 2)) @ gravity[:, None]
+        case _:
+            pose = part.pose()
+            return placed(above, pose.rot, pose.p).reshape(12, 1)
 
 
 def _weight_by_gravity(M_k: Any) -> Any:
@@ -180,6 +225,10 @@ def bodies_of(mech: Mechanism | Embedded, names: Sequence[str]) -> Bodies | Aggr
         from linkwise.sweeps.aggregate import Aggregates
 
         return Aggregates(mech, nodes, node_body)
+    if mech.flexible:
+        from linkwise.sweeps.flexible import FlexibleBodies
+
+        return FlexibleBodies(mech, nodes, node_body)
     return Bodies(mech, nodes, node_body)
 
 
@@ -197,16 +246,12 @@ def first(array: Any, axes: int) -> Any:
     return array[0] if np.ndim(array) > axes else array
 
 
-def _about_body(H: Any, offset: Any) -> Any:
-    return H if offset is None else H @ offset
-
-
-def _derivative_block(statement: Statement, body: Body, q_k: Any, v_k: Any, x: Any) -> Any:
-    """x×, x×̄ or ∂(Ḣ* v) at a body."""
+def _derivative_block(statement: Statement, part: Part, x: Any) -> Any:
+    """x×, x×̄ or ∂(Ḣ* v) at a part."""
     if statement.special in ("cross", "swap"):
         return _crossed(statement.special, x)
-    rate = body.hinge.bias_derivative(q_k, v_k)[0 if statement.special == "bias_rate_q" else 1]
-    return body.outboard.shift.T @ first(rate, 2)
+    by_q, by_v = part.hinge.bias_derivative(part.q, part.v)
+    return part.outboard.shift.T @ first(by_q if statement.special == "bias_rate_q" else by_v, 2)
 
 
 def _crossed(which: str, x: Any) -> Any:
@@ -215,13 +260,13 @@ def _crossed(which: str, x: Any) -> Any:
     return blocks(-w, -u, -u, zero) if which == "swap" else blocks(w, zero, u, w)
 
 
-def _hinge_form(statement: Statement, body: Body, q_k: Any, vectors: Sequence[Any]) -> Any:
-    """Derivatives of the hinge map at a body: see `role.HingeRate`."""
+def _hinge_form(statement: Statement, part: Part, vectors: Sequence[Any]) -> Any:
+    """Derivatives of the hinge map at a part: see `role.HingeRate`."""
     key = statement.target.key
     assert isinstance(key, Symbol) and isinstance(key.role, role.HingeRate)
     rest = iter(vectors)
     slots = [x if isinstance(x, str) else next(rest) for x in key.role.slots]
-    return form_block(body.hinge, q_k, body.outboard.shift, slots)
+    return form_block(part.hinge, part.q, part.outboard.shift, slots)
 
 
 AT_NODES = ("cross", "swap", "regressor", "X_rate", "angular")
@@ -233,18 +278,18 @@ def _node_block(run: Interpreter, statement: Statement, node: int) -> Any:
     if statement.special == "angular":
         return np.diag([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
     if statement.special == "X_rate":
-        return _place_form(run, statement, node)
+        return _place_form(statement, [run.blocks_of(x)[node] for x, _ in statement.reads])
     x = run.blocks_of(statement.reads[0][0])[node][:, 0]
     if statement.special == "regressor":
         return first(momentum_regressor(x[None]), 2)
     return _crossed(statement.special, x)
 
 
-def _place_form(run: Interpreter, statement: Statement, k: int) -> Any:
-    """Derivatives of a pose at a body or node: see `role.PlaceRate`."""
+def _place_form(statement: Statement, reads: Sequence[Any]) -> Any:
+    """Derivatives of a pose at a part or node: see `role.PlaceRate`."""
     key = statement.target.key
     assert isinstance(key, Symbol) and isinstance(key.role, role.PlaceRate)
-    place, *vectors = (run.blocks_of(quantity)[k][:, 0] for quantity, _ in statement.reads)
+    place, *vectors = (x[:, 0] for x in reads)
     rest = iter(vectors)
     slots = [x if isinstance(x, str) else next(rest) for x in key.role.slots]
     return place_block(place.reshape(3, 4), slots)

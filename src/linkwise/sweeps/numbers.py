@@ -126,7 +126,8 @@ class Numbers:
             pass
         raise SingularHingeError(
             f"{block.symbol} is singular at body {self.mech.bodies[k].name!r}: nothing resists "
-            "its hinge. Give the body, or what it carries, inertia, or the hinge an armature."
+            "its hinge. Give the body, or what it carries, inertia, or the hinge an armature.",
+            body=k,
         )
 
     def solve(self, run: Interpreter, statement: Statement) -> Array:

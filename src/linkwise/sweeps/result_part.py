@@ -164,6 +164,11 @@ def _check_number(name: str | int, count: int, what: str) -> None:
         raise ExpressionError(f"{name} is out of range: there are {count} {what}, counted from 0.")
 
 
+def _lumps_before(k: int, mech: Mechanism) -> int:
+    """The lumps of flexible bodies before body k."""
+    return sum(len(mech.bodies[j].lumps) for j in mech.flexible if j < k)
+
+
 def entries(
     names: Sequence[str | int], space: Space, mech: Mechanism, nodes: Sequence[str]
 ) -> NDArray[np.int64]:
@@ -171,6 +176,8 @@ def entries(
     indices, size = list[int](), SIZES.get(space, 0)
     on_nodes = space.block == "node"
     owners = len(nodes) if on_nodes else mech.n_bodies
+    if space.block == "body" and space is not INBOARD:
+        owners += _lumps_before(mech.n_bodies, mech)
     count = mech.nv if space is JOINT else size * owners
     for name in names:
         if isinstance(name, int):
@@ -187,5 +194,6 @@ def entries(
             indices += range(size * k, size * k + size)
         else:
             k = _body(name, mech)
-            indices += range(size * k, size * k + size)
+            start = size * (k + (0 if space is INBOARD else _lumps_before(k, mech)))
+            indices += range(start, start + size)
     return np.array(indices, dtype=np.int64)

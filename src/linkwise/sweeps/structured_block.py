@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.sweeps.factored import Factored
-from linkwise.sweeps.sparse import is_zero
+from linkwise.sweeps.sparse import is_zero, times
 
 Matrix = Any
 """An array of numbers, or of dtype object: numbers and graph nodes mixed."""
@@ -86,9 +86,9 @@ class ShiftBlock(Structured):
         if self.star:
             back = self.rot.T
             moved = x[3:] - columns_crossed(self.p, x[:3])  # v + ω × p
-            return np.concatenate([back @ x[:3], back @ moved])
-        force = self.rot @ x[3:]
-        return np.concatenate([self.rot @ x[:3] + columns_crossed(self.p, force), force])
+            return np.concatenate([times(back, x[:3]), times(back, moved)])
+        force = times(self.rot, x[3:])
+        return np.concatenate([times(self.rot, x[:3]) + columns_crossed(self.p, force), force])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,6 +120,33 @@ class WorldBlock(Structured):
             return np.concatenate([self.rot.T @ moment, self.rot.T @ x[3:]])
         turn = self.rot @ x[:3]
         return np.concatenate([turn, self.rot @ x[3:] + columns_crossed(self.p, turn)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockDiagonal(Structured):
+    """Structured blocks along a diagonal, as to_W of the parts of a flexible body."""
+
+    parts: tuple[Any, ...]
+
+    @property
+    def T(self) -> BlockDiagonal:
+        """The adjoint."""
+        return BlockDiagonal(tuple(x.T for x in self.parts))
+
+    @property
+    def inverse(self) -> BlockDiagonal:
+        """The inverse."""
+        return BlockDiagonal(tuple(x.inverse for x in self.parts))
+
+    @property
+    def dense(self) -> Matrix:
+        """The block as an array."""
+        return block_diagonal([dense(x) for x in self.parts])
+
+    def __matmul__(self, x: Matrix) -> Matrix:
+        return np.concatenate(
+            [a @ b for a, b in zip(self.parts, np.split(x, len(self.parts)), strict=True)]
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -23,10 +23,9 @@ from linkwise.model.closure import closure_nodes
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import compile
 from linkwise.spatial.array import Array, ArrayLike, floats
-from linkwise.spatial.pose import Pose
 from linkwise.tasks.control.goal import Goal
 from linkwise.tasks.dynamics import Compensate
-from linkwise.tasks.measure import checked_goal
+from linkwise.tasks.measure import goal_numbers
 from linkwise.tasks.quantity import TASK, Law, torque
 from linkwise.tasks.task import Task, Tasks
 from linkwise.tasks.task_stack import HOLDS, TaskStack, task_stack
@@ -93,6 +92,10 @@ class ControlLaw:
             size = self.inputs["goal"].shape if "goal" in self.inputs else ()
             plan = (quick, arrays, at, size)
         object.__setattr__(self, "_plan", plan)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # machine code is loaded anew
+        parts = (self.mech, self.tasks, self.expression, self.kernel, self.inputs, self._stack)
+        return ControlLaw, parts
 
     def __repr__(self) -> str:
         tasks = " + ".join(task.name for task in self.tasks)
@@ -233,14 +236,8 @@ class ControlLaw:
             raise ModelError(f"{len(each)} positions were given for {len(self.tasks)} tasks.")
         nodes, joints = list[Array](), list[Array]()
         for task, position in zip(self.tasks, each, strict=True):
-            place = checked_goal(self.mech, task, position)
-            if isinstance(place, Pose):
-                numbers = np.concatenate([place.rot, place.p[..., None]], axis=-1)
-                nodes.append(numbers.reshape(*place.p.shape[:-1], 12))
-            elif task.kind == "orientation":
-                nodes.append(place.reshape(*place.shape[:-2], 9))
-            else:
-                (joints if task.kind == "joints" else nodes).append(place)
+            numbers = goal_numbers(self.mech, task, position)
+            (joints if task.kind == "joints" else nodes).append(numbers)
         parts = [*nodes, *joints]
         lead = np.broadcast_shapes(*(x.shape[:-1] for x in parts))
         spread = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in parts]

@@ -197,6 +197,15 @@ def checked_goal(mech: Mechanism, task: Task, given: Any) -> Any:
     return goal
 
 
+def goal_numbers(mech: Mechanism, task: Task, given: Any) -> Array:
+    """The numbers of a goal (..., n) as kernels take them: a pose is (R, p) row by row."""
+    goal = checked_goal(mech, task, given)
+    if isinstance(goal, Pose):
+        rows = np.concatenate([goal.rot, goal.p[..., None]], axis=-1)
+        return rows.reshape(*goal.p.shape[:-1], 12)
+    return goal.reshape(*goal.shape[:-2], 9) if task.kind == "orientation" else goal
+
+
 def _rotation(task: Task, rot: Array) -> None:
     if not np.all(rotation.deviation(rot) < SQUARE):
         raise ModelError(f"the goal of {task.name!r} is not a rotation matrix.")

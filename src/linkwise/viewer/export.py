@@ -20,7 +20,7 @@ from linkwise.viewer import camera, guard
 from linkwise.viewer.dial import closed_near
 from linkwise.viewer.look import Look, State, check_layers, look_of
 from linkwise.viewer.motion import subject_of
-from linkwise.viewer.scene import frames, scene_of
+from linkwise.viewer.scene import frame_poses, frames, scene_of
 from linkwise.viewer.stage import Stage
 
 STYLE = "border:1px solid #d8d5cc;border-radius:6px;display:block"
@@ -196,7 +196,7 @@ def html_page(
             grid = GRID * 2.0 ** np.floor(np.log2(scene.size))
             for i, time in enumerate(times):
                 state = motion.state(float(time))
-                turned, placed = frames(mech.poses(state.q))
+                turned, placed = frames(frame_poses(mech, state.q))
                 stage.place(_rounded(turned, GRID), _rounded(placed, grid))
                 if i % slow == 0:
                     stage.dress(state)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from linkwise.spatial.array import Array
 from linkwise.viewer.camera import FIELD, Frame
 from linkwise.viewer.look import Look, Rgb
-from linkwise.viewer.scene import Scene
+from linkwise.viewer.scene import Scene, frame_poses
 from linkwise.viewer.stage import round_length
 
 Image = NDArray[np.uint8]
@@ -74,7 +74,7 @@ class Renderer:
 
     def draw(self, q: Array) -> Image:
         """The picture of the mechanism at q (nq,)."""
-        poses = self.scene.mech.poses(q)
+        poses = frame_poses(self.scene.mech, q)
         rot = np.concatenate([np.asarray(poses.rot).reshape(-1, 3, 3), np.eye(3)[None]])
         p = np.concatenate([np.asarray(poses.p).reshape(-1, 3), np.zeros((1, 3))])
         image = self._paper.copy()

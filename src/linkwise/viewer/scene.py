@@ -12,7 +12,8 @@ from linkwise import arguments
 from linkwise.io.mesh_path import Roots
 from linkwise.model.body import WORLD
 from linkwise.model.geometry import Geometry
-from linkwise.model.hinges import Free, Locked
+from linkwise.model.hinges import Free, Locked, Modal
+from linkwise.model.lumps import lump_poses
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
@@ -33,8 +34,9 @@ class Part:
     """A surface of one colour, fixed to a body.
 
     Attributes:
-        body: Index of the body; -1 for the ground.
-        mesh: In the body's frame.
+        body: Index of its frame in `frame_poses`: a body, or a lump of a flexible one; -1 for the
+            ground.
+        mesh: In that frame.
         rgb: Colour.
         opacity: 1 for solid.
         layer: With what it is shown and hidden: "shapes", "collision" ...
@@ -68,7 +70,7 @@ class Scene:
     def bounds(self, q: Array) -> tuple[Array, Array]:
         """Least and largest coordinates of all parts in the world at q (nq,), (3,) each [m]."""
         q = self.mech.check_q(q)
-        poses = self.mech.poses(arguments.rows(q, self.mech.nq, "q", stacked=False))
+        poses = frame_poses(self.mech, arguments.rows(q, self.mech.nq, "q", stacked=False))
         seen = [part for part in self.parts if part.layer == "shapes"] or self.parts
         points = [
             part.mesh.corners if part.body < 0 else poses[part.body].apply(part.mesh.corners)
@@ -95,7 +97,8 @@ def scene_of(
     """The surfaces of a mechanism: those of its file, or generated ones where there are none.
 
     A body whose mesh file is missing gets a generated shape; a mechanism without any geometry gets
-    one for each body. Other bodies without geometry stay bare: they are frames in between.
+    one for each body. A flexible body is a line of rods between its nodes, which bends. Other
+    bodies without geometry stay bare: they are frames in between.
 
     Args:
         roots: Folders that may contain meshes, besides the model's own folder and package.
@@ -118,6 +121,7 @@ def scene_of(
             made = generated_parts(mech, k, size, look)
             parts += made
             generated += [mech.bodies[k].name] if made else []
+    parts += bending_parts(mech, size, look)
     return Scene(mech, tuple(parts), tuple(generated), dict(files.missing), size)
 
 
@@ -194,7 +198,7 @@ def generated_parts(mech: Mechanism, k: int, size: float, look: Look) -> list[Pa
     """A body without shapes: rods from its hinge to those it carries, a drum, and its mass."""
     body, inertia = mech.bodies[k], mech.inertias[k]
     start = np.asarray(body.outboard.inverse().p)
-    radius = min(0.02 * size, 0.05 * size / np.sqrt(1.0 + 0.1 * mech.n_bodies))
+    radius = _radius(mech, size)
     ends = [np.asarray(mech.bodies[c].inboard.p) for c in mech.children[k]]
     ends += [np.asarray(n.pose.p) for n in mech.nodes if n.body == body.name]
     mass = float(inertia.mass)
@@ -209,7 +213,7 @@ def generated_parts(mech: Mechanism, k: int, size: float, look: Look) -> list[Pa
         parts.append(Part(k, together(rods), tint))
     drums = list[Mesh]()
     axes = hinge_axes(mech, k, mech.neutral())
-    if not isinstance(body.hinge, Free | Locked) and axes:
+    if not isinstance(body.hinge, Free | Locked | Modal) and axes:
         if len(axes) == 1:
             axis = body.outboard.rot.T @ axes[0][0]
             drums.append(drum(start, axis, 1.35 * radius, 3.4 * radius))
@@ -222,6 +226,60 @@ def generated_parts(mech: Mechanism, k: int, size: float, look: Look) -> list[Pa
         bulb = ball(max(1.25, 3.0 * share) * radius)
         parts.append(Part(k, Mesh(bulb.vertices + com, bulb.faces), tint))
     return parts
+
+
+def bending_parts(mech: Mechanism, size: float, look: Look) -> list[Part]:
+    """Rods between the nodes of each flexible body; half of a rod moves with each of its ends."""
+    parts, radius, lump = list[Part](), 0.8 * _radius(mech, size), mech.n_bodies
+    for k in mech.flexible:
+        body, first = mech.bodies[k], lump
+        lump += len(body.lumps)
+        if not isinstance(body.hinge, Modal):  # the rotor of a motor
+            continue
+        places = [Pose.identity(), body.hinge.rest]  # of the nodes in the frame O+
+        homes = [(int(mech.parent[k]), body.inboard), (k, body.outboard.inverse())]
+        for i, x in enumerate(body.lumps):
+            if isinstance(x.hinge, Modal):
+                places.append(x.hinge.rest)
+                homes.append((first + i, Pose.identity()))
+        halves = dict[int, list[Mesh]]()
+        for a, b in _nearest_neighbours(np.array([x.p for x in places])):
+            for i, j in ((a, b), (b, a)):
+                end = places[i].inverse().apply(places[j].p)
+                if np.linalg.norm(end) > 1e-9 * size:
+                    halves.setdefault(i, []).append(rod(np.zeros(3), 0.5 * end, radius, 20))
+        tint = look.bodies[k % len(look.bodies)]
+        for i, meshes in halves.items():
+            frame, at = homes[i]
+            parts.append(Part(frame, together(meshes).moved(at), tint))
+    return parts
+
+
+def _nearest_neighbours(points: Array) -> list[tuple[int, int]]:
+    """Pairs of points (n, 3) that are joined in the shortest tree through all of them."""
+    distance = np.linalg.norm(points[:, None] - points, axis=-1)
+    near, least = np.zeros(len(points), dtype=np.int64), distance[0].copy()
+    least[0], pairs = np.inf, list[tuple[int, int]]()
+    for _ in range(1, len(points)):
+        i = int(np.argmin(least))
+        pairs.append((int(near[i]), i))
+        closer = (distance[i] < least) & np.isfinite(least)
+        near[closer], least[closer] = i, distance[i][closer]
+        least[i] = np.inf
+    return pairs
+
+
+def _radius(mech: Mechanism, size: float) -> float:
+    """Of the rods of generated shapes [m]."""
+    return float(min(0.02 * size, 0.05 * size / np.sqrt(1.0 + 0.1 * mech.n_bodies)))
+
+
+def frame_poses(mech: Mechanism, q: Array) -> Pose:
+    """Poses in the world at q (nq,) of all bodies, then of the lumps of flexible ones."""
+    poses = mech.poses(q)
+    lumps = [pose for _, pose in lump_poses(mech, q, poses)]
+    rot, p = ([getattr(x, name) for x in lumps] for name in ("rot", "p"))
+    return Pose(np.concatenate([poses.rot, rot]), np.concatenate([poses.p, p])) if lumps else poses
 
 
 def frames(poses: Pose) -> tuple[Array, Array]:

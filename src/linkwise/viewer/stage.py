@@ -26,7 +26,7 @@ from linkwise.viewer.overlay import (
     tips,
     trace,
 )
-from linkwise.viewer.scene import Part, Scene, frames
+from linkwise.viewer.scene import Part, Scene, frame_poses, frames
 
 
 @dataclass(eq=False)
@@ -154,7 +154,7 @@ class Stage:
     # ------------------------------------------------------------------------------- movement
 
     def place(self, turned: Array, placed: Array, *, force: bool = False) -> None:
-        """Put all bodies where they are: quaternions (n, 4) and positions (n, 3)."""
+        """Put all frames where they are: quaternions (n, 4) and positions (n, 3)."""
         before = None if force else self._last
         for k, handle in self._frames.items():
             if k < 0:
@@ -167,14 +167,14 @@ class Stage:
 
     @property
     def here(self) -> tuple[Array, Array]:
-        """Where the bodies are: quaternions (n, 4) and positions (n, 3)."""
+        """Where all frames are: quaternions (n, 4) and positions (n, 3)."""
         assert self._last is not None, "nothing was placed yet"
         return self._last
 
     def pose(self, state: State) -> None:
         """Show a state: bodies, and what is drawn over them."""
         self._state = state
-        self.place(*frames(self.mech.poses(state.q)))
+        self.place(*frames(frame_poses(self.mech, state.q)))
         self.dress(state)
 
     def dress(self, state: State | None, layers: Sequence[str] | None = None) -> None:
@@ -189,7 +189,8 @@ class Stage:
     # --------------------------------------------------------------------------------- layers
 
     def _path(self, k: int) -> str:
-        name = "ground" if k < 0 else self.mech.bodies[k].name
+        bodies = self.mech.bodies
+        name = "ground" if k < 0 else bodies[k].name if k < len(bodies) else "bending"
         path = f"/robot/{k + 1} {re.sub(r'[/]', '_', name)}"
         if k not in self._frames:
             self._frames[k] = self.page.add_frame(path, show_axes=False)

@@ -9,6 +9,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -81,6 +82,37 @@ class Processor(InMemory):
 
     # ------------------------------------------------------------------------------ running
 
+    def whole_batch(self, arrays: tuple[Any, ...], out: Any, codes: Any, threads: Any) -> Any:
+        """The result for whole NumPy arrays, a row a state, if each state has one; else None.
+
+        The usual case looks at each array once.
+        """
+        count = len(arrays[0]) if arrays and type(arrays[0]) is np.ndarray else 0
+        if not count or len(arrays) != len(self.inputs) or self.machine.evaluated is not None:
+            return None
+        sizes, dtype = [size for _, size in self.inputs], self.dtype
+        given = zip(arrays, sizes, strict=True)
+        addresses = [_address(array, (count, size), dtype) for array, size in given]
+        shape = (count, *self.signature.shape)
+        result = np.empty(shape, dtype) if out is None else out
+        status = np.empty(count, np.int32) if codes is None else codes
+        output = _address(result, shape, dtype, written=True)
+        at = _address(status, (count,), np.dtype(np.int32), written=True)
+        if not (all(addresses) and output and at):
+            return None
+        width = result.nbytes // count
+        for address, size in zip(addresses, sizes, strict=True):
+            if out is not None and address < output + count * width:
+                if output < address + count * size * dtype.itemsize:
+                    return None
+        place = Rows(addresses, sizes, output, width // dtype.itemsize, at)
+        self._spread(place, count, threads)
+        if not np.count_nonzero(status):
+            return result
+        if codes is not None:
+            result[np.flatnonzero(status)] = np.nan
+        return None if codes is None else result
+
     def run(
         self, rows: list[NDArray[Any]], batch: int | None, out: Any, codes: Any, threads: Any
     ) -> tuple[Array, Trouble | None]:
@@ -93,23 +125,25 @@ class Processor(InMemory):
         if self.machine.evaluated is not None:
             self.machine.evaluated.run(rows, target, status, threads)
         else:
-            self._spread(rows, target, status, threads)
+            size = self.dtype.itemsize
+            steps = [x.strides[0] // size if x.ndim == 2 and len(x) > 1 else 0 for x in rows]
+            addresses, stride = [x.ctypes.data for x in rows], target.strides[0] // size
+            place = Rows(addresses, steps, target.ctypes.data, stride, status.ctypes.data)
+            self._spread(place, count, threads)
         if not status.any():
             return out, None
         target[np.flatnonzero(status)] = np.nan
         return out, trouble(status) if codes is None else None
 
-    def _spread(
-        self, rows: list[NDArray[Any]], out: Array, codes: NDArray[np.int32], threads: Any
-    ) -> None:
+    def _spread(self, place: Rows, count: int, threads: Any) -> None:
         """Run the states on several threads, where that is worth it."""
-        count, wide = len(out), self.signature.lanes
+        wide = self.signature.lanes
         machines = [self.machine]
         if count >= wide > 1:
             machines.insert(0, self.batch_machine)
 
         def part(begin: int, end: int) -> None:
-            self._part(machines, rows, out, codes, begin, end)
+            self._part(machines, place, begin, end)
 
         most = max(1, count // CHUNK)
         workers = min(most, cores() if threads is None else _positive(threads))
@@ -119,39 +153,47 @@ class Processor(InMemory):
         else:
             spread(part, count, wide, workers)
 
-    def _part(
-        self,
-        machines: list[Machine],
-        rows: list[NDArray[Any]],
-        out: Array,
-        codes: NDArray[np.int32],
-        begin: int,
-        end: int,
-    ) -> None:
+    def _part(self, machines: list[Machine], place: Rows, begin: int, end: int) -> None:
         """States from `begin` up to `end`: by registers of them first, the rest one by one."""
-        size = self.machine.itemsize
-        steps = [row.strides[0] // size if row.ndim == 2 and len(row) > 1 else 0 for row in rows]
-        n = len(rows)
-        addresses = [
-            row.ctypes.data + begin * step * size for row, step in zip(rows, steps, strict=True)
-        ]
-        pointers = (ctypes.c_void_p * n)(*addresses)
-        strides = (ctypes.c_int64 * n)(*steps)
-        output, status = out.ctypes.data + begin * out.strides[0], codes.ctypes.data + 4 * begin
-        start, stop = 0, end - begin
+        n = len(place.addresses)
+        pointers = (ctypes.c_void_p * n)(*place.addresses)
+        strides = (ctypes.c_int64 * n)(*place.steps)
         for machine in machines:
-            upto = stop - (stop - start) % machine.lanes
-            machine.run(
-                ctypes.addressof(pointers),
-                ctypes.addressof(strides),
-                output,
-                out.strides[0] // size,
-                status,
-                start,
-                upto,
-                self._scratch.address(machine.work, self.dtype),
-            )
-            start = upto
+            upto = end - (end - begin) % machine.lanes
+            if begin < upto:
+                machine.run(
+                    ctypes.addressof(pointers),
+                    ctypes.addressof(strides),
+                    place.output,
+                    place.stride,
+                    place.status,
+                    begin,
+                    upto,
+                    self._scratch.address(machine.work, self.dtype),
+                )
+            begin = upto
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Where the states of a batch are in memory, and their results."""
+
+    addresses: list[int]  # of the first row of each input
+    steps: list[int]  # from one row to the next, in numbers; 0 where all states share one
+    output: int  # the address of the first result
+    stride: int  # from one result to the next, in numbers
+    status: int  # the address of the first code
+
+
+def _address(
+    array: Any, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool = False
+) -> int:
+    """That of a plain contiguous array of a shape; 0 for anything else."""
+    if type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
+        return 0
+    flags = array.flags
+    usable = flags.c_contiguous and flags.aligned and (flags.writeable or not written)
+    return array.ctypes.data if usable else 0
 
 
 def _contiguous_rows(array: NDArray[Any]) -> bool:
@@ -188,7 +230,14 @@ class Scratch(threading.local):
 
 
 def spread(part: Callable[[int, int], None], count: int, lanes: int, threads: int) -> None:
-    """Run part(begin, end) for ranges of a batch on several threads, in multiples of `lanes`."""
+    """Run part(begin, end) for ranges of a batch on several threads, in multiples of `lanes`.
+
+    One range of the main thread has a thread too, so that Ctrl-C is heard meanwhile. Other threads
+    run it themselves: in a pool of one thread, they would wait for each other.
+    """
+    if threads == 1 and threading.current_thread() is not threading.main_thread():
+        part(0, count)
+        return
     pool = thread_pool(threads, os.getpid())
     try:
         begun = [pool.submit(part, *ends) for ends in ranges(count, lanes, threads)]

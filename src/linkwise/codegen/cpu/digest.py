@@ -81,6 +81,7 @@ def _parts(thing: Any, memo: dict[int, tuple[Any, bytes]]) -> Iterator[bytes]:
         for body in thing.bodies:
             yield from (_of(x, memo) for x in (body.name, body.hinge_name, body.parent))
             yield from (_of(x, memo) for x in (body.hinge, body.inboard, body.outboard))
+            yield from (_of(x, memo) for x in body.lumps)
         inertias = thing.inertias  # with what is welded on
         yield from (_of(np.asarray(x), memo) for x in (inertias.mass, inertias.h, inertias.J))
         yield _of(thing.armature, memo)

@@ -70,11 +70,16 @@ class Emitter:
         if op == "const":
             return self.constant(graph.value[node])
         x = value[a]
+        choice = _choice(graph, node)
+        if choice is not None and all(n in value for n in choice if n >= 0):
+            condition, chosen, other = choice
+            results = [value[n] if n >= 0 else self.constant(0.0) for n in (chosen, other)]
+            return build.select(self._positive(build, graph, condition, value), *results)
         if op in BINARY:
             return build.binary(BINARY[op], x, value[b])
         if op == "gate":
-            zero = self.constant(0.0)
-            return build.select(build.fcmp_ordered(">", x, zero), value[b], zero)
+            positive = self._positive(build, graph, a, value)
+            return build.select(positive, value[b], self.constant(0.0))
         if op == "neg":
             return build.fneg(x)
         if op == "inv":
@@ -83,6 +88,13 @@ class Emitter:
             return build.call(self.intrinsic("llvm.sqrt"), [x])
         assert op in ("sin", "cos")
         return build.call(self.intrinsic(f"llvm.{op}"), [x])
+
+    def _positive(self, build: IRBuilder, graph: Graph, node: int, value: dict[int, Any]) -> Any:
+        """Whether a value is above zero; a difference need not be waited for."""
+        a, b = graph.a[node], graph.b[node]
+        if graph.op[node] == "sub" and a in value and b in value:
+            return build.fcmp_ordered(">", value[a], value[b])
+        return build.fcmp_ordered(">", value[node], self.constant(0.0))
 
     def angles(
         self, build: IRBuilder, graph: Graph, order: Sequence[int], value: dict[int, Any]
@@ -205,6 +217,29 @@ class Emitter:
         status = build.select(build.fcmp_unordered("!=", given, zero), self.constant(1.0), status)
         kind = INT32 if self.lanes == 1 else ir.vector(INT32, self.lanes)
         return build.fptosi(status, kind)
+
+
+def _choice(graph: Graph, node: int) -> tuple[int, int, int] | None:
+    """c, x and y of "x where c > 0, else y" as `spatial/choice.py` writes it; -1 means zero.
+
+    gate(c, x) + (y - gate(c, y)) is one of both numbers to the bit, and so is y - gate(c, y).
+    """
+    op, a, b = graph.op, graph.a, graph.b
+
+    def rest(n: int) -> tuple[int, int] | None:
+        """c and y of y - gate(c, y)."""
+        fits = op[n] == "sub" and op[b[n]] == "gate" and b[b[n]] == a[n]
+        return (a[b[n]], a[n]) if fits else None
+
+    if op[node] == "sub" and (other := rest(node)) is not None:
+        return other[0], -1, other[1]
+    if op[node] != "add":
+        return None
+    for first, second in ((a[node], b[node]), (b[node], a[node])):
+        other = rest(second)
+        if other is not None and op[first] == "gate" and a[first] == other[0]:
+            return other[0], b[first], other[1]
+    return None
 
 
 class Finite:

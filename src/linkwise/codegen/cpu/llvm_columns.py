@@ -72,7 +72,7 @@ class ColumnBody(GraphBody):
                 self.kept.append((self._slot(i, group.slot + j), int(self._right(group)[i, j])))
         self.rest = self.right + rows * at
         self.kept += [(self.rest + i, node) for i, (_, node) in enumerate(self.others)]
-        self.region = 0
+        self.region, self.functions = 0, dict[object, ir.Function]()
         nodes = [node for _, node in self.kept]
         kept = replace(traced, outputs=nodes, shape=(len(nodes),), parts=(), solve=None)
         super().__init__(emit, kept)
@@ -147,8 +147,12 @@ class ColumnBody(GraphBody):
         """Solve all columns, store the other outputs, and the status."""
         emit = self.emit
         region = build.gep(place.work, [ir.Constant(INT, self.region * emit.lanes)])
-        arguments = [region, place.output, place.out_stride, place.state]
-        sums = [build.call(self._function(group), arguments) for group in self.columns]
+        sums = list[Any]()
+        for group in self.columns:
+            right = build.gep(region, [ir.Constant(INT, self._slot(0, group.slot) * emit.lanes)])
+            output = build.gep(place.output, [ir.Constant(INT, group.place)])
+            arguments = [region, right, output, place.out_stride, place.state]
+            sums.append(build.call(self._function(group), arguments))
         while len(sums) > 1:
             pairs = zip(sums[::2], sums[1::2], strict=False)
             rest = [sums[-1]] if len(sums) % 2 else []
@@ -166,54 +170,59 @@ class ColumnBody(GraphBody):
         super().conclude(build, place, status, given, finite.total(build))
 
     def _function(self, group: _Group) -> ir.Function:
-        """columns(region, output, out_stride, state): solves and stores some columns.
+        """columns(region, right, output, out_stride, state): solves and stores some columns.
 
-        It returns a sum that shows whether they are finite.
+        `right` and `output` are where the entries of B and of X begin. Groups with the same zeros
+        share a function. It returns a sum that shows whether all is finite.
         """
+        filled = (self._right(group) >= 0).any(axis=1)
+        key = (filled.tobytes(), group.matrix.sign, group.count, group.stride)
+        if key in self.functions:
+            return self.functions[key]
         emit, wide = self.emit, self.wide
         pointer = emit.number.as_pointer()
-        kind = ir.FunctionType(wide.type, [pointer, pointer, INT, INT])
+        kind = ir.FunctionType(wide.type, [pointer, pointer, pointer, INT, INT])
         name = emit.module.unique_name(f"columns_{emit.lanes}")
         function = ir.Function(emit.module, kind, name, internal=True, noinline=True)
-        region, output, out_stride, state = function.args
-        for argument in (region, output):
-            argument.add_attribute("noalias")
+        self.functions[key] = function
+        region, right, output, out_stride, state = function.args
+        output.add_attribute("noalias")
         build, finite = ir.IRBuilder(function.append_basic_block("entry")), Finite(wide)
-        rows = len(self.solve.reciprocal)
+        rows, sign = len(self.solve.reciprocal), group.matrix.sign
         if emit.lanes == 1:
             row = build.gep(output, [build.mul(state, out_stride)])
-            for i, x in enumerate(self._solved(build, region, group, ir.Constant(INT, 0))):
+            for i, x in enumerate(self._solved(build, region, right, filled, sign)):
                 finite.add(build, x)
-                store_some(wide, build, x, row, group.place + i * group.stride, group.count)
+                store_some(wide, build, x, row, i * group.stride, group.count)
         else:
 
             def one(build: ir.IRBuilder, c: Any) -> ir.IRBuilder:
-                offset = build.mul(c, ir.Constant(INT, rows * emit.lanes))
-                for i, x in enumerate(self._solved(build, region, group, offset)):
-                    build.store(x, self._at(build, region, i, group, offset), align=emit.itemsize)
+                column = build.gep(right, [build.mul(c, ir.Constant(INT, rows * emit.lanes))])
+                for i, x in enumerate(self._solved(build, region, column, filled, sign)):
+                    build.store(x, self._at(build, column, i), align=emit.itemsize)
                 return build
 
             build = counted(build, ir.Constant(INT, group.count), one)
             for i in range(rows):
-                at = [self._slot(i, group.slot + c) for c in range(group.count)]
-                values = [get(emit, build, region, slot) for slot in at]
+                values = [get(emit, build, right, c * rows + i) for c in range(group.count)]
                 for x in values:
                     finite.add(build, x)
-                start = group.place + i * group.stride
+                start = i * group.stride
                 store_rows(emit, build, values, output, out_stride, state, start)
         build.ret(finite.total(build))
         return function
 
-    def _at(self, build: ir.IRBuilder, region: Any, i: int, group: _Group, offset: Any) -> Any:
-        """The address of B(i, c) of a group, by the offset of c."""
-        slot = self._slot(i, group.slot) * self.emit.lanes
-        at = build.gep(region, [build.add(offset, ir.Constant(INT, slot))])
+    def _at(self, build: ir.IRBuilder, right: Any, i: int) -> Any:
+        """The address of row i of B, given that of row 0."""
+        slot = (self._slot(i, 0) - self._slot(0, 0)) * self.emit.lanes
+        at = build.gep(right, [ir.Constant(INT, slot)])
         return build.bitcast(at, self.wide.type.as_pointer())
 
-    def _solved(self, build: ir.IRBuilder, region: Any, group: _Group, offset: Any) -> list[Any]:
+    def _solved(
+        self, build: ir.IRBuilder, region: Any, right: Any, filled: Any, sign: float
+    ) -> list[Any]:
         """The rows of X, for several columns of one state or one column of several."""
         wide, n = self.wide, len(self.solve.reciprocal)
-        filled = (self._right(group) >= 0).any(axis=1)
         x: list[Any] = [None] * n
 
         def less(i: int, j: int, factor: tuple[int, int]) -> None:
@@ -225,14 +234,13 @@ class ColumnBody(GraphBody):
 
         for i in range(n):
             if filled[i]:
-                at = self._at(build, region, i, group, offset)
-                x[i] = build.load(at, align=self.emit.itemsize)
+                x[i] = build.load(self._at(build, right, i), align=self.emit.itemsize)
             for j in range(i):
                 less(i, j, (i, j))
         for i in range(n):
             if x[i] is not None:
                 scale = self._number(build, region, self.start + i)
-                scale = build.fneg(scale) if group.matrix.sign < 0.0 else scale
+                scale = build.fneg(scale) if sign < 0.0 else scale
                 x[i] = build.fmul(scale, x[i], flags=FLAGS)
         for i in reversed(range(n)):
             for j in reversed(range(i + 1, n)):  # last what was computed last: nothing waits for it

@@ -99,12 +99,14 @@ class Gpu:
 
     # ------------------------------------------------------------------------------- arrays
 
-    def whole_batch(self, arrays: tuple[Any, ...], out: Any, codes: Any) -> Any:
+    def whole_batch(self, arrays: tuple[Any, ...], out: Any, codes: Any, threads: Any) -> Any:
         """The result for whole CuPy arrays on the current card, a row a state; else None.
 
         The cost of a call on the processor bounds the rate of small batches: the usual case looks
         at each array once.
         """
+        if codes is None:
+            return None
         cp = caller_arrays.cupy()
         device = cp.cuda.runtime.getDevice()
         loaded = self._loaded.get(device)
@@ -270,6 +272,9 @@ def _load(cp: Any, source: CudaSource, device: int) -> _Loaded:
     each = cp.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
         function.kernel.ptr, source.threads, source.shared
     )
+    needed = 100 * max(1, each) * (source.shared + KEPT)
+    share = -(-needed // attributes["MaxSharedMemoryPerMultiprocessor"])
+    function.preferred_shared_memory_carveout = min(100, share)  # the rest caches what is spilled
     return _Loaded(function, max(1, each) * attributes["MultiProcessorCount"], source)
 
 

@@ -26,9 +26,12 @@ LARGE = 3000
 MIDDLING = 1500
 """Operations of a state from which one thread is worth 128 registers in float32."""
 
-MANY = 160
+MANY = 120
 """Values of a state in use at a time from which one thread is worth all registers in float32: those
 that do not fit are moved through the cache of the whole GPU, which then limits the speed."""
+
+MOST = 255
+"""Registers of a thread, at most: with more values in use, fewer of these are worth operations."""
 
 SHORT = 1000
 """Operations of a worker below which more warps are better than more registers."""
@@ -128,6 +131,10 @@ def planned(request: Request, room: Room | None = None) -> tuple[Traced, list[Wo
             block, _ = shared_memory(several, codes, shape, dtype=f"float{8 * itemsize}")
             if block <= room.block:  # else too much is handed over
                 return several, codes, shape
+    quantity = request.quantity
+    if itemsize == 4 and isinstance(quantity, Formula) and traced.in_registers()[1] > MOST:
+        longer = quantity.traced(request, "own")
+        traced = min(traced, longer, key=lambda graph: graph.in_registers()[1])
     codes = single(traced)
     if itemsize == 8:  # few warps have room; a block that ends makes place for one that loads
         options = [Shape(4, 255, table=True, ahead=False, stay=False)]
@@ -135,7 +142,7 @@ def planned(request: Request, room: Room | None = None) -> tuple[Traced, list[Wo
         registers = 128 if work >= MIDDLING else 96
         options = [Shape(4, registers), Shape(4, registers, ahead=False)]
         if traced.in_registers()[1] > MANY:
-            options = [Shape(1, 255, ahead=False)]
+            options = [Shape(2, MOST, ahead=False, stay=False)]
     return traced, codes, _fitting(traced, codes, options, itemsize, room, warps=12)
 
 

@@ -27,7 +27,7 @@ from linkwise.errors import LoweringError, SingularHingeError
 from linkwise.model.body import Node
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
-from linkwise.sweeps.program import Program
+from linkwise.sweeps.program import Program, Quantity
 from linkwise.sweeps.result_part import bodies, entries
 
 
@@ -64,10 +64,12 @@ def roll(
     *,
     itemsize: int = 8,
     most_classes: int = MOST,
+    variable: Sequence[Quantity] = (),
 ) -> Rolled:
     """A program on a mechanism with one body or more, as loops over its bodies.
 
-    Classes of bodies are coarsened while there are more than `most_classes`.
+    Classes of bodies are coarsened while there are more than `most_classes`. Entries of quantities
+    that are `variable` are not folded, whatever bodies hand over: loops may begin anywhere.
     """
     if not mech.n_bodies:
         raise LoweringError(f"{mech.name} has no bodies: there is nothing to loop over.")
@@ -97,7 +99,7 @@ def roll(
         itemsize=itemsize,
         most=most_classes,
     )
-    steps, fold = _traced(plan, mech, kinds, layout, itemsize)
+    steps, fold = _traced(plan, mech, kinds, layout, itemsize, variable)
     codes, entries = cut(plan, steps, fold)
     shape, columns, row_of = _shape(plan, mech, nodes, layout)
     looped = plan.looped is not None and layout.columns is not None
@@ -166,6 +168,7 @@ def _traced(
     kinds: list[BodyClass],
     layout: Layout,
     itemsize: int,
+    variable: Sequence[Quantity],
 ) -> tuple[list[Step], Fold]:
     """The steps of all classes, with constants that bodies hand to each other folded.
 
@@ -173,6 +176,11 @@ def _traced(
     the tips; entries found to differ become variable, until nothing changes.
     """
     fold = Fold()
+    for quantity in variable:
+        columns = 6 if quantity.block else 1
+        keys = [(quantity.ident, r, c) for r in range(6) for c in range(columns)]
+        entries = fold.parent if quantity.ident in plan.from_parent else fold.sums
+        entries.update(dict.fromkeys(keys))
     while True:
         steps = list[Step]()
         changed = False

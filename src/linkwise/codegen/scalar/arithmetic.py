@@ -30,7 +30,7 @@ from linkwise.sweeps.factored import factored
 from linkwise.sweeps.interpret import Interpreter
 from linkwise.sweeps.numbers import split
 from linkwise.sweeps.program import Block, Program, Statement
-from linkwise.sweeps.structured_block import ShiftBlock, WorldBlock, mirrored
+from linkwise.sweeps.structured_block import BlockDiagonal, ShiftBlock, WorldBlock, mirrored
 
 SNAP = 4e-16
 """Entries of constant rotations this close to 0 or ±1 are taken to be that: files print angles."""
@@ -205,7 +205,7 @@ class GraphArithmetic:
     def invert(self, matrix: Any, block: Block, k: int) -> Any:
         """The inverse of a symmetric block, as its factors; its pivots are checked."""
         key = block.symbol.role
-        if isinstance(matrix, WorldBlock):
+        if isinstance(matrix, WorldBlock | BlockDiagonal):
             return matrix.inverse
         is_rotation = isinstance(key, role.Memoryless) and key.source == "rot_W"
         if not matrix.size or is_rotation:
@@ -240,7 +240,8 @@ class GraphArithmetic:
     def quaternion_checks(self, outputs: list[int]) -> list[Check]:
         """|quaternion|² = 1, for the hinges whose quaternion is used."""
         tree = self.mech.mech if isinstance(self.mech, Embedded) else self.mech
-        used, checks = set(self.graph.used(outputs)), list[Check]()
+        turning = any(body.hinge.quaternion is not None for body in tree.bodies)
+        used, checks = set(self.graph.used(outputs) if turning else ()), list[Check]()
         slack = QUATERNION_SLACK[self.itemsize]
         for k, body in enumerate(tree.bodies):
             part = body.hinge.quaternion
@@ -382,8 +383,8 @@ class Nodes(GraphArithmetic):
 
     def check_parameters(self, outputs: list[int]) -> None:
         """Every parameter has to make a difference."""
-        graph = self.graph
-        used = {graph.inputs[graph.a[n]] for n in graph.used(outputs) if graph.op[n] == "input"}
+        graph, nodes = self.graph, self.graph.used(outputs) if self.parameters else []
+        used = {graph.inputs[graph.a[n]] for n in nodes if graph.op[n] == "input"}
         for name, values in self.parameters.items():
             if values.size and not any(x.startswith(f"{name}[") for x in used):
                 raise ExpressionError(
@@ -394,10 +395,11 @@ class Nodes(GraphArithmetic):
     def needed_checks(self, outputs: list[int]) -> list[Check]:
         """Checks of quaternions, and of the pivots that a part of the result is made from."""
         graph, checks = self.graph, self.quaternion_checks(outputs)
-        used = set(graph.used(outputs))
+        is_all = self.program.chosen.is_all
+        used = set(() if is_all else graph.used(outputs))
         for node, (code, low) in self.checks.items():
             of = graph.a[node] if code == status.MATRIX else node
-            if self.program.chosen.is_all or of in used or node in used:
+            if is_all or of in used or node in used:
                 checks.append(Check(code, node, float(low), np.inf))
         return checks
 

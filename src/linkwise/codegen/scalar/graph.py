@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -200,13 +201,13 @@ class Graph:
             return self.loops[self.a[node]].inputs
         return (self.a[node],) if self.b[node] < 0 else (self.a[node], self.b[node])
 
-    def used(self, outputs: list[int]) -> list[int]:
-        """The nodes that the outputs need, in the order they were made."""
+    def used(self, outputs: list[int], known: Collection[int] = ()) -> list[int]:
+        """The nodes that the outputs need, in the order they were made; known ones need none."""
         needed = bytearray(max(outputs, default=-1) + 1)
         for node in outputs:
             needed[node] = 1
         for node in range(len(needed) - 1, -1, -1):  # what a node needs was made before it
-            if needed[node]:
+            if needed[node] and node not in known:
                 op = self.op[node]
                 if op == "part":
                     for x in self.loops[self.a[node]].inputs:
@@ -258,7 +259,8 @@ class Scalar:
     @property
     def is_zero(self) -> bool:
         """Whether it is zero in every state."""
-        return self.constant == 0.0
+        graph, node = self.graph, self.node
+        return graph.op[node] == "const" and graph.value[node] == 0.0
 
     def _other(self, other: Any) -> int:
         return other.node if type(other) is Scalar else self.graph.constant(float(other))

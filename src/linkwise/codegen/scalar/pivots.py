@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from linkwise.model.embedded import Embedded
+from linkwise.model.lumps import inertia_at
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 
@@ -28,6 +29,12 @@ def thresholds(mech: Mechanism, k: int, itemsize: int = 8) -> Array:
     """The smallest pivot of D for each velocity of body k, in the units of its inertia (nv_k,)."""
     body = mech.bodies[k]
     H = np.atleast_2d(body.hinge.hinge_map(body.hinge.neutral()) @ body.outboard.shift)
+    if body.lumps:
+        D = H @ mech.inertias[k].matrix @ H.T
+        for lump in body.lumps:
+            H_i = lump.hinge.hinge_map(lump.hinge.neutral())
+            D = D + H_i @ lump.inertia.matrix @ H_i.T
+        return CARRIED[itemsize] * np.diag(D)
     alone = _pivots(H @ mech.inertias[k].matrix @ H.T)
     limit = np.full(body.hinge.nq, np.inf)
     elsewhere = body.hinge.random(np.random.default_rng(0), -limit, limit)
@@ -74,6 +81,8 @@ def carried(mech: Mechanism, k: int) -> tuple[float, float]:
     while stack:
         j, reach = stack.pop()
         inertia = mech.inertias[j]
+        if mech.bodies[j].lumps:
+            inertia = inertia_at(mech.bodies[j], mech.bodies[j].hinge.neutral())
         angular += float(np.trace(inertia.J)) + float(inertia.mass) * reach**2
         linear += float(inertia.mass)
         if j == k or float(inertia.mass) == 0.0:

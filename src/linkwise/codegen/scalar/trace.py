@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from itertools import accumulate
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -40,6 +41,10 @@ class Traced:
         """The nodes that are stored or checked."""
         return [*self.outputs, *(check.node for check in self.checks)]
 
+    def operations(self) -> int:
+        """How many operations it takes."""
+        return self.graph.count(self.roots).total()
+
     def ordered(self) -> list[int]:
         """All nodes that are needed, in an order in which few values are waiting for their use.
 
@@ -58,9 +63,29 @@ class Traced:
 
         That is the number of values that wait for their last use, where most do.
         """
-        orders = [self.graph.used(self.roots), self._by_limbs()]
+        results = self._results()
+        orders = [
+            self.graph.used(self.roots),
+            self._by_limbs(),
+            depth_first(self.graph, [*results, *self.roots]),
+            needed_late(self.graph, [*(check.node for check in self.checks), *results]),
+        ]
         most = [max(accumulate(self._changes(order)), default=0) for order in orders]
         return orders[most.index(min(most))], min(most)
+
+    def _results(self) -> list[int]:
+        """The results column by column, those of the last bodies first.
+
+        Of several matrices the last one, which is symmetric where it is an inverse, comes last.
+        """
+        shapes = self.parts or (self.shape,)
+        places = list[tuple[bool, float, int, int]]()
+        for part, shape in enumerate(shapes):
+            last = 0 < part == len(shapes) - 1
+            for place in np.ndindex(*shape):
+                column = -place[-1] / shape[-1] if place else 0.0
+                places.append((last, column, part, -len(places)))
+        return [self.outputs[-i] for *_, i in sorted(places)]
 
     def _changes(self, order: Sequence[int]) -> list[int]:
         """For each node of an order, how many values more than before wait after it."""
@@ -147,6 +172,46 @@ def depth_first(graph: Graph, roots: Sequence[int]) -> list[int]:
     return out
 
 
+def needed_late(graph: Graph, roots: Sequence[int]) -> list[int]:
+    """The nodes that the roots need, chosen from the last to the first.
+
+    Before what is chosen comes the node that adds fewest values to those in use, among nodes whose
+    uses have all been chosen; of equal ones the last root, or what was made last.
+    """
+    order, place = depth_first(graph, roots), {node: -i for i, node in enumerate(roots)}
+    reads = {node: tuple(dict.fromkeys(graph.arguments(node))) for node in order}
+    users: dict[int, list[int]] = {node: [] for node in order}
+    for node in order:
+        for x in reads[node]:
+            users[x].append(node)
+    left, live = {node: len(users[node]) for node in order}, set[int]()
+
+    def entry(node: int) -> tuple[int, int, int]:
+        new = sum(x not in live and graph.op[x] not in FREE for x in reads[node])
+        return new - (node in live), place.get(node, 0), -node
+
+    ready = [entry(node) for node in order if not left[node]]
+    heapify(ready)
+    done, out = set[int](), list[int]()
+    while ready:
+        node = -heappop(ready)[-1]
+        if node in done:
+            continue
+        done.add(node)
+        live.discard(node)
+        out.append(node)
+        added = [x for x in reads[node] if x not in live]
+        live.update(added)
+        for x in reads[node]:
+            left[x] -= 1
+            if not left[x]:
+                heappush(ready, entry(x))
+        for other in (user for x in added for user in users[x]):
+            if not left[other] and other not in done:
+                heappush(ready, entry(other))
+    return out[::-1]
+
+
 FREE = ("const", "input")
 """Nodes that need no register until they are used."""
 
@@ -171,7 +236,7 @@ def trace(
     rank: int | None = None,
     plain: bool = False,
 ) -> Traced:
-    """The scalar graph of a program on a mechanism.
+    """The scalar graph of a program on a mechanism, in the axes that take fewest operations.
 
     Args:
         program: The sweeps.
@@ -183,20 +248,40 @@ def trace(
         plain: Keep each body in its axes and sums as they are, as parts of a larger graph need it;
             parameters need not make a difference then.
     """
-    bodies = bodies_of(mech, nodes)
-    kinds, numbers = [bodies], None
+    kinds = variants(program, mech, nodes, parameters, itemsize=itemsize, rank=rank, plain=plain)
+    return min(kinds.values(), key=Traced.operations)
+
+
+Axes = Literal["own", "shared"]
+"""Those that bodies are written in: their own, or along a limb those of its first body."""
+
+
+def variants(
+    program: Program,
+    mech: Mechanism | Embedded,
+    nodes: Sequence[str] = (),
+    parameters: Sequence[str] = (),
+    *,
+    itemsize: int = 8,
+    rank: int | None = None,
+    plain: bool = False,
+) -> dict[Axes, Traced]:
+    """The scalar graph of a program in each of the axes that may be cheapest; see `trace`."""
+    bodies, numbers = bodies_of(mech, nodes), None
+    kinds: dict[Axes, Bodies | Aggregates] = {"own": bodies}
     if type(bodies) is Bodies and may_regroup(program):
         numbers = Constants(bodies.mech, itemsize, felt_inertias(bodies.mech))
     if type(bodies) is Bodies and not plain and may_share(program):
         program = distributed(program)
-        kinds += [limbs] if (limbs := shared_limbs(program, bodies)) is not None else []
+        if (limbs := shared_limbs(program, bodies)) is not None:
+            kinds["shared"] = limbs
 
     def traced(bodies: Bodies | Aggregates) -> Traced:
         arithmetic = Nodes(program, bodies, parameters, itemsize, numbers)
         arithmetic.counted = rank is not None
         return traced_run(Interpreter(program, bodies, arithmetic), arithmetic, rank, plain=plain)
 
-    return min(map(traced, kinds), key=lambda t: t.graph.count(t.roots).total())
+    return {axes: traced(kind) for axes, kind in kinds.items()}
 
 
 def traced_run(

@@ -138,6 +138,7 @@ class CudaMotion:
         steps: int,
         every: int,
         seed: int = 0,
+        first: int = 0,
     ) -> GpuMotions:
         """All motions of a batch, from arrays on the GPU or of NumPy.
 
@@ -155,6 +156,7 @@ class CudaMotion:
             steps: How many.
             every: Steps from one record to the next.
             seed: Of random numbers.
+            first: Number of the first motion in their counters.
 
         Raises:
             MissingExtraError: CuPy is not installed.
@@ -185,7 +187,7 @@ class CudaMotion:
             counts = (np.int64(x) for x in (steps, every, records))
             results = (failed, out, status, report)
             arguments += (self.dtype.type(step), *counts, *results, np.int64(count))
-            arguments += (np.int64(seed),) if self.stepping.noise else ()
+            arguments += (np.int64(seed), np.int64(first)) if self.stepping.noise else ()
             if count:
                 self.start(cp, arguments, count)
             moved = out.transpose(2, 0, 1)

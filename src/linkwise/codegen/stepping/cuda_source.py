@@ -13,7 +13,8 @@ so that the threads of a warp store, and best also read, neighbours. Record r is
 r `every` steps; the last one is that after all of them. `status` (int32) and `failed` (int64), a
 number for each motion, are 0 and -1, or a code (`scalar/status.py`) and the step that met it. All
 records from then on are NaN, or the last state where a condition ended the motion. `report` (one
-64-bit number, zero before) counts motions with a code. `seed` follows where numbers are random.
+64-bit number, zero before) counts motions with a code. `seed`, and the number of the
+`first` motion, follow where numbers are random.
 Steps that resume do not record the beginning: record r is then the state after r + 1 times `every`
 steps, and one call without steps makes one record.
 """
@@ -30,7 +31,7 @@ from linkwise.codegen.cuda.text import PRIMITIVES, TURN
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.graph import Graph
 from linkwise.codegen.stepping.noise import cuda_function, cuda_lines
-from linkwise.codegen.stepping.stepping import STEP, Segment, Stepping
+from linkwise.codegen.stepping.stepping import STEP, Segment, Stepping, placed, rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +151,13 @@ class _Emitter:
         yield "    T *to = out + me;"
         if not stepping.resumes:
             yield from (f"    {line}" for line in self._recorded(first=True))
-        yield from (f"    {self._call(s)}" for s in stepping.enter)
+        yield from (f"    {line}" for line in self._calls(stepping.enter))
         for i in range(len(stepping.held)):
             yield f"    const T *given{i} = held{i} + me * row{i};"
         if stepping.resumes:
             yield "    if (!steps) {"
             yield from (f"        {line}" for line in self._given())
-            yield from (f"        {self._call(s)}" for s in stepping.leave)
+            yield from (f"        {line}" for line in self._calls(stepping.leave))
             yield from (f"        {line}" for line in self._recorded())
             yield "    }"
         yield "#pragma unroll 1"
@@ -165,7 +166,7 @@ class _Emitter:
         yield "    }"
         if stepping.stops:
             yield f"    if (code >= {stepping.stops}) {{"
-            yield from (f"        {self._call(s)}" for s in stepping.leave)
+            yield from (f"        {line}" for line in self._calls(stepping.leave))
             yield "#pragma unroll 1"
             yield "        while (record < records) {"
             yield from (f"            {line}" for line in self._recorded())
@@ -193,22 +194,35 @@ class _Emitter:
         yield from self._given()
         for chance in stepping.noise:
             yield from cuda_lines(chance, self.member[chance.register])
-        yield from (self._call(s) for s in stepping.step)
+        yield from self._calls(stepping.step)
         yield from self._finite()
         yield "if (code) lost = i;"
         yield "else if (--pause == 0 || i + 1 == steps) {"
         yield "    pause = every;"
-        yield from (f"    {self._call(s)}" for s in stepping.leave)
+        yield from (f"    {line}" for line in self._calls(stepping.leave))
         yield from (f"    {line}" for line in self._recorded())
         yield "}"
 
+    def entry(self, name: str, i: int = 0) -> str:
+        """A number of a register, or of a part of one."""
+        register, start = placed(name)
+        return f"m.{self.member[register]}[{start + i}]"
+
+    def _calls(self, segments: tuple[Segment, ...]) -> Iterator[str]:
+        for group in rounds(segments):
+            if not group[0].again:
+                yield self._call(group[0])
+                continue
+            wish = self.entry(group[0].again)
+            yield f"{wish} = 1;"
+            yield f"for (int k = 0; k < {group[0].most} && {wish} > 0; ++k) {{"
+            yield from (f"    {self._call(segment)}" for segment in group)
+            yield "}"
+
     def _call(self, segment: Segment) -> str:
         index = next(i for i, s in enumerate(self.stepping.segments) if s is segment)
-        once = f"segment{index}(m, code);"
-        if not segment.again:
-            return once
-        wish = f"m.{self.member[segment.again]}[0]"
-        return f"{wish} = 1; for (int k = 0; k < {segment.most} && {wish} > 0; ++k) {once}"
+        condition = f"if ({self.entry(segment.when)} > 0) " if segment.when else ""
+        return f"{condition}segment{index}(m, code);"
 
     def _recorded(self, *, first: bool = False) -> Iterator[str]:
         """q, v and what else is shown of this motion into the next record; before steps, zeros."""
@@ -251,20 +265,24 @@ class _Body:
         """
         graph, traced = self.graph, self.traced
         used = graph.used(traced.roots)
-        again = {name for name, _ in self.segment.reads} & {name for name, _ in self.segment.writes}
+        read_, written = (
+            {placed(name)[0] for name, _ in x} for x in (self.segment.reads, self.segment.writes)
+        )
+        again = read_ & written
         first = {graph.a[n] for n in used if graph.op[n] in ("sin", "cos")}
-        first |= {n for n in used if graph.op[n] == "input" and self.places[graph.a[n]][0] in again}
+        inputs = [n for n in used if graph.op[n] == "input"]
+        first |= {n for n in inputs if placed(self.places[graph.a[n]][0])[0] in again}
         places = [(name, i) for name, size in self.segment.writes for i in range(size)]
         stores = dict[int, list[str]]()
         for (register, i), n in zip(places, traced.outputs, strict=True):
-            stores.setdefault(n, []).append(f"m.{self.e.member[register]}[{i}] = {self._name(n)};")
+            stores.setdefault(n, []).append(f"{self.e.entry(register, i)} = {self._name(n)};")
         known = set[int]()
 
         def read(n: int) -> Iterator[str]:
             if graph.op[n] == "input" and n not in known:
                 known.add(n)
                 register, i = self.places[graph.a[n]]
-                yield f"const T t{n} = m.{self.e.member[register]}[{i}];"
+                yield f"const T t{n} = {self.e.entry(register, i)};"
 
         for n in sorted(first):
             yield from read(n)
@@ -333,6 +351,6 @@ def head(stepping: Stepping) -> Iterator[str]:
         yield f"    /* {name!r} */"
     yield "    T h, i64 steps, i64 every, i64 records, i64 *__restrict__ failed,"
     yield "    T *__restrict__ out, int *__restrict__ status,"
-    seed = ", i64 seed" if stepping.noise else ""
+    seed = ", i64 seed, i64 first" if stepping.noise else ""
     yield f"    unsigned long long *__restrict__ report, i64 count{seed})"
     yield "{"

@@ -194,6 +194,7 @@ class RolloutKernel:
         threads: int | None = None,
         out: Array | None = None,
         seed: int = 0,
+        first: int = 0,
     ) -> Motions:
         """A batch of motions.
 
@@ -209,12 +210,48 @@ class RolloutKernel:
             threads: Processor cores; default: chosen from the batch size.
             out: The array of records (batch, records, width), with contiguous rows.
             seed: Of random numbers.
+            first: Number of the first motion in their counters.
         """
-        from linkwise.codegen.cpu.device import cores, spread  # with llvmlite
+        call, done = self.repeated(q, v, held, step, steps, every, threads, out, seed, first)
+        call()
+        out, codes, failed = done.records, done.status, done.failed
+        for i in np.flatnonzero(codes):
+            last = int(failed[i]) // every
+            if self._stops and codes[i] >= self._stops:
+                out[i, last + 1 :] = out[i, last]
+            else:
+                out[i, last:] = np.nan
+        return done
+
+    def repeated(
+        self,
+        q: Array,
+        v: Array,
+        held: Mapping[str, Array],
+        step: float,
+        steps: int,
+        every: int,
+        threads: int | None = None,
+        out: Array | None = None,
+        seed: int = 0,
+        first: int = 0,
+    ) -> tuple[Callable[[], None], Motions]:
+        """A call without arguments that runs a batch of motions, and where it puts the results.
+
+        It reads the arrays each time anew, where they have contiguous rows of its kind of numbers,
+        and fills the same results. Records of motions with a code are as far as they came. The
+        arguments are those of `run`.
+        """
+        from linkwise.codegen.cpu.device import cores, ranges, spread  # with llvmlite
 
         count = len(q)
-        arrays = [np.ascontiguousarray(x, self.dtype) for x in (q, v)]
-        strides, times = [x.shape[1] if count > 1 else 0 for x in arrays], [0, 0]
+        arrays, strides, times = list[Array](), list[int](), list[int]()
+        for x in (q, v):
+            rows = np.asarray(x, self.dtype)
+            close = rows.strides[-1:] == (self.itemsize,) and rows.flags.aligned
+            arrays.append(rows if close else np.ascontiguousarray(rows))
+            strides.append(arrays[-1].strides[0] // self.itemsize if count > 1 else 0)
+            times.append(0)
         for name, size in (*self.begins, *self._held):
             array, over_batch, over_time = self._input(name, held[name], size, count, steps)
             arrays.append(array)
@@ -226,16 +263,17 @@ class RolloutKernel:
         assert out.shape == (count, records, width) and out.strides[2] == self.itemsize
         between, apart_records = (x // self.itemsize for x in out.strides[:2])
         codes, failed = np.zeros(count, np.int32), np.full(count, -1, np.int64)
-        stop = np.zeros(1, np.int32)
+        stop, n, size = np.zeros(1, np.int32), len(arrays), self.itemsize
+        apart, over_time = (INT * n)(*strides), (INT * n)(*times)
+        workers = min(-(-count // self._lanes), cores() if threads is None else threads)
+        quick = count * steps * self._ops.total() < QUICK
+        alone = quick and (threads is None or workers <= 1)
 
-        def part(begin: int, end: int) -> None:
-            size = self.itemsize
+        def part(begin: int, end: int) -> Callable[[], None]:
             pairs = zip(arrays, strides, strict=True)
-            n = len(arrays)
             pointers = (POINTER * n)(*(a.ctypes.data + begin * s * size for a, s in pairs))
-            apart, over_time = (INT * n)(*strides), (INT * n)(*times)
-            chance = (INT * 2)(seed, begin)
-            self._run(
+            chance = (INT * 2)(seed, first + begin)
+            given = (
                 ctypes.addressof(pointers),
                 ctypes.addressof(apart),
                 ctypes.addressof(over_time),
@@ -249,28 +287,34 @@ class RolloutKernel:
                 every,
                 steps,
                 step,
-                self._scratch.address(max(self._work, 1), self.dtype),
-                stop.ctypes.data,
-                ctypes.addressof(chance),
             )
+            more = stop.ctypes.data, ctypes.addressof(chance)
+            kept = pointers, chance, apart, over_time, stop, arrays, out, codes, failed
 
-        try:
-            workers = min(-(-count // self._lanes), cores() if threads is None else threads)
-            quick = count * steps * self._ops.total() < QUICK
-            if quick and (threads is None or workers <= 1):
-                part(0, count)
-            else:  # other threads, be it one: this one can be interrupted then
-                spread(part, count, self._lanes, max(workers, 1))
-        except BaseException:  # control-C: running motions end after their step
-            stop[0] = 1
-            raise
-        for i in np.flatnonzero(codes):
-            first = int(failed[i]) // every
-            if self._stops and codes[i] >= self._stops:
-                out[i, first + 1 :] = out[i, first]
-            else:
-                out[i, first:] = np.nan
-        return Motions(out, codes, failed)
+            def call() -> None:
+                work = self._scratch.address(max(self._work, 1), self.dtype)
+                self._run(*given, work, *more)
+
+            call.__dict__["kept"] = kept
+            return call
+
+        if alone:
+            return part(0, count), Motions(out, codes, failed)
+        parts = [part(*ends) for ends in ranges(count, self._lanes, max(workers, 1))]
+
+        def some(begin: int, end: int) -> None:
+            for call in parts[begin:end]:
+                call()
+
+        def call() -> None:
+            stop[0] = 0
+            try:  # other threads, be it one: this one can be interrupted then
+                spread(some, len(parts), 1, len(parts))
+            except BaseException:  # control-C: running motions end after their step
+                stop[0] = 1
+                raise
+
+        return call, Motions(out, codes, failed)
 
     def bound(
         self,

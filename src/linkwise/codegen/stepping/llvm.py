@@ -27,10 +27,11 @@ from linkwise.codegen.cpu.llvm_visit import splat
 from linkwise.codegen.cpu.rows import load_rows, store_rows
 from linkwise.codegen.scalar import status as code_of
 from linkwise.codegen.stepping.noise import emit_function
-from linkwise.codegen.stepping.stepping import STEP, Segment, Stepping
+from linkwise.codegen.stepping.stepping import STEP, Segment, Stepping, placed, rounds
 
-STATUS, FAILED, FIRST = 0, 1, 2
-"""Places in front of the registers: a code, the step it came in, and where registers begin."""
+STATUS, FAILED, ACTIVE, FIRST = 0, 1, 2, 3
+"""Places in front of the registers: a code, the step it came in, whether a motion takes part in a
+round of what is run again, and where registers begin."""
 
 
 def emit_stepping(stepping: Stepping, *, itemsize: int, lanes: int) -> Unit:
@@ -73,8 +74,11 @@ class _RegisterBody(GraphBody):
 
     def __init__(self, emit: Emitter, segment: Segment, offset: dict[str, int]) -> None:
         super().__init__(emit, segment.traced)
-        self.reads = [offset[name] + i for name, size in segment.reads for i in range(size)]
-        self.writes = [offset[name] + i for name, size in segment.writes for i in range(size)]
+        self.reads, self.writes = (
+            [at(offset, name) + i for name, size in registers for i in range(size)]
+            for registers in (segment.reads, segment.writes)
+        )
+        self.frozen = bool(segment.again) and emit.lanes > 1
 
     def loaded(self, build: ir.IRBuilder, place: Place) -> list[Any]:
         return [get(self.emit, build, place.output, at) for at in self.reads]
@@ -86,14 +90,29 @@ class _RegisterBody(GraphBody):
         self, build: ir.IRBuilder, place: Place, status: Any, given: Any, result: Any
     ) -> None:
         del given, result  # once a step is enough
-        put(self.emit, build, place.output, STATUS, status)
+        put(self.emit, build, place.output, STATUS, self._kept(build, place, STATUS, status))
 
     def stored(
         self, build: ir.IRBuilder, values: list[Any], place: Place, start: int, result: Finite
     ) -> None:
         del result
-        for at, x in zip(self.writes[start:], values, strict=False):
-            put(self.emit, build, place.output, at, x)
+        for to, x in zip(self.writes[start:], values, strict=False):
+            put(self.emit, build, place.output, to, self._kept(build, place, to, x))
+
+    def _kept(self, build: ir.IRBuilder, place: Place, to: int, x: Any) -> Any:
+        """A number, or the one before where a motion is done: none depends on its neighbours."""
+        if not self.frozen:
+            return x
+        emit = self.emit
+        active = get(emit, build, place.output, ACTIVE)
+        takes_part = build.fcmp_ordered(">", active, emit.constant(0.0))
+        return build.select(takes_part, x, get(emit, build, place.output, to))
+
+
+def at(offset: dict[str, int], name: str) -> int:
+    """The first place of a register or of a part of one."""
+    register, start = placed(name)
+    return offset[register] + start
 
 
 class _Motion:
@@ -146,10 +165,10 @@ class _Motion:
         build = ir.IRBuilder(function.append_basic_block("entry"))
         started = [("q", stepping.nq), ("v", stepping.nv), *stepping.begins]
         named = [*started, *stepping.held]
-        at = [ir.Constant(INT, i) for i in range(len(named))]
-        arrays = [build.load(build.gep(inputs, [i])) for i in at]
-        steps = [build.load(build.gep(strides, [i])) for i in at]
-        times = [build.load(build.gep(over_time, [i])) for i in at]
+        index = [ir.Constant(INT, i) for i in range(len(named))]
+        arrays = [build.load(build.gep(inputs, [i])) for i in index]
+        steps = [build.load(build.gep(strides, [i])) for i in index]
+        times = [build.load(build.gep(over_time, [i])) for i in index]
         frame = build.gep(work, [ir.Constant(INT, self.registers * emit.lanes)])
         width = ir.Constant(INT, emit.lanes)
 
@@ -160,8 +179,8 @@ class _Motion:
                 put(emit, build, work, self.offset[register] + j, x)
 
         def call(build: ir.IRBuilder, segments: tuple[Segment, ...]) -> ir.IRBuilder:
-            for segment in segments:
-                build = self._called(build, segment, work, frame)
+            for group in rounds(segments):
+                build = self._called(build, group, work, frame)
             return build
 
         def going(build: ir.IRBuilder) -> Any:
@@ -209,25 +228,46 @@ class _Motion:
         count = build.sdiv(build.sub(end, begin), width)
         counted(build, count, motion, alive=going).ret_void()
 
-    def _called(self, build: ir.IRBuilder, segment: Segment, work: Any, frame: Any) -> Any:
-        """A segment, once or again as long as it wants to; returns where to go on."""
-        emit, function = self.emit_, self.functions[id(segment)]
-        if not segment.again:
-            build.call(function, [work, frame])
-            return build
-        wish = self.offset[segment.again]
+    def _called(
+        self, build: ir.IRBuilder, segments: tuple[Segment, ...], work: Any, frame: Any
+    ) -> ir.IRBuilder:
+        """Segments, once or again as long as they want to; returns where to go on."""
+        emit, first = self.emit_, segments[0]
+        if not first.again:
+            return self._once(build, first, work, frame)
+        wish = at(self.offset, first.again)
         put(emit, build, work, wish, emit.constant(1.0))
 
         def once(build: ir.IRBuilder, i: Any) -> ir.IRBuilder:
             del i
-            build.call(function, [work, frame])
+            put(emit, build, work, ACTIVE, get(emit, build, work, wish))
+            for segment in segments:
+                build = self._once(build, segment, work, frame)
             return build
 
         def going(build: ir.IRBuilder) -> Any:
-            above = build.fcmp_ordered(">", get(emit, build, work, wish), emit.constant(0.0))
-            return emit.any_lane(build, above)
+            return self._some(build, work, wish)
 
-        return counted(build, ir.Constant(INT, segment.most), once, alive=going)
+        return counted(build, ir.Constant(INT, first.most), once, alive=going)
+
+    def _once(self, build: ir.IRBuilder, segment: Segment, work: Any, frame: Any) -> ir.IRBuilder:
+        """A segment, where some motion needs it."""
+        function = self.functions[id(segment)]
+        if not segment.when:
+            build.call(function, [work, frame])
+            return build
+        needed, after = (build.function.append_basic_block(x) for x in ("needed", "after"))
+        build.cbranch(self._some(build, work, at(self.offset, segment.when)), needed, after)
+        inside = ir.IRBuilder(needed)
+        inside.call(function, [work, frame])
+        inside.branch(after)
+        return ir.IRBuilder(after)
+
+    def _some(self, build: ir.IRBuilder, work: Any, place: int) -> Any:
+        """Whether a register is above zero in some motion."""
+        emit = self.emit_
+        above = build.fcmp_ordered(">", get(emit, build, work, place), emit.constant(0.0))
+        return emit.any_lane(build, above)
 
     def _judge(self, build: ir.IRBuilder, work: Any, n: Any) -> None:
         """After a step: numbers that are not finite, and the first step with trouble."""

@@ -127,6 +127,6 @@ def cuda_lines(chance: Chance, member: str) -> Iterator[str]:
     yield f"{{ const unsigned draw = (unsigned)(i / {chance.period});"
     yield f"  const bool on = i % {chance.period} < {chance.active};"
     for j in range(chance.size):
-        call = f"noise((unsigned)me, draw, {chance.channel}u, {j}u, seed)"
+        call = f"noise((unsigned)(me + first), draw, {chance.channel}u, {j}u, seed)"
         yield f"  m.{member}[{j}] = on ? {call} : (T)0;"
     yield "}"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from linkwise.codegen.scalar import trace
 from linkwise.codegen.scalar.trace import Traced
@@ -12,6 +13,17 @@ from linkwise.codegen.stepping.chance import Chance
 
 STEP = "h"
 """The register with the length of a step [s]."""
+
+
+def part(name: str, start: int, size: int = 1) -> str:
+    """The name under which a segment reads or writes a part of a register."""
+    return f"{name}[{start}:{start + size}]"
+
+
+def placed(name: str) -> tuple[str, int]:
+    """The register of a name, and where in it the named part begins."""
+    register, _, bounds = name.partition("[")
+    return register, int(bounds.partition(":")[0]) if bounds else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +89,16 @@ class Stepping:
         """All registers with their lengths."""
         registers = {"q": self.nq, "v": self.nv, STEP: 1} | dict(self.begins) | dict(self.held)
         registers |= {chance.register: chance.size for chance in self.noise}
+        parts = dict[str, int]()  # registers that are named in parts, and how far these go
         for name, size in self._used():
-            if registers.setdefault(name, size) != size:
+            register, start = placed(name)
+            if register != name:
+                parts[register] = max(parts.get(register, 0), start + size)
+            elif registers.setdefault(name, size) != size:
                 raise AssertionError(f"register {name!r} has lengths {registers[name]} and {size}")
+        for register, end in parts.items():
+            if registers.setdefault(register, end) < end:
+                raise AssertionError(f"register {register!r} has no entry {end - 1}")
         return registers
 
     def _used(self) -> Iterator[tuple[str, int]]:
@@ -104,10 +123,14 @@ class Segment:
     traced: Traced  # its graph; inputs are the registers that are read, with their lengths
     # the registers that are written with their lengths, in the order of the outputs
     writes: tuple[tuple[str, int], ...]
-    # a register of one number, which it writes: while that is above zero in some motion, the
-    # segment is run again. Nothing for one that is run once.
+    # a register of one number: while that is above zero in some motion, the segment is run again,
+    # together with neighbours of the same; motions in which it is not stay as they are. The first
+    # round is for all. Nothing for one that is run once.
     again: str = ""
     most: int = 1  # how often it is run at most
+    # a number of a register: the segment is left out unless that is above zero in some motion;
+    # in motions in which it is not, running it has to change nothing that matters
+    when: str = ""
 
     @property
     def reads(self) -> tuple[tuple[str, int], ...]:
@@ -131,7 +154,16 @@ class Sketch(trace.Sketch):
         super().__init__()
         self.name = name
 
-    def segment(self, *, again: str = "", most: int = 1) -> Segment:
-        """What was written, to be run once or again and again."""
+    def segment(self, *, again: str = "", most: int = 1, when: str = "") -> Segment:
+        """What was written, to be run once, again and again, or on a condition."""
         writes = tuple((name, len(values)) for name, values in self.writes.items())
-        return Segment(self.name, self.traced(), writes, again, most)
+        return Segment(self.name, self.traced(), writes, again, most, when)
+
+
+def rounds(segments: Sequence[Segment]) -> list[tuple[Segment, ...]]:
+    """Segments that are run again together; others are alone."""
+    groups = list[tuple[Segment, ...]]()
+    for again, group in groupby(segments, lambda s: s.again):
+        members = tuple(group)
+        groups += [members] if again else [(s,) for s in members]
+    return groups

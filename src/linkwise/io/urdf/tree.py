@@ -9,6 +9,7 @@ from typing import Final
 from linkwise.errors import unknown_name
 from linkwise.io.mesh_path import Roots
 from linkwise.io.report import Affects, Reporter
+from linkwise.io.urdf.gazebo import FRICTION, take_friction
 from linkwise.io.urdf.joint import Joint, Mimic, Rotor, read_joint, read_transmissions
 from linkwise.io.urdf.link import Link, MeshCheck, read_link, read_materials, report_unknown
 from linkwise.io.urdf.loop import TAGS
@@ -20,7 +21,7 @@ _USED: Final = {"link", "joint", "material", "transmission", "fixed_frame", "fra
 _GAZEBO_AFFECTS: Final[dict[str, Affects]] = {
     **dict.fromkeys(("plugin", "sensor", "provideFeedback", "provide_feedback"), "control"),
     **dict.fromkeys(("material", "visual"), "appearance"),
-    **dict.fromkeys(("mu", "mu1", "mu2", "kp", "kd", "minDepth", "maxVel", "fdir1"), "contact"),
+    **dict.fromkeys(("kp", "kd", "minDepth", "maxVel", "fdir1"), "contact"),
     **dict.fromkeys(("selfCollide", "self_collide", "collision", "maxContacts"), "contact"),
     **dict.fromkeys(("springStiffness", "springReference", "implicitSpringDamper"), "motion"),
     **dict.fromkeys(("turnGravityOff", "gravity", "dampingFactor", "joint", "static"), "motion"),
@@ -51,6 +52,7 @@ def read_robot(root: Element, file: str, reporter: Reporter, roots: Roots) -> Ro
         link = read_link(element, materials, meshes)
         _check_unique(link.name, element, links, "link")
         links[link.name] = link
+    take_friction(root, links, reporter)
     if not links:
         raise root.error("it has no <link>; a robot has at least one")
     elements = root.findall("joint")
@@ -72,7 +74,9 @@ def _report_rest(root: Element, reporter: Reporter) -> None:
     report_unknown(root, {"name", "version"}, set(), reporter, {c.tag for c in root.children})
     for element in root.children:
         if element.tag == "gazebo":
-            tags = sorted({child.tag for child in element.children})
+            tags = sorted({child.tag for child in element.children} - {*FRICTION})
+            if not tags and element.children:
+                continue
             text = shorten(", ".join(tags)) or "nothing"
             reporter.note(element, "ignored", f"for Gazebo only: {text}", _about(tags))
         elif element.tag in ("ros2_control", "sensor"):

@@ -15,6 +15,7 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.io.report import Reporter
+from linkwise.io.urdf.gazebo import friction_elements
 from linkwise.io.urdf.joint import dynamics_elements, is_plain, limit_element, rotor_element
 from linkwise.io.urdf.link import link_element, write_pose
 from linkwise.io.urdf.loop import write_coupling, write_loop
@@ -88,7 +89,7 @@ def write_urdf(mech: Mechanism, reporter: Reporter) -> str:
     if mech.gravity_compensation:
         reason = "a URDF has no gravity compensation"
         reporter.note("gravity compensation", "ignored", reason, "motion")
-    children = draft.out + draft.after
+    children = draft.out + draft.after + friction_elements(mech, reporter)
     robot = make("robot", {"name": mech.name, **_namespaces(children)}, *children)
     return xml_text(robot, comment="Written by Linkwise.")
 

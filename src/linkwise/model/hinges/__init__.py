@@ -7,7 +7,9 @@ from linkwise.model.hinges.ball_hinges import (
     Spherical as Spherical,
 )
 from linkwise.model.hinges.custom import CustomHinge as CustomHinge
+from linkwise.model.hinges.geared import Geared as Geared
 from linkwise.model.hinges.hinge import Hinge as Hinge
+from linkwise.model.hinges.modal import Modal as Modal
 from linkwise.model.hinges.modified import Locked as Locked
 from linkwise.model.hinges.plane_hinges import (
     Planar as Planar,
@@ -28,4 +30,4 @@ from linkwise.model.hinges.screw_hinges import (
 _ROWS = {"q": "nq", "q0": "nq", "q1": "nq", "v": "nv", "dt": None}
 """Arguments of hinges: coordinates, velocities, and how long they last."""
 
-open_front_door(globals(), records=("CustomHinge",), sizes=_ROWS)
+open_front_door(globals(), records=("CustomHinge", "Modal"), sizes=_ROWS)

@@ -211,6 +211,13 @@ class ConstantHinge(Hinge):
     def bias(self, q: Array, v: Array) -> Array:
         return np.zeros((*np.broadcast_shapes(np.shape(q)[:-1], np.shape(v)[:-1]), 6))
 
+    def hinge_map_rate(self, q: Array, v: Array) -> Array:
+        return np.zeros((*np.broadcast_shapes(np.shape(q)[:-1], np.shape(v)[:-1]), self.nv, 6))
+
+    def bias_derivative(self, q: Array, v: Array) -> tuple[Array, Array]:
+        zero = np.zeros((*np.broadcast_shapes(np.shape(q)[:-1], np.shape(v)[:-1]), 6, self.nv))
+        return zero, zero
+
 
 class ScrewHinge(Hinge):
     """A hinge that is a product of screw motions, one a coordinate: v is q̇.
@@ -249,7 +256,7 @@ class ScrewHinge(Hinge):
             screw = self.screws[i]
             row = screw if after is Pose.identity() else after.shift_velocity(screw)
             rows.append(np.broadcast_to(row, (*q.shape[:-1], 6)))
-            after = screw_motion(screw, q[..., i]) @ after
+            after = screw_motion(screw, q[..., i]) @ after if i else after
         return np.stack(rows[::-1], axis=-2)
 
     def bias(self, q: Array, v: Array) -> Array:

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from linkwise.errors import ModelError
-from linkwise.model.hinges.hinge import Coordinate, ScrewHinge, axis_text
+from linkwise.model.hinges.hinge import ConstantHinge, Coordinate, ScrewHinge, axis_text
 from linkwise.spatial.array import Array, constant, floats, frozen, unit
 
 _Axis = tuple[float, float, float]
@@ -18,7 +18,7 @@ _NONE = (0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
-class AxisHinge(ScrewHinge):
+class AxisHinge(ConstantHinge, ScrewHinge):
     """A hinge with one axis, fixed in both bodies: H is constant and there is no bias.
 
     Attributes:
@@ -29,6 +29,10 @@ class AxisHinge(ScrewHinge):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axis", tuple(unit(self.axis, f"{self.kind} axis").tolist()))
+
+    @cached_property
+    def constant_map(self) -> Array:
+        return self.screws
 
     def describe(self) -> str:
         return f"{self.kind} {axis_text(self.axis)}"

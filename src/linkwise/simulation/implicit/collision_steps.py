@@ -22,13 +22,12 @@ from linkwise.codegen.stepping.sweeps import LANES, solve_impulses
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.collision import Collider, Collisions, Touching, near
 from linkwise.simulation.implicit.free import free_kernel
+from linkwise.simulation.implicit.joint import Joint, directions, joints_with_rows, values
 from linkwise.simulation.implicit.segments import (
     FAR,
     FASTEST,
     RECOVERY,
     SLOW,
-    Joint,
-    joints_with_rows,
 )
 from linkwise.simulation.implicit.steps import NEVER, State, Steps, Touches
 from linkwise.simulation.rates import moved, rates, velocities
@@ -99,8 +98,6 @@ class CollisionSteps:
             if row >= 0:
                 size = shape.reach + float(np.linalg.norm(shape.p))
                 self._reaches[row] = max(self._reaches[row], size)
-        places = np.array([x.v for x in self.joints], dtype=np.intp)
-        self._joint_v, self._joint_q = places, np.array([x.q for x in self.joints], dtype=np.intp)
         self._lower, self._upper, self._rub = (
             np.array([getattr(x, name) for x in self.joints])
             for name in ("lower", "upper", "friction")
@@ -169,10 +166,11 @@ class CollisionSteps:
             return np.zeros(0), {}, now, int(free["status"][0])
         reach = self._near(free, h)
         points = self.collider.find(self._poses(free), reach)
-        S, rows = self._rows(free, points)
+        S, rows = self._rows(free, points, now.q)
         count, m = len(self.joints), len(rows)
         whitening = free["whitening"].reshape(mech.nv, mech.nv)
-        start, then = now.v[self._joint_v], free["still"][self._joint_v]
+        along = directions(self.joints, now.q[None], mech.nv)[0]
+        start, then = along @ now.v, along @ free["still"]
         if len(S):
             start = np.concatenate([start, S @ free["now"]])
             then = np.concatenate([then, S @ free["then"]])
@@ -207,7 +205,7 @@ class CollisionSteps:
         touches = self._touched(points, impulse, start, end, h)
         return row, touches, State(q, v, now.impulse, activation), 0
 
-    def _rows(self, free: dict[str, Array], points: Touching) -> tuple[Array, Array]:
+    def _rows(self, free: dict[str, Array], points: Touching, q: Array) -> tuple[Array, Array]:
         """S (rows, 6 bodies) with velocities S V of contacts, and Y (m, width) of all rows."""
         nv, each, count = self.mech.nv, self._each, len(self.joints)
         bodies = free["bodies"].reshape(-1, nv)  # 6 rows for each body
@@ -229,7 +227,8 @@ class CollisionSteps:
                     S[here[:, None], np.arange(3, 6), (at + k)[:, None]] += axes[:, :, k]
         S = S.reshape(n * each, len(bodies))
         rows = np.zeros((count + n * each, self._width))
-        rows[:count, :nv] = free["whitening"].reshape(nv, nv)[self._joint_v]
+        along = directions(self.joints, q[None], nv)[0]
+        rows[:count, :nv] = along @ free["whitening"].reshape(nv, nv)
         rows[count:, :nv] = S @ bodies
         return S, rows
 
@@ -254,7 +253,7 @@ class CollisionSteps:
         """h f, and the velocities with which limits are reached (j, 3)."""
         if not self.joints:
             return np.zeros((0, 3))
-        q = now.q[self._joint_q]
+        q = values(self.joints, now.q[None])[0]
         down, up = q - self._lower, self._upper - q
         low, high = (_closing(x, h) for x in (down, up))
         return np.ascontiguousarray(np.column_stack([h * self._rub, -low, high]))
@@ -331,8 +330,8 @@ class CollisionSteps:
         table = np.zeros((len(made), len(pairs), 8))
         table[:, :, 3] = NEVER
         for n, each in enumerate(touched):
-            for i, values in each.items():
-                table[n, pairs.index(i)] = values
+            for i, row in each.items():
+                table[n, pairs.index(i)] = row
         touches = Touches(
             tuple(self.contacts[i] for i in pairs), table[..., :3], table[..., 3], table[..., 4],
             table[..., 5], table[..., 6:],

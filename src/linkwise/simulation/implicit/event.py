@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.channel import Event
-from linkwise.simulation.implicit.segments import Joint
+from linkwise.simulation.implicit.joint import Joint, values
 from linkwise.simulation.implicit.steps import Steps
 from linkwise.spatial.array import Array
 
@@ -32,7 +32,7 @@ class Happenings:
     def __init__(
         self, mech: Mechanism, joints: tuple[Joint, ...], contacts: tuple[str, ...]
     ) -> None:
-        self._joints, self._names = joints, [mech.coordinate_names[x.q] for x in joints]
+        self._joints, self._names = joints, [_name(mech, x) for x in joints]
         self._lower, self._upper = (np.array([getattr(x, end) for x in joints]) for end in _ENDS)
         self._at = np.zeros(len(joints), dtype=np.int8)
         self._touching: dict[str, int] = dict.fromkeys(contacts, 0)
@@ -80,7 +80,7 @@ class Happenings:
         impulse = limit_impulses(self._joints, steps.joints[0], h)
         if not (impulse.any() or self._at.any()):
             return events
-        q = steps.q[:, [x.q for x in self._joints]]
+        q = values(self._joints, steps.q)
         away = (q > self._lower + AWAY) & (q < self._upper - AWAY)
         at = np.where(impulse > 0.0, 1, np.where(impulse < 0.0, 2, np.where(away, 0, -1)))
         at = _filled(at.astype(np.int8), self._at)
@@ -96,6 +96,12 @@ class Happenings:
 
 
 _ENDS = ("lower", "upper")
+
+
+def _name(mech: Mechanism, joint: Joint) -> str:
+    if not joint.ball:
+        return mech.coordinate_names[joint.q]
+    return mech.bodies[int(np.searchsorted(mech.v_start, joint.v, side="right")) - 1].hinge_name
 
 
 def limit_impulses(joints: tuple[Joint, ...], impulse: Array, h: float) -> Array:

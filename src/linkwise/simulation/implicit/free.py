@@ -16,11 +16,11 @@ import numpy as np
 
 from linkwise.codegen.request import Request
 from linkwise.codegen.stepping.kernel import RolloutKernel
-from linkwise.codegen.stepping.passive import passive as dampers_and_springs
 from linkwise.codegen.stepping.stepping import STEP, Segment, Sketch, Stepping
 from linkwise.codegen.writing import Writing
 from linkwise.dynamics.kernels import require_open
 from linkwise.dynamics.mass_root import root_of
+from linkwise.dynamics.passive import passive as dampers_and_springs
 from linkwise.dynamics.quantity import expression
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
@@ -85,7 +85,7 @@ def _free(mech: Mechanism, bodies: tuple[str, ...], with_passive: bool, actuated
     push = effort
     if with_passive and drives.any:
         d, k = drives.slopes({})
-        push = drives.added(push, q, v)
+        push = drives.added(at, push, q, v)
     servo: tuple[Any, Any] = (zero, zero)
     if actuated:
         servo = at.read(SLOPES[0], mech.nv), at.read(SLOPES[1], mech.nv)

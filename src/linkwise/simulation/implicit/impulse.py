@@ -22,6 +22,7 @@ while little changes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -37,31 +38,34 @@ IMMOVABLE = 1e-12
 
 
 class Sweep:
-    """One sweep over all rows.
+    """One sweep over rows, each with its number.
 
     Attributes:
         rows: For each row its y, by place in w.
-        b: (m,), with β added in normal rows.
-        mobility: A_ii = y_i* y_i (m,).
-        inverse: 1/A_ii (m,); of rows that share a law the inverse of what bounds their block.
-        impulse: λ (m,), which `joint` and `contact` change.
-        w: e + Y λ (nv,), likewise.
+        b: With β added in normal rows.
+        mobility: A_ii = y_i* y_i.
+        inverse: 1/A_ii; of rows that share a law the inverse of what bounds their block.
+        impulse: λ, which `joint` and `contact` change.
+        w: e + Y λ by place, likewise.
         worst: The largest change of a velocity.
     """
 
     def __init__(
-        self, rows: list[dict[int, Any]], b: Any, mobility: Any, inverse: Any, impulse: Any, w: Any
+        self,
+        rows: Mapping[int, dict[int, Any]],
+        b: Mapping[int, Any],
+        mobility: Mapping[int, Any],
+        inverse: Mapping[int, Any],
+        impulse: Mapping[int, Any],
+        w: Mapping[int, Any],
     ) -> None:
         self.rows, self.b, self.mobility, self.inverse = rows, b, mobility, inverse
-        self.impulse, self.w = list(impulse), list(w)
+        self.impulse, self.w = dict(impulse), dict(w)
         self.worst: Any = 0.0
 
     def velocity(self, i: int) -> Any:
         """u_i."""
-        total = self.b[i]
-        for k, y in self.rows[i].items():
-            total = total + y * self.w[k]
-        return total
+        return _sum([self.b[i], *(y * self.w[k] for k, y in self.rows[i].items())])
 
     def _set(self, i: int, value: Any) -> None:
         change = value - self.impulse[i]
@@ -91,7 +95,8 @@ class Sweep:
         self._disc((i + 1, i + 2), friction * push)
         i += 3
         if ground.torsional > 0.0:
-            self._disc((i,), ground.torsional * push)
+            most = ground.torsional * push
+            self._set(i, clip(self.impulse[i] - self.velocity(i) * self.inverse[i], -most, most))
             i += 1
         if ground.rolling > 0.0:
             self._disc((i, i + 1), ground.rolling * push)
@@ -104,6 +109,14 @@ class Sweep:
         share = minimum(radius / size, 1.0)
         for k, x in zip(rows, values, strict=True):
             self._set(k, share * x)
+
+
+def _sum(terms: list[Any]) -> Any:
+    """Σ by pairs: no addition waits for more than a few others."""
+    while len(terms) > 1:
+        pairs = zip(terms[0::2], terms[1::2], strict=False)
+        terms = [a + b for a, b in pairs] + terms[len(terms) & ~1 :]
+    return terms[0]
 
 
 def inverses(

@@ -13,6 +13,7 @@ from linkwise.simulation.applied_force import AppliedForces
 from linkwise.simulation.channel import Channel, Event
 from linkwise.simulation.controller import Commands
 from linkwise.simulation.implicit.event import limit_impulses
+from linkwise.simulation.implicit.joint import directions
 from linkwise.simulation.implicit.steps import NEVER, WORKERS, Stepper, Steps
 from linkwise.simulation.observer import Probe, check_probes, probe_channels, probed, together
 from linkwise.simulation.recording import Recording
@@ -112,10 +113,11 @@ class ImplicitLog:
         self._forces.append((touches.names, both))
         limit, rub = np.zeros((2, len(rows), self.mech.nv))
         if self.stepper.joints:
-            at = [joint.v for joint in self.stepper.joints]
-            impulse = off * steps.joints[0][rows]
-            limit[:, at] = limit_impulses(self.stepper.joints, impulse, h) / h
-            rub[:, at] = impulse / h - limit[:, at]
+            along = directions(self.stepper.joints, steps.before[0][rows], self.mech.nv)
+            force = off * steps.joints[0][rows] / h
+            ends = limit_impulses(self.stepper.joints, h * force, h) / h
+            limit = np.einsum("nj,njv->nv", ends, along)
+            rub = np.einsum("nj,njv->nv", force - ends, along)
         self._add(
             tau=steps.effort[rows] - pushed,
             limit=limit,

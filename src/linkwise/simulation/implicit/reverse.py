@@ -20,13 +20,14 @@ from typing import Any, cast
 
 from linkwise.codegen.scalar.trace import Traced
 from linkwise.codegen.sensitivity import pulled
-from linkwise.codegen.stepping.passive import Passive
 from linkwise.codegen.stepping.stepping import Segment, Sketch, Stepping
 from linkwise.codegen.writing import Writing
+from linkwise.dynamics.passive import Passive
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.actuation import actuate
 from linkwise.simulation.implicit.ground import ContactPoint
-from linkwise.simulation.implicit.segments import Implicit, Joint
+from linkwise.simulation.implicit.joint import Joint
+from linkwise.simulation.implicit.segments import Implicit
 from linkwise.simulation.integrators.command import held_inputs, law_given, nodes, parted
 from linkwise.simulation.integrators.cut import Call, cut
 from linkwise.simulation.integrators.reverse import backwards
@@ -93,13 +94,13 @@ def implicit_reverse(
     calls = list(step.calls)
     if calls:
         call = calls[0] = replace(calls[0], results={"solved": "w", "pushed": "impulse"})
-        sweep, size = call.segment, made.size
+        (sweep,), size = call.segments, made.size
         solved, push = at.read("solved", mech.nv), at.read("pushed", size)
         theta = [(x, n) for x, n in sweep.reads if x in THETA]
         weight = pulled(at.graph, ends, weights, nodes(solved))
-        calls.append(Call(_start_back(sweep), {"start_w": weight}, {}))
+        calls.append(Call((_start_back(sweep),), {"start_w": weight}, {}))
         results = {f"of_{x}": f"by_{x}" for x, _ in (("w", 0), *theta)}
-        calls.append(Call(_sweep_back(sweep, itemsize), {}, results))
+        calls.append(Call((_sweep_back(sweep, itemsize),), {}, results))
         # w = e + Y λ at the solution, where λ counts as given
         w = step.free.copy()
         for row, x in zip(step.rows, push, strict=True):

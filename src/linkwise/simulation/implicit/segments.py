@@ -22,7 +22,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import reduce
 from typing import Any, cast
 
 import numpy as np
@@ -32,25 +33,32 @@ from linkwise.algebra.space import JOINT
 from linkwise.algebra.symbols import articulated as F, vector
 from linkwise.codegen.request import Request
 from linkwise.codegen.scalar.parameters import size as size_of
-from linkwise.codegen.stepping.passive import Passive
-from linkwise.codegen.stepping.stepping import STEP, Segment, Sketch, Stepping
+from linkwise.codegen.stepping.stepping import STEP, Segment, Sketch, Stepping, part
 from linkwise.codegen.writing import Writing
 from linkwise.dynamics.kernels import is_closed
 from linkwise.dynamics.mass_root import HingeRoot, root_of
-from linkwise.model.hinges.modified import is_plain
+from linkwise.dynamics.passive import Passive
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.actuation import SLOPES, actuate, inputs, with_activation
-from linkwise.simulation.implicit.carried_weight import carrying_force
 from linkwise.simulation.implicit.contact_rows import contact_rows
 from linkwise.simulation.implicit.equality import Held, dot, equality_rows, filled, held
 from linkwise.simulation.implicit.ground import ContactPoint
-from linkwise.simulation.implicit.impulse import Sweep, inverses
+from linkwise.simulation.implicit.impulse import inverses
+from linkwise.simulation.implicit.joint import Joint
+from linkwise.simulation.implicit.sweeping import Laws, Unit, units
 from linkwise.simulation.integrators.command import nodes
-from linkwise.simulation.integrators.cut import Call, cut
+from linkwise.simulation.integrators.cut import Branch, Call, cut
 from linkwise.simulation.integrators.traced import leave
 from linkwise.simulation.motion_parameters import ACTING, OF_ACTUATORS, nominal
 from linkwise.simulation.rates import carried, check_turns, moved, rates, velocities
-from linkwise.spatial.choice import gate, maximum, minimum, root as root_of_number, where
+from linkwise.spatial.choice import (
+    absolute,
+    gate,
+    maximum,
+    minimum,
+    root as root_of_number,
+    where,
+)
 
 FORCES = F.whitening @ (tau - bias)
 """Innovations of the forces: D^½ e / h."""
@@ -79,9 +87,9 @@ SLOW = 0.05
 SWEEPS = 20
 """Sweeps of a step, at most."""
 
-ENOUGH = {8: 1e-10, 4: 4e-5}
-"""A sweep that changes velocities [m/s or rad/s] by less is the last; by bytes of a number. In
-float32, rounding alone changes those of a humanoid by 1e-5."""
+SUDDEN = 10.0
+"""Change of a velocity [m/s or rad/s] in one step that is expected at most: what could not be
+reached with it is not near, and does not act. What comes faster penetrates for one step."""
 
 WORST = ("deepest", "slip")
 """Registers of what contacts did at worst so far: the largest penetration [m] before a step, and
@@ -90,49 +98,6 @@ the largest sliding speed [m/s] after a step of one that pushes."""
 OBSERVED = ("before", "after", "gap", "effort", "reached")
 """Registers of an observed step: velocities of all rows before and after it, gaps of contacts
 before it, joint forces (nv,) of the user and of actuators, and v' (nv,) in the axes before it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Joint:
-    """A velocity with friction or limits.
-
-    Attributes:
-        v: Its place in v.
-        q: The place of its coordinate in q.
-        friction: Coulomb friction [N or N m]; infinite where it is given for each motion.
-        lower: Its limits [rad or m]; infinite for none.
-        upper: Likewise.
-    """
-
-    v: int
-    q: int
-    friction: float
-    lower: float
-    upper: float
-
-
-def joints_with_rows(
-    mech: Mechanism, *, friction: bool = True, given: bool = False
-) -> tuple[Joint, ...]:
-    """The joints that have friction or limits, of hinges whose v is the rate of q.
-
-    Args:
-        mech: The mechanism.
-        friction: Whether friction acts.
-        given: Whether it is given for each motion: then all joints may have it.
-    """
-    joints = list[Joint]()
-    for k, body in enumerate(mech.bodies):
-        if not is_plain(body.hinge):
-            continue
-        fields = {x: body.drive.array(x, body.hinge) for x in ("friction", "lower", "upper")}
-        for i in range(body.hinge.nv):
-            rub = np.inf if given else float(fields["friction"][i]) if friction else 0.0
-            low, high = float(fields["lower"][i]), float(fields["upper"][i])
-            if rub > 0.0 or np.isfinite(low) or np.isfinite(high):
-                places = int(mech.v_start[k]) + i, int(mech.q_start[k]) + i
-                joints.append(Joint(*places, rub, low, high))
-    return tuple(joints)
 
 
 def implicit_stepping(
@@ -145,6 +110,7 @@ def implicit_stepping(
     actuated: bool = False,
     numbers: Sequence[str] = (),
     observed: bool = False,
+    branches: bool = False,
     sweeps: int = SWEEPS,
 ) -> Stepping:
     """The segments of a step on a mechanism.
@@ -157,10 +123,13 @@ def implicit_stepping(
         numbers: Parameters of the mechanism and of what acts on it that are held over each step.
         observed: Whether a motion shows what a recording needs (`OBSERVED`), and begins with given
             impulses and activations, so that it can be made in parts.
+        branches: Whether what is away from the ground, or from its limits, is left out (not where a
+            motion is observed).
         sweeps: Sweeps over the impulses, at most.
     """
     acting = passive, joints, points, actuated, tuple(numbers)
     made = Implicit(mech, itemsize, *acting, observed)
+    made.branches = branches and not observed
     return made.stepping(sweeps)
 
 
@@ -208,6 +177,7 @@ class Implicit:
         starts = np.cumsum([len(joints), *(p.rows for p in points)]).tolist()
         self.contacts = list(zip(starts[:-1], points, strict=True))
         self.size = int(starts[-1])  # rows
+        self.units, self.branches = tuple(units(joints, points)), False
 
     def stepping(self, sweeps: int) -> Stepping:
         """The step, as it is registered."""
@@ -295,11 +265,9 @@ class Implicit:
         given |= {"q": q, "parameters": names}
         d, k = self._slopes(at)
         seen: dict[str, Any] = {"effort": push}
-        if mech.gravity_compensation:
-            push = push + carrying_force(at, q, given)
+        if self.passive is not None:
+            push = self.passive.added(at, push, q, v, given | self._passive_numbers(at))
         if d is not None:
-            if self.passive is not None:
-                push = self.passive.added(push, q, v, self._passive_numbers(at))
             push = push - h * k * v  # springs and servos at q + h v
             armature = given.get("armature", mech.armature.astype(object))
             given["armature"] = armature + h * d + h * h * k
@@ -314,15 +282,16 @@ class Implicit:
             w = filled(loops.across({i: w[i] for i in range(mech.nv)}), mech.nv)
         calls, free, rows = list[Call](), w.copy(), list[dict[int, Any]]()
         if self.size:
-            rows, b, seen["gap"], seen["start"] = self._rows(at, q, v, still, h, root, given)
+            rows, b, seen["gap"], seen["start"], near = self._rows(at, q, v, still, h, root, given)
             if loops is not None:
                 b = [x + dot(row, loops.shift) for x, row in zip(b, rows, strict=True)]
                 rows = [loops.freed(row, self.itemsize) for row in rows]
+            problem = rows, b, [self._bounds(at, i, q, v, h) for i in range(len(self.joints))]
             before = at.read("impulse", self.size)
-            for row, x in zip(rows, before, strict=True):
-                for i, y in row.items():
-                    w[i] = w[i] + y * x
-            calls.append(self._solve(at, rows, b, q, h, w, sweeps))
+            for i in self._always():
+                for k, y in rows[i].items():
+                    w[k] = w[k] + y * before[i]
+            calls.append(self._solve(at, *problem, near, w, sweeps))
             w = at.read("solved", mech.nv)
             seen["worst"] = self._worst(at, rows, b, w, seen["gap"])
         if loops is not None:
@@ -343,14 +312,16 @@ class Implicit:
         """The largest penetration and sliding speed so far, by register."""
         if not self.points or self.observed:
             return {}
+        deepest, slip = (at.read(name, 1)[0] for name in WORST)
+        for gap in gaps:
+            deepest = maximum(deepest, -gap)
+        if self.branches:
+            return {"deepest": deepest}
         push, square = at.read("pushed", self.size), 0.0
         velocity: dict[int, Any] = {i: w[i] for i in range(self.mech.nv)}
         for i, _ in self.contacts:
             first, second = (b[k] + dot(rows[int(k)], velocity) for k in (i + 1, i + 2))
             square = maximum(square, gate(push[i], first * first + second * second))
-        deepest, slip = (at.read(name, 1)[0] for name in WORST)
-        for gap in gaps:
-            deepest = maximum(deepest, -gap)
         return dict(zip(WORST, (deepest, maximum(slip, root_of_number(square))), strict=True))
 
     def _seen(
@@ -371,11 +342,12 @@ class Implicit:
     def _slopes(self, at: Writing) -> tuple[Any, Any]:
         """d and k of dampers, springs and servos (nv,); None where there are none."""
         d, k = (np.zeros(self.mech.nv, dtype=object) for _ in SLOPES)
+        yields = self.passive is not None and self.passive.yields
         if self.passive is not None:
             d, k = self.passive.slopes(self._passive_numbers(at))
         if self.actuated:
             k, d = (x + at.read(name, self.mech.nv) for x, name in zip((k, d), SLOPES, strict=True))
-        elif self.passive is None:
+        elif not yields and not {"damping", "stiffness"} & set(self.numbers):
             return None, None
         return d, k
 
@@ -383,71 +355,99 @@ class Implicit:
         names = [x for x in ("damping", "stiffness") if x in self.numbers]
         return {x: at.read(x, self.mech.nv) for x in names}
 
+    def _always(self) -> list[int]:
+        """Rows that have no branch."""
+        away = {u.joint for u in self.units} if self.branches else ()
+        last = len(self.joints) if self.branches else self.size
+        return [i for i in range(last) if i not in away]
+
     def _solve(
-        self, at: Writing, rows: list[dict[int, Any]], b: Any, q: Any, h: Any, w: Any, sweeps: int
+        self,
+        at: Writing,
+        rows: list[dict[int, Any]],
+        b: Any,
+        bounds: list[Any],
+        near: list[Any],
+        w: Any,
+        sweeps: int,
     ) -> Call:
         """The call of the sweeps, with what they need in its registers."""
         mobility = [sum(y * y for y in row.values()) for row in rows]
-        values = {
-            "rows": [y for row in rows for y in row.values()],
-            "b": b,
-            "mobility": mobility,
-            "inverse": inverses(rows, mobility, self.contacts).tolist(),
-            "w": w,
-        }
-        if self.joints:
-            rub = at.read("friction", self.mech.nv) if "friction" in self.numbers else None
-            values["bounds"] = [x for joint in self.joints for x in _bounds(joint, q, h, rub)]
-        arguments = {name: [at.scalar(x).node for x in each] for name, each in values.items()}
-        sweep = replace(self._sweep([list(row) for row in rows]), most=sweeps)
-        results = {"solved": "w"}
-        if self.points and not self.observed:
-            results["pushed"] = "impulse"
-        return Call(sweep, arguments, results)
+        inverse = inverses(rows, mobility, self.contacts).tolist()
+        pattern = [list(row) for row in rows]
+        given = "ground_friction" in self.numbers
+        laws = Laws(self.joints, self.contacts, pattern, self.mech.nv, self.itemsize, sweeps, given)
 
-    def _sweep(self, pattern: list[list[int]]) -> Segment:
-        """One sweep over the impulses; `pattern` has the places in w of each row's entries."""
-        s, m = Sketch("sweep"), self.size
-        entries = iter(s.read("rows", sum(map(len, pattern))))
-        rows = [{k: next(entries) for k in places} for places in pattern]
-        b, mobility, inverse = (s.read(name, m) for name in ("b", "mobility", "inverse"))
-        laws = Sweep(rows, b, mobility, inverse, s.read("impulse", m), s.read("w", self.mech.nv))
-        bounds: Any = s.read("bounds", 3 * len(self.joints)) if self.joints else ()
-        for i, joint in enumerate(self.joints):
-            friction, low, high = bounds[3 * i : 3 * i + 3]
-            laws.joint(
-                i,
-                friction if joint.friction > 0.0 else None,
-                low if np.isfinite(joint.lower) else None,
-                high if np.isfinite(joint.upper) else None,
-            )
-        count = len(self.points)
-        rough = [point.ground.friction for point in self.points]
-        given = s.read("ground_friction", count) if "ground_friction" in self.numbers else rough
-        for (i, point), mu in zip(self.contacts, given, strict=True):
-            laws.contact(i, point, mu)
-        s.write("impulse", laws.impulse)
-        s.write("w", laws.w)
-        s.write("residual", [laws.worst])
-        s.write("again", [laws.worst - ENOUGH[self.itemsize]])
-        return s.segment(again="again", most=SWEEPS)
+        def of(i: int) -> dict[str, Any]:
+            """The arguments of a row."""
+            count = len(rows[i])
+            values = {part("rows", laws.begin(i), count): list(rows[i].values())}
+            values |= {part(name, i): [x[i]] for name, x in per_row.items()}
+            if i < len(self.joints):
+                values[part("bounds", 3 * i, 3)] = bounds[i]
+            return values
+
+        def written(values: dict[str, Any]) -> dict[str, list[int]]:
+            return {name: [at.scalar(x).node for x in each] for name, each in values.items()}
+
+        per_row = {"b": b, "mobility": mobility, "inverse": inverse}
+        arguments: dict[str, Any] = {"w": w}
+        always = self._always()
+        if not self.branches:
+            arguments |= {"rows": [y for row in rows for y in row.values()], **per_row}
+            arguments |= {"bounds": [x for each in bounds for x in each]} if bounds else {}
+            shown = self.points and not self.observed
+            results = {"solved": "w"} | ({"pushed": "impulse"} if shown else {})
+            return Call((laws.complete(),), written(arguments), results)
+        for i in always:
+            arguments |= of(i)
+        branches, before = list[Branch](), at.read("impulse", self.size)
+        for unit, flag in zip(self.units, near, strict=False):
+            rows_of = self._rows_of(unit)
+            arguments |= {part("impulse", i): [gate(flag, before[i])] for i in rows_of}
+            values = {name: x for i in rows_of for name, x in of(i).items()}
+            branches.append(Branch(unit.when, unit.body, written(values)))
+        arguments["near"] = near
+        segments = laws.in_branches(always, self.units)
+        return Call(segments, written(arguments), {"solved": "w"}, tuple(branches))
+
+    def _rows_of(self, unit: Unit) -> range:
+        """The rows of a joint or a contact."""
+        if unit.contact is None:
+            return range(unit.joint or 0, (unit.joint or 0) + 1)
+        start, point = self.contacts[unit.contact]
+        return range(start, start + point.rows)
+
+    def _bounds(self, at: Writing, i: int, q: Any, v: Any, h: Any) -> tuple[Any, Any, Any]:
+        """h f, and the velocities with which the limits are reached in one step or undone."""
+        joint = self.joints[i]
+        given = at.read("friction", self.mech.nv) if "friction" in self.numbers else None
+        friction = joint.friction if given is None or joint.ball else given[joint.v]
+        low = -_closing(joint.value(q) - joint.lower, h) if np.isfinite(joint.lower) else 0.0
+        high = _closing(joint.upper - joint.value(q), h) if np.isfinite(joint.upper) else 0.0
+        if joint.friction == 0.0:
+            near = _near_limits(joint, q, v, h)
+            low, high = where(near, low, -FAR), where(near, high, FAR)
+        return h * friction, low, high
 
     # ------------------------------------------------------------------------------- problem
 
     def _rows(
         self, at: Writing, q: Any, v: Any, still: Any, h: Any, root: HingeRoot, given: Any
-    ) -> tuple[list[dict[int, Any]], list[Any], list[Any], tuple[list[Any], ...]]:
-        """The rows of Y, b with the room β of contacts, gaps; velocities before the step.
+    ) -> tuple[list[dict[int, Any]], list[Any], list[Any], tuple[list[Any], ...], list[Any]]:
+        """The rows of Y, b with the room β of contacts, gaps, velocities, and what is near.
 
-        The last has velocities of the rows, those without the forces of the step, and the rows.
+        Velocities are those of the rows before the step, those without the forces of the step, and
+        the rows. `near` is above zero for each unit that is near, and for bodies of which one is.
         """
         columns, b, first, gaps = list[Any](), list[Any](), list[Any](), list[Any]()
+        limits = [joint for joint in self.joints if joint.friction == 0.0]
+        near = [_near_limits(joint, q, v, h) for joint in limits]
         for joint in self.joints:
-            unit = np.zeros(self.mech.nv, dtype=object)
-            unit[joint.v] = 1.0
+            unit = joint.direction(q, self.mech.nv)
             columns.append(at.value(AT_JOINTS, tau=unit, **given))
-            b.append(still[joint.v])
-            first.append(v[joint.v])
+            b.append(joint.speed(unit, still))
+            first.append(joint.speed(unit, v))
         then = list(b)
         if self.points:
             S, gaps = contact_rows(at, q, self.bodies, self.points)
@@ -457,14 +457,19 @@ class Implicit:
             first += now.tolist()
             then += free.tolist()
             b += free.tolist()
+            bodies = dict[str, Any]()
             for (i, point), gap in zip(self.contacts, gaps, strict=True):
                 before = now[i - len(self.joints)]
-                b[i] = b[i] + _room(gap, before, h, point.ground.restitution)
+                near.append(h * (SUDDEN + 2.0 * maximum(-before, 0.0)) - gap)
+                bodies[point.body] = maximum(bodies.get(point.body, near[-1]), near[-1])
+                room = _room(gap, before, h, point.ground.restitution)
+                b[i] = where(near[-1], b[i] + room, FAR)
+            near += bodies.values()
         rows = list[dict[int, Any]]()
         for column in columns:
             y = root.solved(column)
             rows.append({k: x for k, x in enumerate(y) if not _is_zero(at, x)})
-        return rows, b, gaps, (first, then, rows)
+        return rows, b, gaps, (first, then, rows), near
 
     def _whitened(self, at: Writing, S: Any, given: Any) -> list[Any]:
         """Rows S of contacts in ON_BODIES, whitened but for D^(-½).
@@ -495,12 +500,13 @@ def _is_zero(at: Writing, x: Any) -> bool:
     return at.scalar(x).node == at.graph.constant(0.0)
 
 
-def _bounds(joint: Joint, q: Any, h: Any, given: Any) -> tuple[Any, Any, Any]:
-    """h f, and the velocities with which the limits are reached in one step or undone."""
-    friction = joint.friction if given is None else given[joint.v]
-    low = -_closing(q[joint.q] - joint.lower, h) if np.isfinite(joint.lower) else 0.0
-    high = _closing(joint.upper - q[joint.q], h) if np.isfinite(joint.upper) else 0.0
-    return h * friction, low, high
+def _near_limits(joint: Joint, q: Any, v: Any, h: Any) -> Any:
+    """Above zero where a limit may be reached within a step."""
+    value, speed = joint.value(q), joint.speed(joint.direction(q, len(v)), v)
+    rooms = [value - joint.lower] if np.isfinite(joint.lower) else []
+    rooms += [joint.upper - value] if np.isfinite(joint.upper) else []
+    room = reduce(minimum, rooms)
+    return h * (SUDDEN + 2.0 * absolute(speed)) - room
 
 
 def _closing(gap: Any, h: Any) -> Any:

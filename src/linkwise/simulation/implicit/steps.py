@@ -22,15 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.codegen.stepping.kernel import RolloutKernel
-from linkwise.codegen.stepping.passive import passive as dampers_and_springs
 from linkwise.dynamics.energy import kinetic_energy, potential_energy
 from linkwise.dynamics.inverse_dynamics import inverse_dynamics
 from linkwise.dynamics.kernels import tree_of
+from linkwise.dynamics.passive import passive as dampers_and_springs
 from linkwise.errors import ModelError
 from linkwise.model.hinges import Free
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.implicit.ground import ContactPoint, Ground
-from linkwise.simulation.implicit.segments import Joint, joints_with_rows
+from linkwise.simulation.implicit.joint import Joint, joints_with_rows
 from linkwise.simulation.implicit.touching import contact_points
 from linkwise.simulation.rollout_kernel import rollout_kernel
 from linkwise.spatial.array import Array, ArrayLike

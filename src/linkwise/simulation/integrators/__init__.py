@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkwise.simulation.integrators import euler, rk4, rk4_mujoco, variational
+from linkwise.simulation.integrators import euler, rk4, rk4_mujoco, rosenbrock, variational
 from linkwise.simulation.integrators.integrator import Integrator, integrator
 
 _CLASSICAL = (1.0 / 6.0, 1.0 / 3.0, 1.0 / 3.0, 1.0 / 6.0)
@@ -20,6 +20,14 @@ INTEGRATORS: dict[str, Integrator] = {
             weights=_CLASSICAL,
         ),
         Integrator("variational", 2, variational.step, "midpoint rule of least action", "force"),
+        Integrator(
+            "rosenbrock",
+            2,
+            rosenbrock.step,
+            "linearly implicit, for stiff forces",
+            weights=(0.5, 0.5),
+            compiled=False,
+        ),
         Integrator("adaptive", 8, None, "Dormand-Prince 8(5,3) with adaptive steps"),
     )
 }

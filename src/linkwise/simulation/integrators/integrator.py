@@ -28,6 +28,7 @@ class Integrator:
         about: What it is, in a few words.
         takes: What its `step` calls f: "acceleration" u̇(t, q, u) of rates, or "force" τ(t, q, v),
             all forces besides gravity, for an integrator that contains the inertia.
+        compiled: Whether it can be traced on graph nodes, for rollouts.
         weights: Shares of the step of the last calls of f; with them, work is the sum of the powers
             there.
     """
@@ -38,6 +39,7 @@ class Integrator:
     about: str
     takes: str = "acceleration"
     weights: tuple[float, ...] = (1.0,)
+    compiled: bool = True
 
     def __str__(self) -> str:
         return f"{self.name}: {self.about}, of order {self.order}"

@@ -27,8 +27,8 @@ import numpy as np
 from linkwise.codegen.scalar.graph import Scalar
 from linkwise.codegen.scalar.trace import Traced
 from linkwise.codegen.sensitivity import pulled
-from linkwise.codegen.stepping.passive import Passive
 from linkwise.codegen.stepping.stepping import STEP, Segment, Sketch, Stepping
+from linkwise.dynamics.passive import Passive
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.integrators.command import (
     Inputs,
@@ -100,7 +100,7 @@ def reverse_stepping(
     accelerate = accelerated(mech, dynamics.forward, dynamics.passive, held, ("q1", "u1"))
     back = _accelerated_back(mech, dynamics, held)
     calls = [
-        Call(accelerate, {"q1": nodes(at), "u1": nodes(u)}, {f"a{k}": "a"})
+        Call((accelerate,), {"q1": nodes(at), "u1": nodes(u)}, {f"a{k}": "a"})
         for k, (at, u) in enumerate(args, 1)
     ]
     ends = nodes(q_to, velocities(mech, q_to, u_to))
@@ -109,17 +109,17 @@ def reverse_stepping(
         (at, u), a = args[k - 1], values[k - 1]
         given = {"q1": nodes(at), "u1": nodes(u), "a1": nodes(a)}
         given["g_a"] = pulled(s.graph, ends, weights, nodes(a))
-        calls.append(Call(back, given, {f"g_q{k}": "g_q1", f"g_u{k}": "g_u1"}))
+        calls.append(Call((back,), given, {f"g_q{k}": "g_q1", f"g_u{k}": "g_u1"}))
         ends += nodes(at, u)
         weights += nodes(s.read(f"g_q{k}", mech.nq), s.read(f"g_u{k}", mech.nv))
     if dynamics.actuate is not None:
         motors_back = _actuated(mech, dynamics.actuate, back=True)
-        calls.append(Call(motors_back, {}, {x: x for x in ("motor_q", "motor_v")}))
+        calls.append(Call((motors_back,), {}, {x: x for x in ("motor_q", "motor_v")}))
         ends += nodes(q, v)
         weights += nodes(s.read("motor_q", mech.nq), s.read("motor_v", mech.nv))
     if dynamics.law is not None:
         law_back = command_back(*_start("command_back", mech, dynamics.law))
-        calls.append(Call(law_back, {}, {x: x for x in ("law_q", "law_v")}))
+        calls.append(Call((law_back,), {}, {x: x for x in ("law_q", "law_v")}))
         ends += nodes(q, v)
         weights += nodes(s.read("law_q", mech.nq), s.read("law_v", mech.nv))
     ends += nodes(q, v)
@@ -178,7 +178,7 @@ def _accelerated_back(mech: Mechanism, dynamics: Dynamics, held: Inputs) -> Segm
     (by_vdot,) = parted(s, pulled(s.graph, nodes(a), nodes(g_a), nodes(vdot)), [vdot])
     mu = s.replay(dynamics.solve, given | {"q": q, "x": by_vdot})
     tau = given["tau"]
-    tau = tau if dynamics.passive is None else dynamics.passive.added(tau, q, v, given)
+    tau = tau if dynamics.passive is None else dynamics.passive.added(s, tau, q, v, given)
     r = tau - np.array(s.replay(dynamics.inverse, given | {"q": q, "v": v, "vdot": vdot}))
     wrt = [q, u, *given.values()]
     parts = parted(s, pulled(s.graph, nodes(a, r), nodes(g_a, mu), nodes(*wrt)), wrt)

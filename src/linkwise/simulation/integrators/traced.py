@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from linkwise.codegen.scalar.trace import Traced
-from linkwise.codegen.stepping.passive import Passive
 from linkwise.codegen.stepping.stepping import STEP, Segment, Sketch, Stepping
+from linkwise.dynamics.passive import Passive
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.integrators.command import nodes
 from linkwise.simulation.integrators.cut import Call, cut
@@ -45,7 +45,7 @@ def traced_stepping(
     step = cut(
         s,
         [
-            Call(accelerate, {at[0]: x[: mech.nq], at[1]: x[mech.nq :]}, {f"a{k}": "a"})
+            Call((accelerate,), {at[0]: x[: mech.nq], at[1]: x[mech.nq :]}, {f"a{k}": "a"})
             for k, x in enumerate(calls, 1)
         ],
         {"q0": nodes(q), "u0": nodes(u)},
@@ -87,7 +87,7 @@ def accelerated(
     v = velocities(mech, q, u)
     given = {"q": q, "v": v} | {name: s.read(name, size) for name, size in held}
     if passive is not None:
-        given["tau"] = passive.added(given["tau"], q, v, given)
+        given["tau"] = passive.added(s, given["tau"], q, v, given)
     vdot = np.empty(mech.nv, dtype=object)
     vdot[:] = s.replay(forward, given)
     s.write("a", rate_acceleration(mech, q, v, vdot))

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from linkwise.codegen.sensitivity import pulled
-from linkwise.codegen.stepping.passive import Passive
 from linkwise.codegen.stepping.stepping import Segment, Sketch, Stepping
+from linkwise.dynamics.passive import Passive
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.integrators.command import add_to, nodes, parted
 from linkwise.simulation.integrators.reverse import backwards

@@ -17,8 +17,8 @@ import numpy as np
 from linkwise.codegen.request import Request
 from linkwise.codegen.scalar import status
 from linkwise.codegen.stages import traced
-from linkwise.codegen.stepping.passive import Passive
 from linkwise.codegen.stepping.stepping import STEP, Segment, Sketch, Stepping
+from linkwise.dynamics.passive import Passive
 from linkwise.dynamics.quantity import Frame
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.variational.coordinates import coordinates
@@ -157,7 +157,7 @@ class Discrete:
     def _both(self, s: Sketch, q: Any, v: Any, held: dict[str, Any]) -> tuple[Any, Any]:
         """𝓜 v, and C_v* v − g with all forces."""
         values = array(s.replay(self.both, held | {"q": q, "v": v}))
-        tau = held["tau"] if self.passive is None else self.passive.added(held["tau"], q, v)
+        tau = held["tau"] if self.passive is None else self.passive.added(s, held["tau"], q, v)
         return values[: self.nv], values[self.nv :] + tau
 
     def solved(self, s: Sketch, q: Any, x: Any, armature: Any = None) -> Any:

@@ -12,7 +12,7 @@ and a force f inside it is a pair of forces at the nodes with the same power f Â
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from typing import TypeGuard, cast
 
 import numpy as np
 
@@ -89,6 +89,13 @@ def loop_drive_forces(
             if mech.node(name).body != WORLD:
                 forces[name] = forces[name] + force if name in forces else force
     return forces
+
+
+def has_loop_drives(mech: object) -> TypeGuard[Mechanism]:
+    """Whether there are springs or dampers inside loops."""
+    kinds = ("damping", "stiffness")
+    loops: tuple[Loop, ...] = mech.loops if isinstance(mech, Mechanism) else ()
+    return any(x.drive.array(kind, x.hinge).any() for x in loops for kind in kinds)
 
 
 def _coordinates(

@@ -1,0 +1,1 @@
+"""Long chains on GPUs: scans of runs of bodies."""

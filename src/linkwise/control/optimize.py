@@ -1,0 +1,423 @@
+"""Trajectories that cost least: differential dynamic programming on a mechanism."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.arguments import count, flag, function, mapping, names, number, option
+from linkwise.control.cost import Bound, Cost, checked_bounds, checked_costs
+from linkwise.control.problem import LIMITS, Shape, data_of, limits_of, structure_of
+from linkwise.control.program import Program, program
+from linkwise.control.solver import (
+    INFEASIBLE,
+    NO_STEP,
+    NOT_FINITE,
+    OUT_OF_TIME,
+    RUNNING,
+    SOLVED,
+    Data,
+    Iteration,
+    Limits,
+)
+from linkwise.control.transition import INTEGRATED
+from linkwise.dynamics.kernels import Loops, check_mechanism, require_open, tree_of
+from linkwise.errors import ModelError, ShapeError, TroubleWarning, caller
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike
+
+WORDS = {
+    RUNNING: "still running",
+    SOLVED: "solved",
+    OUT_OF_TIME: "stopped after all iterations",
+    NO_STEP: "no step along the search direction lowers the cost",
+    NOT_FINITE: "numbers are no longer finite",
+    INFEASIBLE: "the bounds cannot all be met",
+}
+"""How a problem ended, in words."""
+
+ADVICE = {
+    OUT_OF_TIME: "Allow more iterations, or give a better guess.",
+    NO_STEP: "Shorten the step, weigh the joint forces more, or give another guess.",
+    NOT_FINITE: "The motion grows without bounds: shorten the step, or give another guess.",
+    INFEASIBLE: "Widen or remove bounds, allow a longer horizon, or give another guess.",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Progress:
+    """How far an optimisation is.
+
+    Attributes:
+        iteration: Iterations so far.
+        cost: The mean cost, with penalties of violated bounds.
+        violation: The largest violation of a bound.
+        solved: Problems that have ended.
+        problems: All problems.
+        elapsed: Time since the beginning [s].
+        left: Time that the remaining iterations take at most [s].
+    """
+
+    iteration: int
+    cost: float
+    violation: float
+    solved: int
+    problems: int
+    elapsed: float
+    left: float
+
+    def __str__(self) -> str:
+        return (
+            f"iteration {self.iteration}: cost {self.cost:.6g}, violation {self.violation:.2g}, "
+            f"{self.solved} of {self.problems} ended, at most {self.left:.1f} s left"
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trajectory:
+    """A trajectory that costs least, or one for each problem of a batch, with (batch,) in front.
+
+    Attributes:
+        mech: The mechanism.
+        q: Joint positions (N + 1, nq) [m or rad].
+        v: Joint velocities (N + 1, nv) [m/s or rad/s].
+        tau: Joint forces, each held for a step (N, nv) [N or N m].
+        gain: K (N, nv, 2 nv) of the feedback τ + K (q ⊖ q_k, v − v_k) about it.
+        cost: What it costs, without penalties of violated bounds, ().
+        violation: The largest violation of a bound, ().
+        iterations: How many were made, ().
+        status: 0 where it is solved, else a code, (); `message` explains it.
+        history: Cost with penalties, and length of the gaps, after each iteration.
+        step: Length of a step [s].
+        integrator: Name of the integrator.
+    """
+
+    mech: Mechanism
+    q: Array
+    v: Array
+    tau: Array
+    gain: Array
+    cost: Array
+    violation: Array
+    iterations: NDArray[np.int64]
+    status: NDArray[np.int64]
+    history: tuple[tuple[Array, Array], ...]
+    step: float
+    integrator: str
+
+    @property
+    def time(self) -> Array:
+        """Time of each knot (N + 1,) [s]."""
+        return np.arange(self.q.shape[-2], dtype=np.float64) * self.step
+
+    @property
+    def message(self) -> str:
+        """How it ended; for a batch, how most of those ended that are not solved."""
+        codes = np.atleast_1d(self.status)
+        bad = codes[codes != 0]
+        worst = int(np.bincount(bad).argmax()) if len(bad) else 0
+        return _message(worst)
+
+    @property
+    def inputs(self) -> dict[str, Array]:
+        """`inputs` of `lw.rollout` with `controller=(feedback, q)`, see `feedback`."""
+        lead = self.gain.shape[:-2]
+        return {"velocity": self.v[..., :-1, :], "tau0": self.tau,
+                "gain": -self.gain.reshape(*lead, -1)}  # fmt: skip
+
+    @property
+    def feedback(self) -> Any:
+        """The law of the first step, for `lw.rollout` together with `inputs`.
+
+        lw.rollout(mech, q, v, controller=(t.feedback, t.q[:-1]), inputs=t.inputs, ...)
+        """
+        from linkwise.dynamics.state_feedback import StateFeedback
+
+        if self.q.ndim > 2:
+            raise ShapeError(
+                "feedback belongs to one trajectory, and this result holds a batch; optimise the "
+                "problem alone."
+            )
+        first = -self.gain[0], self.q[0], self.v[0], self.tau[0]
+        return StateFeedback.of(self.mech, *first)
+
+    def __str__(self) -> str:
+        if self.q.ndim == 2:
+            return (
+                f"trajectory of {self.mech.name!r}, {len(self.tau)} steps of {self.step:g} s: "
+                f"{self.message}, {int(self.iterations)} iterations, cost {float(self.cost):.6g}, "
+                f"violation {float(self.violation):.2g}"
+            )
+        solved = int(np.sum(self.status == 0))
+        return (
+            f"{len(self.q)} trajectories of {self.mech.name!r}, {self.tau.shape[-2]} steps of "
+            f"{self.step:g} s: {solved} solved, {float(self.iterations.mean()):.1f} iterations on "
+            f"average, mean cost {float(self.cost.mean()):.6g}"
+        )
+
+
+def _message(status: int) -> str:
+    return WORDS[SOLVED if status == 0 else status]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """A problem that is ready to be solved.
+
+    Attributes:
+        program: Its kernels.
+        data: Its numbers.
+        shape: How many problems and knots there are.
+        step: Length of a step [s].
+    """
+
+    program: Program
+    data: Data
+    shape: Shape
+    step: float
+
+
+def optimize(
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    *,
+    costs: Cost | Sequence[Cost],
+    step: float,
+    horizon: int,
+    bounds: Bound | Sequence[Bound] = (),
+    limits: Sequence[str] = LIMITS,
+    driven: Sequence[str] | None = None,
+    guess: Trajectory | Mapping[str, ArrayLike] | None = None,
+    parameters: Mapping[str, ArrayLike] | None = None,
+    integrator: str = "euler",
+    passive: bool = True,
+    loops: Loops = "closed",
+    iterations: int = 200,
+    tolerance: float = 1e-7,
+    violation: float = 1e-5,
+    threads: int | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Trajectory:
+    """The motion and the joint forces that cost least, from a state on.
+
+    Expression:
+        min Σ h l(x_k, u_k) + l_N(x_N),   x_{k+1} = f(x_k, u_k),   l = Σ ½ w |r|²
+    by differential dynamic programming with Gauss-Newton Hessians: all knots are expanded, the
+    Riccati recursion of `lw.lqr` runs from the last one to the first, and a rollout with its gains
+    follows. The guess need not be a motion: gaps between its knots are closed by full steps
+    (multiple shooting, as in FDDP). Limits of joint forces hold in each step exactly (a quadratic
+    programme with bounds in the recursion). Other bounds are held by an augmented Lagrangian: it
+    needs no start that meets them, and reaches them without weights that grow without end.
+
+    A batch of problems runs side by side in the lanes and cores of the processor; each has its
+    own step lengths, regularisation, multipliers and end.
+
+    Args:
+        q: Positions at the start (nq,) or (batch, nq) [m or rad].
+        v: Velocities at the start, likewise; default: at rest.
+        costs: What is weighed, such as `Cost.of_task`, `Cost.posture` and `Cost.effort`.
+        step: h, the length of a step [s].
+        horizon: N, the number of steps.
+        bounds: What must hold, such as `Bound.on_task`.
+        limits: Which limits of the mechanism hold: "position", "velocity", "effort".
+        driven: Names of the hinges that have a motor; default: all.
+        guess: An earlier result, or "q" (N + 1, nq), "v" (N + 1, nv) and "tau" (N, nv), each
+            optional, with (batch,) in front for a batch; default: the start, held with no force.
+        parameters: Numbers of the mechanism that replace its values, by name, as for `lw.rollout`
+            ("inertia", "payload:hand" ...), with (batch,) in front where problems differ.
+        integrator: "euler" (semi-implicit) or "rk4", as in `lw.rollout`.
+        passive: Whether dampers and springs act.
+        loops: "open" optimises the tree of a mechanism that has loops or couplings.
+        iterations: Sweeps at most.
+        tolerance: Expected decrease of the cost, relative to it, at which a problem is solved.
+        violation: Largest violation of a bound that is accepted [m, rad, ...].
+        threads: Processor cores; default: all, for a batch.
+        progress: Called after each iteration with a `Progress`.
+
+    Returns:
+        The trajectory, with feedback gains. A single problem that is not solved, and those of a
+        batch, are reported by a warning; `status` has a code for each.
+
+    Raises:
+        ModelError: A cost, bound or limit that does not fit.
+        ClosureError: The mechanism has loops or couplings.
+        LoweringError: A mechanism whose steps cannot be compiled.
+    """
+    problem = problem_of(
+        mech, q, v, costs=costs, step=step, horizon=horizon, bounds=bounds, limits=limits,
+        driven=driven, guess=guess, parameters=parameters, integrator=integrator, passive=passive,
+        loops=loops,
+    )  # fmt: skip
+    ends = Limits(
+        count(iterations, "iterations", least=1),
+        number(tolerance, "tolerance", above=0.0),
+        number(violation, "violation", above=0.0),
+    )
+    inform = None if progress is None else function(progress, "progress")
+    cores = None if threads is None else count(threads, "threads", least=1)
+    result = _solved(problem, ends, cores, inform)
+    _report(result)
+    return result
+
+
+def problem_of(
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    *,
+    costs: Any,
+    step: float,
+    horizon: int,
+    bounds: Any = (),
+    limits: Sequence[str] = LIMITS,
+    driven: Sequence[str] | None = None,
+    guess: Any = None,
+    parameters: Any = None,
+    integrator: str = "euler",
+    passive: bool = True,
+    loops: Loops = "closed",
+) -> Problem:
+    """A problem, checked; the arguments are those of `optimize`."""
+    check_mechanism(mech)
+    require_open(mech, loops, "lw.optimize", "Give loops='open' for the tree.")
+    mech = tree_of(mech)
+    if not mech.nv:
+        raise ModelError(f"{mech.name!r} has no degrees of freedom; there is no motion to choose.")
+    given = checked_costs(costs)
+    h, steps = number(step, "step", above=0.0), count(horizon, "horizon", least=1)
+    held = tuple(option(x, LIMITS, "limits") for x in names(limits, "limits"))
+    scheme = option(integrator, INTEGRATED, "integrator")
+    numbers = {} if parameters is None else dict(
+        mapping(parameters, "parameters", "{'payload:hand': ...}")
+    )  # fmt: skip
+    q0 = mech.check_q(q)
+    v0 = mech.check_v(np.zeros(mech.nv) if v is None else v)
+    lead = np.broadcast_shapes(q0.shape[:-1], v0.shape[:-1])
+    if len(lead) > 1:
+        raise ShapeError(f"q has shape {q0.shape}; it must be ({mech.nq},) or (batch, {mech.nq}).")
+    shape = Shape(lead[0] if lead else None, steps)
+    start = np.concatenate(
+        [np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]) for x in (q0, v0)], -1
+    )
+    every = checked_bounds(bounds) + limits_of(mech, held)
+    structure = structure_of(
+        mech, given, every, driven=driven, integrator=scheme, passive=flag(passive, "passive"),
+        boxed="effort" in held and bool(np.isfinite(mech.effort_limit).any()),
+        parameters=tuple(numbers),
+    )  # fmt: skip
+    first = _guess(mech, guess, start, steps, list(structure.driven))
+    data = data_of(mech, structure, given, every, shape, h, start, first, numbers)
+    return Problem(program(mech, structure), data, shape, h)
+
+
+def _guess(mech: Mechanism, given: Any, start: Array, steps: int, driven: list[int]) -> Array:
+    """q, v and u of all knots (batch, N + 1, nq + nv + nu)."""
+    out = np.zeros((len(start), steps + 1, mech.nq + mech.nv + len(driven)))
+    out[..., : mech.nq + mech.nv] = start[:, None]
+    if given is None:
+        out[:, 1:, mech.nq : mech.nq + mech.nv] = 0.0
+        return out
+    if isinstance(given, Trajectory):
+        given = {"q": given.q, "v": given.v, "tau": given.tau}
+    parts = {"q": slice(mech.nq), "v": slice(mech.nq, mech.nq + mech.nv), "tau": None}
+    for name, value in mapping(given, "guess", "{'q': ..., 'tau': ...}").items():
+        if name not in parts:
+            raise ModelError(f"guess has {name!r}; it takes 'q', 'v' and 'tau'.")
+        array = mech.check_q(value) if name == "q" else mech.check_v(value)
+        rows = steps if name == "tau" else steps + 1
+        if array.shape[:-1] not in ((), (rows,), (len(start), rows)):
+            raise ShapeError(
+                f"guess {name!r} has shape {array.shape}; it must be ({rows}, {array.shape[-1]}), "
+                "or with (batch,) in front."
+            )
+        if name == "tau":
+            out[:, :-1, mech.nq + mech.nv :] = array[..., driven]
+        else:
+            out[..., parts[name]] = array
+    return out
+
+
+def _solved(problem: Problem, ends: Limits, threads: int | None, inform: Any) -> Trajectory:
+    """The problem, or all problems of a batch in groups that fill the lanes."""
+    from linkwise.codegen.cpu.device import cores, spread
+
+    data, total = problem.data, len(problem.data.start)
+    lanes = problem.program.forward.lanes
+    begun = time.monotonic()
+    size = 1 if total < max(lanes // 2, 2) else lanes
+    groups = [np.minimum(np.arange(i, i + size), total - 1) for i in range(0, total, size)]
+    done: list[Any] = [None] * len(groups)
+    ended = [0]
+
+    def report(i: int, iteration: Iteration) -> None:
+        now = time.monotonic() - begun
+        rest = now / (i + 1) * (ends.iterations - i - 1)
+        costs, off = float(np.nanmean(iteration.cost)), float(iteration.violation.max(initial=0.0))
+        solved = min(ended[0] + int(np.sum(iteration.ended != 0)), total)
+        inform(Progress(i + 1, costs, off, solved, total, now, rest))
+
+    def some(begin: int, end: int) -> None:
+        for g in range(begin, end):
+            part = data if total == 1 else data.part(groups[g])
+            iteration = Iteration(problem.program, part, problem.step, ends)
+            iteration.run(None if inform is None else lambda i, it=iteration: report(i, it))
+            iteration.price()
+            ended[0] += len(groups[g])
+            done[g] = iteration
+            iteration.release()
+
+    workers = min(len(groups), cores() if threads is None else threads)
+    if workers > 1 and inform is None:
+        spread(some, len(groups), 1, workers)
+    else:
+        some(0, len(groups))
+    return _result(problem, done, total)
+
+
+def _result(problem: Problem, done: list[Iteration], total: int) -> Trajectory:
+    mech, p, N = problem.program.mech, problem.program, problem.shape.steps
+    nq, nx, m, n = mech.nq, mech.nq + mech.nv, p.m, p.n
+    x = np.concatenate([it.trajectory[:, : N + 2] for it in done])[:total]
+    gains = np.concatenate([it.gains[:, N::-1][:, :N, : m * n] for it in done])[:total]
+    tau, gain = np.zeros((total, N, mech.nv)), np.zeros((total, N, mech.nv, n))
+    driven = list(p.structure.driven)
+    tau[..., driven] = x[:, 1 : N + 1, nx : nx + m]
+    gain[:, :, driven] = gains.reshape(total, N, m, n)
+    codes = np.concatenate([it.ended for it in done])[:total]
+    parts: list[Any] = [
+        x[:, : N + 1, :nq], x[:, : N + 1, nq:nx], tau, gain,
+        np.concatenate([it.cost for it in done])[:total],
+        np.concatenate([it.violation for it in done])[:total],
+        np.concatenate([it.count for it in done])[:total],
+        np.where(codes == SOLVED, 0, codes),
+    ]  # fmt: skip
+    if problem.shape.batch is None:
+        parts = [a[0] for a in parts]
+    history = tuple(done[0].history) if total == 1 else ()
+    scheme = p.structure.integrator
+    return Trajectory(mech, *parts, history=history, step=problem.step, integrator=scheme)
+
+
+def _report(result: Trajectory) -> None:
+    """Warn about problems that are not solved."""
+    codes = np.atleast_1d(result.status)
+    bad = np.flatnonzero(codes)
+    if not len(bad):
+        return
+    worst = int(np.bincount(codes[bad]).argmax())
+    single = codes.size == 1
+    which = "the trajectory is" if single else f"{len(bad)} of {codes.size} trajectories are"
+    off = float(np.max(result.violation))
+    note = f" (largest violation {off:.3g})" if off > 0.0 else ""
+    warnings.warn(
+        f"{result.mech.name!r}: {which} not solved: {WORDS[worst]}{note}. {ADVICE[worst]}",
+        TroubleWarning,
+        stacklevel=caller(),
+    )

@@ -1,0 +1,205 @@
+"""The kernels of a problem: expansions of knots, the Riccati sweep, and the rollout forward.
+
+Each is a motion in the sense of `codegen.stepping`: segments of straight code over registers, with
+a loop over time in the kernel. A batch of problems runs side by side in the lanes of the processor
+(`backward` expands each knot just before its Riccati step). For a single problem the lanes hold its
+knots, which are expanded all at once (`expand`), and `sweep` runs the recursion alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from linkwise.codegen.formula import Formula, TooLongError
+from linkwise.codegen.request import Request
+from linkwise.codegen.stepping.kernel import RolloutKernel
+from linkwise.codegen.stepping.stepping import STEP, Segment, Sketch, Stepping
+from linkwise.codegen.writing import Writing
+from linkwise.control.residual import rows_of
+from linkwise.control.shooting import Layout, Structure, expansion, forward, riccati
+from linkwise.dynamics.kernels import written
+from linkwise.errors import LoweringError
+from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
+from linkwise.spatial.choice import minimum
+
+SUMS = ("first", "second", "cost", "gap", "slope", "least")
+"""What a sweep adds up: how much the cost is expected to fall with a step α, α first + ½ α² second;
+the cost; the squares of gaps and of Q_u. The last is the smallest pivot of Q_uu."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """The kernels of a mechanism and a structure, made when they are needed."""
+
+    mech: Mechanism
+    structure: Structure
+
+    @property
+    def n(self) -> int:
+        """Numbers of δx."""
+        return 2 * self.mech.nv
+
+    @property
+    def m(self) -> int:
+        """Numbers of u."""
+        return len(self.structure.driven)
+
+    @cached_property
+    def _expanded(self) -> tuple[Segment, tuple[Layout, ...]]:
+        at = self._writing()
+        values, layout = expansion(at, self.structure)
+        return _segment(at, "expand", {"e": list(values)}), layout
+
+    def _writing(self) -> Writing:
+        formula = Formula(_nothing)
+        request = Request(formula, self.mech, (), self.structure.parameters)
+        if self.mech.n_bodies > LARGEST:
+            raise LoweringError(
+                f"lw.optimize was called for {self.mech.name!r} with {self.mech.n_bodies} bodies; "
+                f"it handles at most {LARGEST}, because its kernels are straight-line code. Lock "
+                "joints that do not matter (mech.lock)."
+            )
+        return Writing(request, plain=bool(self.structure.parameters))
+
+    @property
+    def layout(self) -> tuple[Layout, ...]:
+        """Where each number of an expansion is."""
+        return self._expanded[1]
+
+    @cached_property
+    def _riccati(self) -> Segment:
+        at = self._writing()
+        parts = riccati(at, self.layout, self.n, self.m, self.structure.boxed)
+        sums = at.read("sums", len(SUMS))
+        new = [x + parts[name][0] for x, name in zip(sums[:-1], SUMS, strict=False)]
+        new.append(minimum(sums[-1], parts["least"][0]))
+        gain = [*parts["K"], *parts["k"], *parts["pulled"], *parts["away"]]
+        writes = {"gain": gain, "P": list(parts["P"]), "p": list(parts["p"]), "sums": new}
+        return _segment(at, "riccati", writes)
+
+    @cached_property
+    def _forward(self) -> Segment:
+        at = self._writing()
+        u, q, v, cost, change = forward(at, self.structure)
+        total = at.read("total", 2)
+        both = [total[0] + cost[0], total[1] + change[0]]
+        writes = {"u": list(u), "q": list(q), "v": list(v), "total": both}
+        return _segment(at, "forward", writes)
+
+    @property
+    def _begin(self) -> Segment:
+        n = self.n
+        s = Sketch("begin")
+        s.write("P", [0.0] * (n * (n + 1) // 2))
+        s.write("p", [0.0] * n)
+        s.write("sums", [0.0] * (len(SUMS) - 1) + [1e300])
+        return s.segment()
+
+    def _sweep(self, step: tuple[Segment, ...]) -> Stepping:
+        shown = ("gain", self.m * (self.n + 1) + 2 * self.n), ("sums", len(SUMS))
+        made = {"P", "p", "sums", "gain", "e"} if len(step) > 1 else {"P", "p", "sums", "gain"}
+        state = "P", "p", "sums"
+        return Stepping("shooting", 0, 0, _held(step, made), state, (self._begin,), step, (), shown)
+
+    @cached_property
+    def expand(self) -> RolloutKernel:
+        """Expansions e of knots; each is a motion of one step."""
+
+        def make() -> Stepping:
+            segment, _ = self._expanded
+            mech, shown = self.mech, tuple(x for x in segment.writes if x[0] == "e")
+            held = _held((segment,), {"q", "v"})
+            return Stepping("shooting", mech.nq, mech.nv, held, (), (), (segment,), (), shown)
+
+        return self._kernel("expand", make)
+
+    @cached_property
+    def sweep(self) -> RolloutKernel:
+        """The Riccati sweep from the last knot to the first, of expansions e."""
+        return self._kernel("sweep", lambda: self._sweep((self._riccati,)))
+
+    def backward_stepping(self) -> Stepping:
+        """The Riccati sweep that expands each knot itself; its state is in q_at and v_at."""
+        first = self._expanded[0].renamed({"q": "q_at", "v": "v_at"})
+        return self._sweep((first, self._riccati))
+
+    @cached_property
+    def backward(self) -> RolloutKernel:
+        """The same, compiled."""
+        return self._kernel("backward", self.backward_stepping)
+
+    def forward_stepping(self) -> Stepping:
+        """The rollout with the gains of a sweep; shows u and the sums of costs."""
+        mech, s = self.mech, Sketch("begin")
+        s.write("total", [0.0, 0.0])
+        segment = self._forward
+        held = _held((segment,), {"q", "v", "total"})
+        shown = ("u", self.m), ("total", 2)
+        state = "q", "v", "total"
+        return Stepping(
+            "shooting", mech.nq, mech.nv, held, state, (s.segment(),), (segment,), (), shown
+        )
+
+    @cached_property
+    def forward(self) -> RolloutKernel:
+        """The same, compiled."""
+        return self._kernel("forward", self.forward_stepping)
+
+    @cached_property
+    def bounded(self) -> Any:
+        """The kernel of the bounded rows (c,) at a knot, of q, v and goal; None without bounds."""
+        terms = self.structure.terms
+        if not any(term.bounded for term in terms):
+            return None
+        return written(self.mech, Formula(_bounded, (self.structure,)))
+
+    def _kernel(self, name: str, make: Any) -> RolloutKernel:
+        try:
+            return RolloutKernel(self.mech, "shooting", make, (name, self.structure))
+        except TooLongError:
+            raise LoweringError(
+                f"lw.optimize was called for {self.mech.name!r}; its dynamics are too long for "
+                "straight-line code."
+            ) from None
+
+
+LARGEST = 40
+"""Bodies of a mechanism whose knots are straight-line code."""
+
+
+@once_per_mechanism
+def program(mech: Mechanism, structure: Structure) -> Program:
+    """The kernels of a mechanism and a structure."""
+    return Program(mech, structure)
+
+
+def _nothing(at: Writing) -> Any:
+    raise AssertionError("knots are written part by part")
+
+
+def _bounded(at: Writing, s: Structure) -> Any:
+    u = np.full(len(s.driven), 0.0, dtype=object)
+    r, _ = rows_of(at, s.terms, u, derivatives=False, bare=True)
+    keep = [term.bounded for term in s.terms for _ in range(term.rows)]
+    return r[keep]
+
+
+def _segment(at: Writing, name: str, writes: dict[str, list[Any]]) -> Segment:
+    """What was written, as a segment."""
+    for register, values in writes.items():
+        at.write(register, values)
+    sizes = tuple((register, len(values)) for register, values in writes.items())
+    return Segment(name, at.traced(), sizes)
+
+
+def _held(step: tuple[Segment, ...], made: set[str]) -> tuple[tuple[str, int], ...]:
+    """What the segments read that is given from outside."""
+    reads = dict[str, int]()
+    for segment in step:
+        reads |= dict(segment.reads)
+    return tuple((x, n) for x, n in reads.items() if x not in made and x != STEP)

@@ -1,0 +1,238 @@
+"""One knot of a trajectory as graphs: its expansion, its Riccati step, and its step in time.
+
+With z = (δx, δu), a knot of min Σ l_k(x_k, u_k), x_{k+1} = f(x_k, u_k), is expanded to
+
+    δx' = F δx + G W z + g,   l ≈ l + l_z* z + ½ z* L z,   g = f(x, u) ⊖ x'   (1)
+
+where g is the gap that multiple shooting leaves. W is dense; F and G are sparse: with semi-implicit
+Euler δv' = W z and δq' = δq + h δv'. Residuals r with weights w give l_z = r_z* w r, L = r_z* w r_z
+(Gauss-Newton). From P and p of the value function at x' follow, backwards in time,
+
+    p⁺ = p + P g,   S = G* P G,   C = F* P G
+    Q_z = l_z + W* G* p⁺ + F* p⁺,   Q = L + F* P F + C W + W* C* + W* S W   (2)
+    (Q_uu + ρ 1) k = −Q_u,   (Q_uu + ρ 1) K = −Q_ux   (3)
+    P = Q_xx + Q_ux* K,   p = Q_x + Q_ux* k
+
+the Riccati recursion of `lw.lqr` with time in place of the tree. With bounds on u, (3) is a
+quadratic programme: inputs at a bound that pushes outward keep their k and have no gain. The step
+forward in time, with a share α of the way, is
+
+    u = u_k + α k + K (x ⊖ x_k),   x' = f(x, u) ⊕ (α − 1) g   (4)
+
+so that a full step closes all gaps (multiple shooting, as in FDDP). The last knot has no successor
+that counts: P = 0 and p = 0 there, no weight on u, and g = 0 by the input "joined".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.control.box import boxed
+from linkwise.control.residual import Term, rows_of
+from linkwise.control.transition import stepped, transition
+from linkwise.dynamics.configuration import missing, moved
+from linkwise.dynamics.passive import Passive, passive as dampers_and_springs
+from linkwise.model.mechanism import Mechanism
+from linkwise.sweeps.factored import factored
+from linkwise.sweeps.sparse import is_zero, times
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """Everything the kernels of a problem depend on besides the mechanism.
+
+    Attributes:
+        terms: Rows of costs and constraints.
+        driven: Places in v of the joint forces u.
+        integrator: Name of the integrator.
+        passive: Whether dampers and springs act.
+        boxed: Whether u has bounds.
+        parameters: Numbers of the mechanism that are inputs.
+    """
+
+    terms: tuple[Term, ...]
+    driven: tuple[int, ...]
+    integrator: str
+    passive: bool
+    boxed: bool
+    parameters: tuple[str, ...]
+
+    @property
+    def rows(self) -> int:
+        """Rows of all terms."""
+        return sum(term.rows for term in self.terms)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """An array whose numbers are constants or entries of a vector."""
+
+    shape: tuple[int, ...]
+    entries: tuple[float | int, ...]  # floats are constants
+
+    def of(self, vector: Any) -> Any:
+        """The array."""
+        flat = np.empty(len(self.entries), dtype=object)
+        flat[:] = [x if isinstance(x, float) else vector[x] for x in self.entries]
+        return flat.reshape(self.shape)
+
+
+# -------------------------------------------------------------------------------------- formulas
+
+
+def _forces(at: Writing, s: Structure) -> tuple[Any, Any]:
+    """u (nu,), and the joint forces (nv,)."""
+    u = at.read("u", len(s.driven))
+    tau = np.full(at.mech.nv, 0.0, dtype=object)
+    tau[list(s.driven)] = u
+    return u, tau
+
+
+def _expanded(at: Writing, s: Structure) -> tuple[Any, ...]:
+    """F, G, W, the gap g, l_z, l_zz and l of a knot, (1)."""
+    mech, (u, tau) = at.mech, _forces(at, s)
+    (h,) = at.read("h", 1)
+    q, v, F, G, W = transition(at, s.integrator, tau, h, _passive(mech, s), s.parameters)
+    W = np.concatenate([W[:, : 2 * mech.nv], W[:, 2 * mech.nv :][:, list(s.driven)]], axis=1)
+    after = at.read("q_next", mech.nq), at.read("v_next", mech.nv)
+    gap = at.read("joined", 1) * np.concatenate([missing(mech, after[0], q), v - after[1]])
+    r, by = rows_of(at, s.terms, u, derivatives=True)
+    weight = at.read("weight", s.rows)
+    by_z = np.concatenate(by, axis=1)
+    weighted = weight[:, None] * by_z
+    l_z = times(weighted.T, r[:, None])[:, 0]
+    l_zz = _symmetric(by_z.T, weighted)
+    cost = 0.5 * sum((w * x * x for w, x in zip(weight, r, strict=True)), 0.0)
+    return F, G, W, gap, l_z, l_zz, np.array([cost], dtype=object)
+
+
+def expansion(at: Writing, s: Structure) -> tuple[Any, tuple[Layout, ...]]:
+    """All numbers of an expansion that are no constants, each once, and where each is."""
+    return _layout(at, _expanded(at, s))
+
+
+def _layout(at: Writing, arrays: tuple[Any, ...]) -> tuple[Any, tuple[Layout, ...]]:
+    places, layouts = dict[int, int](), list[Layout]()
+    for array in arrays:
+        entries = list[float | int]()
+        for x in np.asarray(array, dtype=object).ravel():
+            node = at.scalar(x).node
+            if at.graph.op[node] == "const":
+                entries.append(float(at.graph.value[node]))
+            else:
+                entries.append(places.setdefault(node, len(places)))
+        layouts.append(Layout(np.shape(array), tuple(entries)))
+    return at.scalars(list(places)), tuple(layouts)
+
+
+def riccati(at: Any, layout: tuple[Layout, ...], n: int, m: int, bounded: bool) -> dict[str, Any]:
+    """K, k, P, p of a knot, what the cost is expected to fall by, and P g: (2) and (3)."""
+    count = 1 + max((x for part in layout for x in part.entries if isinstance(x, int)), default=-1)
+    e = at.read("e", count)
+    F, G, W, gap, l_z, l_zz, cost = (part.of(e) for part in layout)
+    P, p = _unpacked(at.read("P", n * (n + 1) // 2), n), at.read("p", n)
+    pulled = times(P, gap[:, None])[:, 0]
+    ahead = p + pulled
+    pg = times(P, G)
+    S, cross = _symmetric(G.T, pg), times(F.T, pg)
+    q_z = l_z + times(W.T, times(G.T, ahead[:, None]))[:, 0]
+    q_z[:n] = q_z[:n] + times(F.T, ahead[:, None])[:, 0]
+    Q = l_zz + _symmetric(W.T, times(S, W))
+    cw = times(cross, W)
+    Q[:n, n:] = Q[:n, n:] + cw[:, n:]
+    Q[:n, :n] = Q[:n, :n] + cw[:, :n] + cw[:, :n].T + _symmetric(F.T, times(P, F))
+    q_u, q_ux, q_uu = q_z[n:], Q[:n, n:].T, Q[n:, n:]
+    (rho,) = at.read("rho", 1)
+    lifted = q_uu.copy()
+    for i in range(m):
+        lifted[i, i] = lifted[i, i] + rho
+    if bounded:
+        low, high = at.read("u_low", m), at.read("u_high", m)
+        k, free = boxed(at, lifted, q_u, low - at.read("u", m), high - at.read("u", m))
+        lifted = free[:, None] * lifted * free + np.diag(1.0 - free)
+        q_f = free[:, None] * q_ux
+    else:
+        k, q_f = None, q_ux
+    inverse = factored(lifted)
+    y = inverse.half(q_f)
+    scaled = np.array(inverse.reciprocal, dtype=object)[:, None] * y
+    K = -(inverse @ q_f)
+    k = -(inverse @ q_u[:, None])[:, 0] if k is None else k
+    value = Q[:n, :n] - _symmetric(y.T, scaled)
+    slope = q_z[:n] + times(q_ux.T, k[:, None])[:, 0]
+    first = -(q_u @ k) - ahead @ gap
+    second = -(k @ times(q_uu, k[:, None])[:, 0]) + gap @ pulled
+    least = inverse.pivots[0]
+    return {
+        "K": K.ravel(), "k": k, "pulled": pulled, "away": gap, "P": _upper(value), "p": slope,
+        "first": [first], "second": [second], "cost": [cost[0]], "least": [least],
+        "gap": [sum((x * x for x in gap), 0.0)], "slope": [sum((x * x for x in q_u), 0.0)],
+    }  # fmt: skip
+
+
+def forward(at: Writing, s: Structure) -> tuple[Any, ...]:
+    """u, the next state, the cost of this knot, and (P g)* (x ⊖ x_k): (4)."""
+    mech, m = at.mech, len(s.driven)
+    n, (h,), (alpha,) = 2 * mech.nv, at.read("h", 1), at.read("alpha", 1)
+    old = at.read("q_old", mech.nq), at.read("v_old", mech.nv)
+    away = np.concatenate([missing(mech, old[0], at.q), at.v - old[1]])
+    u = at.read("u_old", m) + alpha * at.read("k", m) + at.read("K", m * n).reshape(m, n) @ away
+    if s.boxed:
+        low, high = at.read("u_low", m), at.read("u_high", m)
+        u = np.array([_clipped(*x) for x in zip(u, low, high, strict=True)], dtype=object)
+    tau = np.full(mech.nv, 0.0, dtype=object)
+    tau[list(s.driven)] = u
+    q, v = stepped(at, s.integrator, tau, h, _passive(mech, s), s.parameters)
+    rest = (alpha - 1.0) * at.read("gap", n)
+    q, v = moved(mech, q, rest[: mech.nv]), v + rest[mech.nv :]
+    r, _ = rows_of(at, s.terms, u, derivatives=False)
+    weight = at.read("weight", s.rows)
+    cost = 0.5 * sum((w * x * x for w, x in zip(weight, r, strict=True)), 0.0)
+    change = at.read("pulled", n) @ away
+    return u, q, v, np.array([cost], dtype=object), np.array([change], dtype=object)
+
+
+def _clipped(x: Any, low: Any, high: Any) -> Any:
+    over, under = x - high, low - x
+    return x - over.gate(over) + under.gate(under)
+
+
+def _passive(mech: Mechanism, s: Structure) -> Passive | None:
+    forces = dampers_and_springs(mech)
+    return forces if s.passive and forces.any else None
+
+
+# -------------------------------------------------------------------------------------- matrices
+
+
+def _symmetric(a: Any, b: Any) -> Any:
+    """a b, of which only the upper half is computed: it is symmetric."""
+    n = len(a)
+    out = np.full((n, n), 0.0, dtype=object)
+    rows = [[(j, x) for j, x in enumerate(row) if not is_zero(x)] for row in a.tolist()]
+    columns = [{j: x for j, x in enumerate(c) if not is_zero(x)} for c in b.T.tolist()]
+    for i in range(n):
+        for k in range(i, n):
+            total: Any = 0.0
+            for j, x in rows[i]:
+                if j in columns[k]:
+                    total = x * columns[k][j] + total
+            out[i, k] = out[k, i] = total
+    return out
+
+
+def _unpacked(upper: Any, n: int) -> Any:
+    out = np.empty((n, n), dtype=object)
+    i, j = np.triu_indices(n)
+    out[i, j] = out[j, i] = upper
+    return out
+
+
+def _upper(matrix: Any) -> Any:
+    return matrix[np.triu_indices(len(matrix))]

@@ -1,0 +1,435 @@
+"""Kalman filters of mechanisms: estimates of the state from measurements, one kernel per tick."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.arguments import flag, names, number, option
+from linkwise.codegen.formula import Formula
+from linkwise.dynamics.kernels import Loops, check_mechanism, require_open, tree_of, written
+from linkwise.errors import ModelError, ShapeError, unknown_name
+from linkwise.filtering.consistency import quantile
+from linkwise.filtering.motion import Dynamics
+from linkwise.filtering.sensor import Sensor
+from linkwise.filtering.tick import Structure
+from linkwise.model.hinges import Free, Spherical
+from linkwise.model.hinges.modified import is_plain
+from linkwise.model.mechanism import Mechanism
+from linkwise.pipeline import compile
+from linkwise.spatial.array import Array, ArrayLike, floats
+
+if TYPE_CHECKING:
+    from linkwise.codegen.c.source import CSource
+    from linkwise.filtering.smoother import Filtered
+
+METHODS = ("extended", "unscented")
+
+MOST_STATES = 40
+"""Numbers in the error of a state whose ticks may be one kernel."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimate:
+    """What is known of a state, or of a batch of states.
+
+    Attributes:
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
+        extra: Forces at nodes, then biases of sensors.
+        P: Covariance (n, n) or (batch, n, n) of the error (q, v, extra), along velocities at q.
+        innovation: By sensor, the last measurement less what was expected; NaN where none came.
+        nis: By sensor, ε* D⁻¹ ε of the last measurement, chi-square with as many degrees of freedom
+            as it has numbers; of each number where the sensor is separate.
+        accepted: By sensor, whether the last measurement was used, in the shape of `nis`.
+        parts: Places of forces and biases in `extra`, by node and sensor.
+    """
+
+    q: Array
+    v: Array
+    extra: Array
+    P: Array
+    innovation: dict[str, Array]
+    nis: dict[str, Array]
+    accepted: dict[str, Any]
+    parts: dict[str, slice]
+
+    @property
+    def deviation(self) -> Array:
+        """Standard deviations (n,) or (batch, n) of q along velocities, v and extra."""
+        return np.sqrt(np.diagonal(self.P, axis1=-2, axis2=-1))
+
+    def part(self, name: str) -> Array:
+        """The bias of a sensor, or the force (moment, force) at a node in world axes.
+
+        Args:
+            name: Of the sensor or of the node.
+        """
+        if name not in self.parts:
+            raise unknown_name("bias or force", name, self.parts, owner="this estimate")
+        return self.extra[..., self.parts[name]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Filter:
+    """A Kalman filter of a mechanism: `lw.filtering.kalman_filter` makes it.
+
+    Attributes:
+        mech: The mechanism.
+        sensors: Its sensors by name.
+        structure: What its code depends on.
+        step: Length of a tick [s].
+        inputs: Default inputs of its kernel: "density" of the process, "variance" of the
+            measurements, "limit" of the gates.
+        parts: Places of forces and biases in `extra`.
+    """
+
+    mech: Mechanism
+    sensors: dict[str, Sensor]
+    structure: Structure
+    step: float
+    inputs: dict[str, Array]
+    parts: dict[str, slice]
+    _formulas: dict[bool, Formula] = field(repr=False)
+
+    def kernel(self, *, smoothing: bool = False) -> Any:
+        """The kernel of a tick, which takes plain arrays in the order of its `arguments`.
+
+        Args:
+            smoothing: Whether it has results for a smoother, too.
+        """
+        return written(self.mech, self._formulas[smoothing])
+
+    @property
+    def size(self) -> int:
+        """Numbers n in the error of a state."""
+        return 2 * self.mech.nv + self.structure.extras
+
+    def start(
+        self,
+        q: ArrayLike,
+        v: ArrayLike | None = None,
+        *,
+        position: ArrayLike = 0.1,
+        velocity: ArrayLike = 0.1,
+        forces: ArrayLike = 10.0,
+    ) -> Estimate:
+        """What is known in the beginning; biases and forces are zero, give or take.
+
+        Args:
+            q: Joint positions (nq,) or (batch, nq) [m or rad].
+            v: Joint velocities, likewise; default: at rest.
+            position: Standard deviation of the positions [m or rad], a number or (nv,).
+            velocity: That of the velocities [m/s or rad/s].
+            forces: That of unknown forces at nodes [N m, N], a number or (6,).
+        """
+        nv = self.mech.nv
+        q = self.mech.check_q(q)
+        v = self.mech.check_v(np.zeros((*q.shape[:-1], nv)) if v is None else v)
+        if q.ndim > 2 or v.shape[:-1] != q.shape[:-1]:
+            raise ShapeError(f"q and v have shapes {q.shape} and {v.shape}; one state, or a batch.")
+        sigma = [_positive(position, nv, "position"), _positive(velocity, nv, "velocity")]
+        sigma += [_positive(forces, 6, "forces")] * len(self.structure.dynamics.nodes)
+        for sensor in self.sensors.values():
+            if sensor.bias is not None:
+                sigma.append(_positive(sensor.bias_deviation, sensor.size, "bias"))
+        P = np.diag(np.concatenate(sigma) ** 2)
+        lead = q.shape[:-1]
+        extra = np.zeros((*lead, self.structure.extras))
+        P = np.broadcast_to(P, (*lead, *P.shape)).copy()
+        return Estimate(q, v, extra, P, {}, {}, {}, self.parts)
+
+    def tick(
+        self,
+        estimate: Estimate,
+        tau: ArrayLike,
+        measured: Mapping[str, ArrayLike] | None = None,
+        *,
+        step: float | None = None,
+        **inputs: ArrayLike,
+    ) -> Estimate:
+        """The estimate after one step of time, and after the measurements at its end.
+
+        Args:
+            estimate: What was known before.
+            tau: Joint forces (nv,) or (batch, nv) during the step [N or N m].
+            measured: Measurements by name of the sensor, (size,) or (batch, size). Sensors without
+                a measurement, or with one that is NaN, are left out.
+            step: Length of the step [s]; default: that of the filter. 0 for measurements alone.
+            inputs: Further inputs of sensors, and numbers in place of `Filter.inputs`.
+        """
+        return self._ticked(estimate, tau, measured or {}, step, inputs, smoothing=False)[0]
+
+    def _ticked(
+        self,
+        estimate: Estimate,
+        tau: ArrayLike,
+        measured: Mapping[str, ArrayLike],
+        step: float | None,
+        inputs: Mapping[str, ArrayLike],
+        *,
+        smoothing: bool,
+    ) -> tuple[Estimate, dict[str, Array]]:
+        kernel, lead = self.kernel(smoothing=smoothing), estimate.q.shape[:-1]
+        y, use, came = self._read(measured, lead)
+        h = self.step if step is None else number(step, "step", least=0.0)
+        arrays: dict[str, Any] = self.inputs | {
+            "q": estimate.q,
+            "v": estimate.v,
+            "extra": estimate.extra,
+            "P": estimate.P.reshape(*lead, -1),
+            "tau": self.mech.check_v(tau),
+            "step": np.array([h]),
+            "measured": y,
+            "use": use,
+        }
+        allowed = [*self.inputs, *dict(self.structure.inputs)]
+        for name, value in inputs.items():
+            if name not in allowed:
+                raise unknown_name("input", name, allowed, owner="this filter")
+            arrays[name] = value
+        for name, _ in self.structure.inputs:
+            if name not in arrays:
+                raise ModelError(f"a sensor needs the input {name!r}; give it by name.")
+        out = kernel(*[arrays[name] for name in kernel.arguments])
+        nothing = np.zeros((*lead, 0))
+        return self._estimate(out | {"extra": out.get("extra", nothing)}, came), out
+
+    def _read(
+        self, measured: Mapping[str, ArrayLike], lead: tuple[int, ...]
+    ) -> tuple[Array, Array, Array]:
+        """Numbers of all sensors, whether each block is used, and which numbers came."""
+        for name in measured:
+            if name not in self.sensors:
+                raise unknown_name("sensor", name, self.sensors, owner="this filter")
+        parts = list[Array]()
+        for name, sensor in self.sensors.items():
+            y = floats(measured[name], name) if name in measured else np.full(sensor.size, np.nan)
+            if y.shape not in ((sensor.size,), (*lead, sensor.size)):
+                raise ShapeError(
+                    f"the measurement of {name!r} has shape {y.shape}; it must be "
+                    f"({sensor.size},)" + (f" or ({lead[0]}, {sensor.size})." if lead else ".")
+                )
+            parts.append(np.broadcast_to(y, (*lead, sensor.size)))
+        y = np.concatenate(parts, axis=-1)
+        came = np.isfinite(y)
+        use = np.stack([came[..., b].all(axis=-1) for b in self.structure.blocks], axis=-1)
+        return np.where(came, y, 0.0), use.astype(np.float64), came
+
+    def _estimate(self, out: Mapping[str, Array], came: Array) -> Estimate:
+        innovation, nis, accepted = dict[str, Array](), dict[str, Array](), dict[str, Any]()
+        row = block = 0
+        for name, sensor in self.sensors.items():
+            rows, count = slice(row, row + sensor.size), len(sensor.blocks)
+            blocks = slice(block, block + count) if sensor.separate else block
+            here = came[..., rows]
+            innovation[name] = np.where(here, out["innovation"][..., rows], np.nan)
+            complete = here if sensor.separate else here.all(axis=-1)
+            nis[name] = np.where(complete, out["nis"][..., blocks], np.nan)
+            accepted[name] = out["weight"][..., blocks] > 0.0
+            row, block = row + sensor.size, block + count
+        state = (out["q"], out["v"], out["extra"], out["P"])
+        return Estimate(*state, innovation, nis, accepted, self.parts)
+
+    def run(
+        self,
+        start: Estimate,
+        tau: ArrayLike,
+        measured: Mapping[str, ArrayLike],
+        **inputs: ArrayLike,
+    ) -> Filtered:
+        """The estimates along recorded measurements, one tick after the other.
+
+        Args:
+            start: What is known one step before the first measurement.
+            tau: Joint forces (ticks, nv) or (batch, ticks, nv) [N or N m].
+            measured: Measurements by name of the sensor, (ticks, size) or (batch, ticks, size);
+                NaN where there are none.
+            inputs: As in `tick`, the same for all ticks.
+        """
+        from linkwise.filtering.smoother import filtered
+
+        return filtered(self, start, tau, measured, inputs)
+
+    def with_noise(self, **noise: ArrayLike) -> Filter:
+        """The same filter with other densities or variances; its kernel stays.
+
+        Args:
+            noise: "density", "variance" or "limit", in the shape that `inputs` has.
+        """
+        arrays = dict(self.inputs)
+        for name, value in noise.items():
+            if name not in arrays:
+                raise unknown_name("input", name, arrays, owner="this filter")
+            array = floats(value, name)
+            if array.shape != arrays[name].shape:
+                raise ShapeError(
+                    f"{name} has shape {array.shape}; it must be {arrays[name].shape}."
+                )
+            arrays[name] = array
+        return replace(self, inputs=arrays)
+
+    def export_c(self, name: str | None = None, *, dtype: Any = np.float64) -> CSource:
+        """The tick as a C function; `.write(folder)` writes its two files.
+
+        Args:
+            name: Of the function and the files.
+            dtype: float64 or float32.
+        """
+        code: Any = compile(self._formulas[False], self.mech, target="c", dtype=dtype)
+        return code.named(name) if name else code
+
+    def __str__(self) -> str:
+        how = "unscented" if self.structure.unscented else "extended"
+        ops = int(sum(self.kernel().ops.values()))
+        rows = ", ".join(f"{x.name} ({x.size})" for x in self.sensors.values())
+        return f"{how} Kalman filter of {self.mech.name!r}, {self.size} states, {rows}: {ops} ops"
+
+
+def kalman_filter(
+    mech: Mechanism,
+    sensors: Sequence[Sensor],
+    *,
+    step: float,
+    method: str = "extended",
+    integrator: str = "euler",
+    passive: bool = True,
+    force: ArrayLike = 0.1,
+    position: ArrayLike = 0.0,
+    velocity: ArrayLike = 0.0,
+    pushed: Sequence[str] = (),
+    pushing: ArrayLike = 10.0,
+    gate: float | None = None,
+    spread: float | None = None,
+    loops: Loops = "closed",
+) -> Filter:
+    """A Kalman filter of the state of a mechanism, on the manifold of its configurations.
+
+    Expression:
+        x⁻ = f(x̂),  P⁻ = F P F* + Q,  D = H P⁻ H* + R,  x̂⁺ = x⁻ ⊕ P⁻ H* D⁻¹ ε,
+        P⁺ = P⁻ − P⁻ H* D⁻¹ H P⁻
+    with the step f of `lw.rollout` and its exact derivative F.
+
+    Args:
+        sensors: What is measured: `encoders`, `gyroscope`, `marker` and others of `lw.filtering`,
+            or a `Sensor` of your own. They are taken in this order.
+        step: Length of a tick [s].
+        method: "extended" takes derivatives; "unscented" moves points.
+        integrator: "euler" (semi-implicit) or "rk4".
+        passive: Whether dampers and springs of drives act.
+        force: Noise of the joint forces, a number or (nv,): the standard deviation of their
+            impulse after one second [N √s or N m √s].
+        position: The same of positions [m/√s or rad/√s].
+        velocity: The same of velocities.
+        pushed: Nodes with unknown forces, six numbers of the state each, in world axes.
+        pushing: How far these drift in one second [N m, N], a number or (6,).
+        gate: Probability with which a good measurement passes, such as 0.999: the others are
+            refused. Default: all are used.
+        spread: Distance of the points of "unscented", in standard deviations; at least
+            √(n + nv), the default, so that all weights are positive.
+        loops: "open" leaves loops and couplings open; "closed" raises if there are any.
+
+    Returns:
+        The filter, whose `start`, `tick` and `run` give estimates.
+
+    Raises:
+        ModelError: Loops, an unknown node, two sensors of one name, or too many states for one
+            kernel.
+        MissingExtraError: A gate, and SciPy is not installed (extra `simulate`).
+    """
+    check_mechanism(mech)
+    require_open(mech, loops, "lw.filtering.kalman_filter", "Give loops='open' for the tree.")
+    mech = tree_of(mech)
+    unscented = option(method, METHODS, "method") == "unscented"
+    integrator, passive = (
+        option(integrator, ("euler", "rk4"), "integrator"),
+        flag(passive, "passive"),
+    )
+    nodes = names(pushed, "pushed")
+    for node in nodes:
+        mech.node(node)
+    dynamics = Dynamics(integrator, passive, nodes)
+    each = _checked_sensors(mech, sensors)
+    plain = Structure(dynamics, tuple(x.structure for x in each), unscented, 0.0, False)
+    n, nv = 2 * mech.nv + plain.extras, mech.nv
+    _check_size(mech, n)
+    least = float(np.sqrt(n + nv))
+    if unscented:
+        far = least if spread is None else number(spread, "spread", least=least - 1e-9)
+        plain = replace(plain, spread=far)
+    elif spread is not None:
+        raise ModelError("spread belongs to method='unscented'; leave it out.")
+    density = [
+        _density(x, nv, w)
+        for x, w in ((force, "force"), (position, "position"), (velocity, "velocity"))
+    ]
+    density += [_density(pushing, 6, "pushing")] * len(nodes)
+    parts, place = dict[str, slice](), 0
+    for node in nodes:
+        parts[node], place = slice(place, place + 6), place + 6
+    for sensor in each:
+        if sensor.bias is not None:
+            density.append(floats(sensor.bias, "bias"))
+            parts[sensor.name], place = slice(place, place + sensor.size), place + sensor.size
+    limits = [np.inf if gate is None else quantile(gate, len(b)) for b in plain.blocks]
+    variance = np.concatenate([floats(x.noise, "noise") ** 2 for x in each])
+    inputs = {
+        "density": np.concatenate(density),
+        "variance": variance,
+        "limit": np.minimum(np.array(limits), 1e300),
+    }
+    formulas = {x: replace(plain, smoothing=x).formula for x in (False, True)}
+    named = {x.name: x for x in each}
+    return Filter(mech, named, plain, number(step, "step", above=0.0), inputs, parts, formulas)
+
+
+def _checked_sensors(mech: Mechanism, sensors: Sequence[Sensor]) -> tuple[Sensor, ...]:
+    each = (sensors,) if isinstance(sensors, Sensor) else tuple(sensors)
+    for x in each:
+        if not isinstance(x, Sensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ModelError(f"{x!r} is not a sensor; make one like lw.filtering.encoders(mech).")
+    if not each:
+        raise ModelError("a filter needs a sensor, and none was given.")
+    called = [x.name for x in each]
+    for name in called:
+        if called.count(name) > 1:
+            raise ModelError(f"two sensors are called {name!r}; give each another name.")
+    return each
+
+
+def _check_size(mech: Mechanism, n: int) -> None:
+    for body in mech.bodies:
+        if not is_plain(body.hinge) and type(body.hinge) not in (Free, Spherical):
+            raise ModelError(
+                f"a filter of {mech.name!r} was requested; hinge {body.hinge_name!r} is "
+                f"{body.hinge.kind}, whose steps have no derivative at rest. Filters take hinges "
+                "with plain coordinates, spherical and free ones."
+            )
+    if n > MOST_STATES:
+        raise ModelError(
+            f"a filter of {mech.name!r} would have {n} states; its kernel is straight code for at "
+            f"most {MOST_STATES}. Lock joints that do not matter (mech.lock), or filter a "
+            "part of the mechanism."
+        )
+
+
+def _density(given: ArrayLike, size: int, what: str) -> Array:
+    return _row(given, size, what, positive=False)
+
+
+def _positive(given: Any, size: int, what: str) -> Array:
+    return _row(given, size, what, positive=True)
+
+
+def _row(given: ArrayLike, size: int, what: str, *, positive: bool) -> Array:
+    array = floats(given, what)
+    if array.shape not in ((), (size,)):
+        raise ShapeError(f"{what} has shape {array.shape}; it must be a number or ({size},).")
+    good = np.isfinite(array) & (array > 0.0 if positive else array >= 0.0)
+    if not good.all():
+        least = "positive" if positive else "zero or positive"
+        raise ModelError(f"{what} must be finite and {least}.")
+    return np.broadcast_to(array, (size,)).astype(np.float64)

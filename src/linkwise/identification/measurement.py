@@ -1,0 +1,126 @@
+"""Measurements from files: columns with the names of the joints.
+
+A table has the column `t` [s], and for each joint `q[NAME]` and `tau[NAME]`, perhaps `v[NAME]` and
+`vdot[NAME]`: what `Recording.save("run.csv")` writes. Units behind the name, as in
+`q[elbow] [rad]`, are left out, and so are further columns. Empty cells are gaps.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linkwise.arguments import path as checked_path
+from linkwise.dynamics.kernels import check_mechanism
+from linkwise.errors import MissingExtraError, ModelError, ParseError
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array
+
+KINDS = ("q", "v", "vdot", "tau")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measurements:
+    """Measured motions of a mechanism; NaN where a cell is empty.
+
+    Attributes:
+        t: Times (samples,) [s].
+        q: Joint positions (samples, nq) [m or rad].
+        v: Joint velocities (samples, nv), or None if there are none in the file.
+        vdot: Joint accelerations (samples, nv), or None.
+        tau: Joint forces (samples, nv) [N or N m], or None.
+    """
+
+    t: Array
+    q: Array
+    v: Array | None
+    vdot: Array | None
+    tau: Array | None
+
+
+def load_measurements(mech: Mechanism, path: str | Path) -> Measurements:
+    """Read measurements from a table, CSV or Parquet.
+
+    Args:
+        mech: The mechanism whose joints were measured.
+        path: A file with the columns `t`, `q[JOINT]`, `tau[JOINT]`, and perhaps `v[JOINT]` and
+            `vdot[JOINT]`, such as a recording saved as CSV.
+
+    Raises:
+        ParseError: A cell that is not a number, or a table that cannot be read.
+        ModelError: A column is missing; names it.
+        MissingExtraError: A Parquet file, and PyArrow is not installed (extra `study`).
+    """
+    check_mechanism(mech)
+    if not mech.nv:
+        raise ModelError(f"{mech.name!r} does not move; there is nothing to measure.")
+    file = Path(checked_path(path, "path"))
+    table = _parquet(file) if file.suffix.lower() in (".parquet", ".pq") else _csv(file)
+    table = {_bare(name): column for name, column in table.items()}
+    if "t" not in table:
+        raise ModelError(f"{file} has no column 't'; it has {', '.join(list(table)[:8])}.")
+    arrays = dict[str, Array | None]()
+    for kind in KINDS:
+        names = mech.coordinate_names if kind == "q" else mech.velocity_names
+        columns = [f"{kind}[{name}]" for name in names]
+        missing = [x for x in columns if x not in table]
+        if missing and (kind == "q" or len(missing) < len(columns)):
+            raise ModelError(
+                f"{file} has no column {missing[0]!r}; it has {', '.join(list(table)[:8])}. Name "
+                f"the columns after the joints of {mech.name!r}: {', '.join(columns[:4])} ..."
+            )
+        arrays[kind] = None if missing else np.stack([table[x] for x in columns], axis=-1)
+    q = arrays["q"]
+    assert q is not None
+    return Measurements(table["t"], q, arrays["v"], arrays["vdot"], arrays["tau"])
+
+
+def _bare(name: str) -> str:
+    """A column without its unit."""
+    head, _, rest = name.strip().partition("] [")
+    return f"{head}]" if rest else head.partition(" [")[0]
+
+
+def _csv(file: Path) -> dict[str, Array]:
+    try:
+        with open(file, newline="", encoding="utf-8-sig") as stream:
+            rows = [row for row in csv.reader(stream) if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ParseError(f"cannot be read: {error}", file=str(file)) from None
+    if len(rows) < 2:
+        raise ParseError("has no rows below the names of columns.", file=str(file))
+    numbers = np.full((len(rows) - 1, len(rows[0])), np.nan)
+    for i, row in enumerate(rows[1:]):
+        if len(row) != len(rows[0]):
+            words = f"{len(row)} cells; the first row has {len(rows[0])}."
+            raise ParseError(words, file=str(file), line=i + 2)
+        for j, cell in enumerate(row):
+            try:
+                numbers[i, j] = float(cell) if cell.strip() else np.nan
+            except ValueError:
+                words = f"{cell!r} is not a number."
+                raise ParseError(words, file=str(file), line=i + 2) from None
+    return {name: numbers[:, j] for j, name in enumerate(rows[0])}
+
+
+def _parquet(file: Path) -> dict[str, Array]:
+    try:
+        parquet: Any = import_module("pyarrow.parquet")
+    except ImportError:
+        raise MissingExtraError("Parquet files", package="pyarrow", extra="study") from None
+    try:
+        table = parquet.read_table(file)
+    except (OSError, ValueError) as error:
+        raise ParseError(f"cannot be read: {error}", file=str(file)) from None
+    out = dict[str, Array]()
+    for name in table.column_names:
+        try:
+            out[name] = np.asarray(table.column(name).to_numpy(zero_copy_only=False), np.float64)
+        except (TypeError, ValueError):
+            continue  # text: another column
+    return out

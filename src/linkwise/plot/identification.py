@@ -1,0 +1,79 @@
+"""Pictures of what was identified, and how well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from linkwise.errors import ModelError
+from linkwise.identification.fit import Identification, complete_samples
+from linkwise.plot.canvas import Axes, ThemeLike, axes_given, legend, panels, themed
+from linkwise.plot.time_panel import short
+from linkwise.spatial.array import ArrayLike
+
+MOST = 24
+"""Parameters that are shown: those that are known least."""
+
+
+def identification(
+    fit: Identification,
+    q: ArrayLike,
+    v: ArrayLike,
+    vdot: ArrayLike,
+    tau: ArrayLike,
+    *,
+    ax: Axes | Sequence[Axes] | None = None,
+    theme: ThemeLike = "light",
+) -> list[Axes]:
+    """Draw joint forces, their residuals, and the parameters with confidence intervals.
+
+    The first panel compares measured forces with those of the identified mechanism, both relative
+    to the spread of the joint. The second has the residuals in standard deviations, next to a
+    normal distribution: outliers and a wrong model show as tails. The third has the 95 % intervals
+    of the base parameters relative to their values; those that are known least are at the top.
+
+    Args:
+        fit: What `lw.identify` returned.
+        q: Joint positions (samples, nq) [m or rad].
+        v: Joint velocities (samples, nv) [m/s or rad/s].
+        vdot: Joint accelerations (samples, nv) [m/s² or rad/s²].
+        tau: Measured joint forces (samples, nv) [N or N m].
+        ax: Where to draw: three Axes; by default a new figure.
+
+    Returns:
+        The three Axes.
+
+    Raises:
+        ModelError: It is no identification; another number of Axes.
+        MissingExtraError: Matplotlib is not installed.
+    """
+    look = themed(theme)
+    if not isinstance(fit, Identification):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ModelError(f"fit is a {type(fit).__name__}; lw.identify makes one.")
+    (*state, force), _ = complete_samples(fit.mech, q, v, vdot, tau)
+    places = [fit.mech.velocity_names.index(name) for name in fit.joints]
+    predicted, measured = fit.forces(*state), force[:, places]
+    if not np.isfinite(predicted).all():
+        raise ModelError("the forces of the identified mechanism are not finite for this motion.")
+    boards = panels(1, 3, theme=look, size=(13.0, 4.4))[1] if ax is None else axes_given(ax, 3)
+    spread = np.maximum(np.std(measured, axis=0), 1e-300)
+    for j, joint in enumerate(fit.joints):
+        dots = {"color": look.color(j), "ms": 1.5, "alpha": 0.6, "label": short(joint)}
+        boards[0].plot(predicted[:, j] / spread[j], measured[:, j] / spread[j], ".", **dots)
+    ends = np.array([-1.0, 1.0]) * np.abs(predicted / spread).max(initial=1.0)
+    boards[0].plot(ends, ends, color=look.ink, lw=0.8)
+    boards[0].set(xlabel="force of the mechanism / spread", ylabel="measured force / spread")
+    legend(boards[0], look)
+    misses = ((measured - predicted) / np.maximum(fit.noise, 1e-300)).ravel()
+    x = np.linspace(-5.0, 5.0, 101)
+    boards[1].hist(np.clip(misses, -5, 5), bins=50, density=True, color=look.color(1), alpha=0.5)
+    boards[1].plot(x, np.exp(-0.5 * x**2) / np.sqrt(2.0 * np.pi), color=look.ink, lw=1.2)
+    boards[1].set(xlabel="residual / standard deviation", ylabel="density")
+    share = 1.96 * fit.deviation / np.maximum(np.abs(fit.estimate), 1e-300)
+    order = np.argsort(share)[-MOST:]
+    rows = np.arange(len(order))
+    boards[2].barh(rows, 100.0 * share[order], color=look.color(0), alpha=0.7)
+    boards[2].set_yticks(rows, [short(fit.names[int(i)]) for i in order.tolist()], fontsize=7)
+    boards[2].set(xscale="log", xlabel="95 % interval, ± % of the value")
+    return boards

@@ -1,0 +1,224 @@
+"""The sweeps of a step as segments: one for all rows, or one for each contact.
+
+Most shapes are away from the ground most of the time. In branches the rows of a contact are
+computed, and swept over, in steps in which it is near the ground in some of the motions that are
+done together; so are those of a joint that has limits and no friction. The law of what is not near
+gives no impulse (`near`), so that a motion does not depend on others beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linkwise.codegen.stepping.stepping import Segment, Sketch, part
+from linkwise.simulation.implicit.ground import ContactPoint
+from linkwise.simulation.implicit.impulse import Sweep
+from linkwise.simulation.implicit.joint import Joint
+from linkwise.spatial.choice import gate, maximum, root
+
+ENOUGH = {8: 1e-10, 4: 4e-5}
+"""A sweep that changes velocities [m/s or rad/s] by less is the last; by bytes of a number. In
+float32, rounding alone changes those of a humanoid by 1e-5."""
+
+Read = Callable[[str, int, int], Any]
+"""Gives numbers of a register, from a place on."""
+
+AGAIN = "again"
+"""The register that asks for another sweep."""
+
+
+@dataclass(frozen=True, slots=True)
+class Laws:
+    """What a sweep goes over.
+
+    Attributes:
+        joints: Joints with friction or limits; their rows are the first.
+        contacts: The first row of each contact, and the contact.
+        pattern: For each row the places in w of its entries.
+        nv: Entries of w.
+        itemsize: Bytes of a number.
+        most: Sweeps, at most.
+        given_friction: Whether the friction of the ground is given for each motion.
+    """
+
+    joints: tuple[Joint, ...]
+    contacts: Sequence[tuple[int, ContactPoint]]
+    pattern: Sequence[Sequence[int]]
+    nv: int
+    itemsize: int
+    most: int
+    given_friction: bool
+
+    def begin(self, row: int) -> int:
+        """The place of a row's first entry among those of all rows."""
+        return sum(map(len, self.pattern[:row]))
+
+    # -------------------------------------------------------------------------------- segments
+
+    def complete(self) -> Segment:
+        """One sweep over all rows."""
+        s = Sketch("sweep")
+        m, sizes = len(self.pattern), {"rows": self.begin(len(self.pattern)), "w": self.nv}
+        sizes |= {"bounds": 3 * len(self.joints), "ground_friction": len(self.contacts)}
+
+        def read(name: str, start: int, size: int) -> Any:
+            return s.read(name, sizes.get(name, m))[start : start + size]
+
+        laws = self._applied(read, range(len(self.joints)), range(len(self.contacts)))
+        s.write("impulse", [laws.impulse[i] for i in range(m)])
+        w = read("w", 0, self.nv)
+        s.write("w", [laws.w.get(k, w[k]) for k in range(self.nv)])
+        s.write("residual", [laws.worst])
+        s.write(AGAIN, [laws.worst - ENOUGH[self.itemsize]])
+        return s.segment(again=AGAIN, most=self.most)
+
+    def in_branches(self, always: Sequence[int], branches: Sequence[Unit]) -> tuple[Segment, ...]:
+        """The sweeps, with what goes before and after them.
+
+        Args:
+            always: Joints whose rows are always there.
+            branches: The others, and contacts.
+        """
+        start = [self._begun(unit) for unit in branches]
+        loop = [self._part(always, (), 0.0, "")]
+        loop += [self._part(*unit.members, None, unit.when) for unit in branches]
+        s = Sketch("judge")
+        s.write(AGAIN, [s.read("residual", 1)[0] - ENOUGH[self.itemsize]])
+        loop.append(s.segment(again=AGAIN, most=self.most))
+        slips = (self._slip(unit) for unit in branches if unit.contact is not None)
+        return (*start, *loop, *slips)
+
+    def _part(
+        self, joints: Sequence[int], contacts: Sequence[int], worst: Any, when: str
+    ) -> Segment:
+        """A part of a sweep, with the residual so far; None is that of the parts before it."""
+        s = Sketch("sweep")
+        worst = s.read("residual", 1)[0] if worst is None else worst
+        laws = self._applied(_reader(s), joints, contacts)
+        for i, x in laws.impulse.items():
+            s.write(part("impulse", i), [x])
+        for k, x in laws.w.items():
+            s.write(part("w", k), [x])
+        s.write("residual", [maximum(worst, laws.worst) if joints or contacts else worst])
+        return s.segment(again=AGAIN, most=self.most, when=when)
+
+    def _rows(self, read: Read, members: Sequence[int]) -> dict[int, dict[int, Any]]:
+        """Rows by number."""
+        rows = dict[int, dict[int, Any]]()
+        for i in members:
+            places = self.pattern[i]
+            entries = read("rows", self.begin(i), len(places))
+            rows[i] = dict(zip(places, entries, strict=True))
+        return rows
+
+    def _applied(self, read: Read, joints: Sequence[int], contacts: Sequence[int]) -> Sweep:
+        """A sweep over some rows."""
+        members = [*joints, *(i for c in contacts for i in self._members(c))]
+        rows = self._rows(read, members)
+        of_rows = ("b", "mobility", "inverse", "impulse")
+        b, mobility, inverse, impulse = (
+            {i: read(name, i, 1)[0] for i in members} for name in of_rows
+        )
+        laws = Sweep(rows, b, mobility, inverse, impulse, _entries(read, rows))
+        for i in joints:
+            joint, bounds = self.joints[i], read("bounds", 3 * i, 3)
+            laws.joint(
+                i,
+                bounds[0] if joint.friction > 0.0 else None,
+                bounds[1] if np.isfinite(joint.lower) else None,
+                bounds[2] if np.isfinite(joint.upper) else None,
+            )
+        for c in contacts:
+            i, point = self.contacts[c]
+            given = self.given_friction
+            mu = read("ground_friction", c, 1)[0] if given else point.ground.friction
+            laws.contact(i, point, mu)
+        return laws
+
+    def _members(self, c: int) -> range:
+        """The rows of a contact."""
+        i, point = self.contacts[c]
+        return range(i, i + point.rows)
+
+    def _begun(self, unit: Unit) -> Segment:
+        """w with the impulses of the step before."""
+        s = Sketch("begin")
+        read = _reader(s)
+        contact = () if unit.contact is None else self._members(unit.contact)
+        rows = self._rows(read, [*unit.members[0], *contact])
+        w = _entries(read, rows)
+        for i, row in rows.items():
+            (before,) = read("impulse", i, 1)
+            for k, y in row.items():
+                w[k] = w[k] + y * before
+        for k, x in w.items():
+            s.write(part("w", k), [x])
+        return s.segment(when=unit.when)
+
+    def _slip(self, unit: Unit) -> Segment:
+        """The largest sliding speed so far, with that of a contact."""
+        assert unit.contact is not None
+        s, (i, _) = Sketch("slip"), self.contacts[unit.contact]
+        read = _reader(s)
+        square: Any = 0.0
+        for k, row in self._rows(read, [i + 1, i + 2]).items():
+            u = read("b", k, 1)[0]
+            for place, y in row.items():
+                u = u + y * read("w", place, 1)[0]
+            square = square + u * u
+        push, before = read("impulse", i, 1)[0], s.read("slip", 1)[0]
+        s.write("slip", [maximum(before, gate(push, root(square)))])
+        return s.segment(when=unit.when)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What has a branch: a joint or a contact.
+
+    Attributes:
+        when: The number that says whether it is near (`Segment.when`).
+        body: That of all contacts of its body.
+        joint: Its number, or None.
+        contact: Its number, or None.
+    """
+
+    when: str
+    body: str
+    joint: int | None
+    contact: int | None
+
+    @property
+    def members(self) -> tuple[list[int], list[int]]:
+        """Joints and contacts."""
+        joint, contact = ([] if x is None else [x] for x in (self.joint, self.contact))
+        return joint, contact
+
+
+def units(joints: tuple[Joint, ...], points: Sequence[ContactPoint]) -> Iterator[Unit]:
+    """Everything that can be away, with its place in the register `near`."""
+    limits = [i for i, joint in enumerate(joints) if joint.friction == 0.0]
+    bodies = list(dict.fromkeys(point.body for point in points))
+    first = len(limits) + len(points)
+    for n, i in enumerate(limits):
+        yield Unit(part("near", n), part("near", n), i, None)
+    for c, point in enumerate(points):
+        body = part("near", first + bodies.index(point.body))
+        yield Unit(part("near", len(limits) + c), body, None, c)
+
+
+def _reader(s: Sketch) -> Read:
+    """Reads parts of registers."""
+
+    def read(name: str, start: int, size: int) -> Any:
+        return s.read(part(name, start, size), size)
+
+    return read
+
+
+def _entries(read: Read, rows: Mapping[int, Mapping[int, Any]]) -> dict[int, Any]:
+    """The entries of w that some rows have, by place."""
+    return {k: read("w", k, 1)[0] for k in sorted({k for row in rows.values() for k in row})}

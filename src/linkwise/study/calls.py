@@ -1,0 +1,274 @@
+"""Cases that are computed one by one: calls of a function, and simulations."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+
+from linkwise.arguments import flag, function as callable_, number
+from linkwise.errors import ModelError, ShapeError, SimulationError, unknown_name
+from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.recording import Recording
+from linkwise.simulation.run import simulate
+from linkwise.spatial.array import Array
+from linkwise.study.address import Nominal, applied, varied_mechanism
+from linkwise.study.kept import TRAJECTORY, Batch, Evaluated, Kept, lost, merged, reduced
+
+GROUPS = ("q", "v", "parameters")
+"""What names can vary in a simulation."""
+
+
+def one_by_one(
+    compute: Callable[[dict[str, float]], Evaluated], values: Mapping[str, Array]
+) -> Evaluated:
+    """Cases one after another; what a case raises is its reason."""
+    count, parts = len(next(iter(values.values()))), list[Evaluated]()
+    for i in range(count):
+        try:
+            parts.append(compute({k: float(x[i]) for k, x in values.items()}))
+        except (MemoryError, OSError):  # of the machine, not of the case
+            raise
+        except Exception as error:
+            parts.append(lost(1, f"{type(error).__name__}: {error}"))
+    return merged(parts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calls:
+    """Cases that are calls of a function of what varies: any quantity, any program.
+
+        lw.study.Calls(lambda length, mass: {"period": ...})
+
+    Attributes:
+        function: Called with what varies by keyword; returns a number, or a dictionary of numbers
+            and arrays. What it raises is stored as the reason of a failed case.
+        batched: Whether it takes and returns arrays (cases,) or (cases, n) instead.
+        motion: Function of the same arguments that gives a `Recording`, for `study.case`.
+    """
+
+    function: Callable[..., Any]
+    batched: bool = False
+    motion: Callable[..., Recording] | None = None
+
+    def __post_init__(self) -> None:
+        callable_(self.function, "function")
+        flag(self.batched, "batched")
+
+    @property
+    def steps(self) -> int:
+        """A call counts as many steps: chunks of functions are small."""
+        return 100 if self.batched else 20_000
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """Everything that results depend on."""
+        return {"kind": "function", "function": self.function, "batched": self.batched}
+
+    def check(self, names: tuple[str, ...], kept: Sequence[Kept]) -> None:
+        """Raise if the function does not take what varies."""
+        try:
+            inspect.signature(self.function).bind(**dict.fromkeys(names, 0.0))
+        except TypeError as error:
+            raise ModelError(
+                f"{getattr(self.function, '__name__', 'the function')} is called with "
+                f"{', '.join(names)} by keyword: {error}."
+            ) from None
+        except ValueError:  # a built-in function without a signature
+            pass
+        del kept
+
+    def batch(
+        self, values: Mapping[str, Array], first: int, kept: Sequence[Kept], threads: int | None
+    ) -> Evaluated:
+        """Calls, in one or one by one."""
+        del first, threads
+        if self.batched:
+            count = len(next(iter(values.values())))
+            return _results(self.function(**values), values, count, kept)
+
+        def compute(one: dict[str, float]) -> Evaluated:
+            given = _named(self.function(**one))
+            arrays = {k: np.asarray(x, np.float64)[None] for k, x in given.items()}
+            return _results(arrays, {k: np.array([x]) for k, x in one.items()}, 1, kept)
+
+        return one_by_one(compute, values)
+
+    def recording(self, values: Mapping[str, Array], case: int) -> Recording:
+        """The motion of a case."""
+        del case
+        if self.motion is None:
+            raise ModelError(
+                "the cases of this study are calls of a function, which has no motion to record: "
+                "give Calls(function, motion=...) a function that returns a lw.Recording."
+            )
+        return self.motion(**{k: float(x[0]) for k, x in values.items()})
+
+
+def _named(result: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", result) if isinstance(result, Mapping) else {"value": result}
+
+
+def _results(
+    result: Any, values: Mapping[str, Array], count: int, kept: Sequence[Kept]
+) -> Evaluated:
+    """What is kept of results by name (cases, ...); everything without `keep`."""
+    arrays = {k: np.asarray(x, np.float64) for k, x in _named(result).items()}
+    for name, x in arrays.items():
+        if x.ndim == 0 or len(x) != count:
+            raise ShapeError(
+                f"the function returned {name!r} of shape {x.shape} for {count} cases; its first "
+                "axis is that of the cases."
+            )
+
+    def channel(name: str) -> tuple[Array, tuple[str, ...]]:
+        if name not in arrays:
+            raise unknown_name("result", name, arrays, owner="the function of the study")
+        x = arrays[name]
+        x = x[:, None, None] if x.ndim == 1 else x[:, None] if x.ndim == 2 else x
+        if name in along:  # (cases, k) or (cases, k, n)
+            x = arrays[name].reshape(*arrays[name].shape[:2], -1)
+        return x, tuple(str(i) for i in range(x.shape[-1]))
+
+    along = {x.channel for x in kept if x.statistic == TRAJECTORY}
+    chosen = kept or [Kept(name, name) for name in arrays]
+    records = [arrays[x].shape[1] for x in along if x in arrays and arrays[x].ndim > 1]
+    batch = Batch(values, np.arange(float(records[0] if records else 0)), channel)
+    return reduced(batch, chosen, [""] * count, np.full(count, np.nan), [""] * count)
+
+
+@dataclass(frozen=True, eq=False)
+class Simulations:
+    """Cases that are simulations by `lw.simulate`: controllers in Python, events, loops.
+
+        lw.study.Simulations(four_bar, q, duration=1.0, controller=function)
+
+    Attributes:
+        mech: The mechanism, or a function that makes one from variables of these names.
+        q: Initial joint positions (nq,), or a function of the mechanism.
+        v: Initial joint velocities (nv,), likewise; None for rest.
+        duration: How long to move [s].
+        setup: Function (mech, values by name) to arguments of `lw.simulate`, for what names cannot
+            express: {"q": ..., "controller": ...}.
+        options: Further arguments of `lw.simulate`.
+    """
+
+    mech: Mechanism | Callable[..., Mechanism]
+    q: Any
+    v: Any = None
+    duration: float = 1.0
+    setup: Callable[[Mechanism, Mapping[str, float]], Mapping[str, Any]] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __init__(
+        self,
+        mech: Mechanism | Callable[..., Mechanism],
+        q: Any = None,
+        v: Any = None,
+        *,
+        duration: float,
+        setup: Callable[[Mechanism, Mapping[str, float]], Mapping[str, Any]] | None = None,
+        **options: Any,
+    ) -> None:
+        allowed = [
+            x
+            for x in inspect.signature(simulate).parameters
+            if x not in ("mech", "q", "v", "duration", "progress")
+        ]
+        for name in options:
+            if name not in allowed:
+                raise unknown_name("option", name, allowed, owner="a simulation of a study")
+        parts = {"mech": mech, "q": q, "v": v, "duration": number(duration, "duration", above=0.0),
+                 "setup": setup, "options": options}  # fmt: skip
+        for name, value in parts.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def steps(self) -> int:
+        """A simulation counts as many steps: its chunks are small."""
+        return 100_000
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """Everything that results depend on."""
+        names = ("mech", "q", "v", "duration", "setup")
+        return {"kind": "simulation"} | {n: getattr(self, n) for n in names} | dict(self.options)
+
+    def check(self, names: tuple[str, ...], kept: Sequence[Kept]) -> None:
+        """Raise for names that are neither addresses nor used by a function."""
+        if isinstance(self.mech, Mechanism) and self.setup is None:
+            nominal = self._nominal(self.mech)
+            for name in names:
+                address = nominal.address(name)
+                if address is None or address.group not in GROUPS:
+                    known = ["q[...]", "v[...]", "mass:BODY", "payload:NODE", "damping"]
+                    raise unknown_name("variable", name, known, owner="a simulation; give `setup`")
+        for one in kept:
+            if one.statistic == TRAJECTORY and self.options.get("integrator") == "dop853":
+                raise ModelError("trajectories of adaptive steps have different times; keep none.")
+
+    def _nominal(self, mech: Mechanism) -> Nominal:
+        q, v = (cast(Any, x)(mech) if callable(x) else x for x in (self.q, self.v))
+        start = mech.couple(mech.neutral()) if q is None else mech.check_q(q)
+        speed = np.zeros(mech.nv) if v is None else mech.check_v(v)
+        return Nominal(mech, self.options, start, speed, ())
+
+    def _simulated(self, values: Mapping[str, float]) -> Recording:
+        mech = self.mech
+        made = dict[str, float]()
+        if not isinstance(mech, Mechanism):
+            taken = inspect.signature(mech).parameters
+            made = {k: x for k, x in values.items() if k in taken}
+            mech = mech(**made)
+        nominal, pairs = self._nominal(mech), list[Any]()
+        for name, x in values.items():
+            address = None if name in made else nominal.address(name)
+            if address is not None and address.group in GROUPS:
+                pairs.append((address, np.array([x])))
+        rows = applied(nominal, pairs, 1)
+        changed = varied_mechanism(mech, rows)
+        q = rows[("q", "")][0] if ("q", "") in rows else nominal.q
+        v = rows[("v", "")][0] if ("v", "") in rows else nominal.v
+        options: dict[str, Any] = dict(self.options)
+        if self.setup is not None:
+            more = dict(self.setup(changed, values))
+            q, v = more.pop("q", q), more.pop("v", v)
+            options |= more
+        return simulate(changed, q, v, duration=self.duration, **options)
+
+    def batch(
+        self, values: Mapping[str, Array], first: int, kept: Sequence[Kept], threads: int | None
+    ) -> Evaluated:
+        """Simulations one by one."""
+        del first, threads
+
+        def compute(one: dict[str, float]) -> Evaluated:
+            rec = self._simulated(one)
+
+            def channel(name: str) -> tuple[Array, tuple[str, ...]]:
+                if name == "events":
+                    return np.full((1, 1, 1), float(len(rec.events))), ("",)
+                if name.startswith("time:"):  # of the first event of that name
+                    when = [x.t for x in rec.events if x.name == name[5:]]
+                    return np.full((1, 1, 1), when[0] if when else np.nan), ("",)
+                series = rec.channel(name)
+                x = series.values.reshape(1, len(rec), -1)
+                return x, tuple(series.labels) or ("",) * x.shape[2]
+
+            batch = Batch({k: np.array([x]) for k, x in one.items()}, rec.t, channel)
+            return reduced(batch, kept, [""], np.array([rec.t[-1]]), [rec.stopped or ""])
+
+        return one_by_one(compute, values)
+
+    def recording(self, values: Mapping[str, Array], case: int) -> Recording:
+        """The recording of a case; one that cannot go on has what was computed until then."""
+        del case
+        try:
+            return self._simulated({k: float(x[0]) for k, x in values.items()})
+        except SimulationError as error:
+            if isinstance(error.recording, Recording):
+                return error.recording
+            raise

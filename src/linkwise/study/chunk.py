@@ -1,0 +1,98 @@
+"""One chunk of a study: computed, encoded, written. Runs in threads and on workers."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linkwise.errors import StudyError
+from linkwise.study.folder import PICKLE, TABLE, TRAJECTORIES, Chunk, Folder, opened, sha256
+from linkwise.study.kept import Evaluated
+from linkwise.study.study import Study
+from linkwise.study.variable import extra
+
+TEXTS = ("stopped", "reason")
+
+
+def computed(study: Study, folder: Folder, index: int, threads: int | None = 1) -> Chunk:
+    """Compute a chunk and write its files; its line is still to be appended."""
+    start = time.perf_counter()
+    begin, end = folder.bounds(index)
+    values = study.values(begin, end)
+    with _device(study, index):
+        result = study.evaluate(values, first=begin, threads=threads)
+    files = {f"{TABLE}/part-{index:07d}.parquet": encoded(study, folder, begin, values, result)}
+    for name, about in folder.manifest["trajectories"].items():
+        full = np.full((folder.chunk, *about["shape"]), np.nan)
+        if name in result.trajectories:
+            full[: len(result)] = result.trajectories[name]
+        parts = "/".join(["0"] * len(about["shape"]))
+        files[f"{TRAJECTORIES}/{name}/c/{index}/{parts}"] = full.astype("<f8").tobytes()
+    folder.store(files)
+    failed, seconds = int(result.failed.sum()), time.perf_counter() - start
+    checksums = {name: sha256(content) for name, content in files.items()}
+    return Chunk(index, begin, end, checksums, failed, seconds)
+
+
+def encoded(
+    study: Study, folder: Folder, begin: int, values: dict[str, Any], result: Evaluated
+) -> bytes:
+    """The rows of a chunk as a Parquet file."""
+    arrow: Any = extra("pyarrow", "pyarrow", "a study")
+    parquet: Any = extra("pyarrow", "pyarrow.parquet", "a study")
+    n = len(result)
+    columns: dict[str, Any] = {"case": np.arange(begin, begin + n)}
+    columns |= values
+    if study.sampling.proposal:
+        array = np.stack(list(values.values()), axis=1)
+        columns["log_weight"] = study.sampling.log_weights(array)
+    for name in folder.manifest["columns"]:
+        columns[name] = result.columns.get(name, np.full(n, np.nan))
+    columns["end_time"] = result.ends
+    columns["failed"] = result.failed
+    for name, texts in zip(TEXTS, (result.stops, result.reasons), strict=True):
+        columns[name] = texts if any(texts) else arrow.repeat("", n)
+    table = arrow.table(columns)
+    sink = arrow.BufferOutputStream()
+    parquet.write_table(table, sink, compression="none", use_dictionary=list(TEXTS))
+    return sink.getvalue().to_pybytes()
+
+
+@contextlib.contextmanager
+def _device(study: Study, index: int) -> Any:
+    """Chunks of CUDA kernels take turns on the GPUs of a worker."""
+    if not study.on_gpu:
+        yield
+        return
+    cupy: Any = extra("cupy-cuda13x", "cupy", "a study on a GPU", named="cuda")
+    with cupy.cuda.Device(index % max(1, cupy.cuda.runtime.getDeviceCount())):
+        yield
+
+
+@lru_cache(maxsize=2)
+def loaded(path: str, digest: str, cases: int) -> tuple[Study, Folder]:
+    """The study of a folder, loaded once by each worker.
+
+    Raises:
+        StudyError: The folder is not the one that the client sees.
+    """
+    try:
+        folder = opened(path)
+        content = (Path(path) / PICKLE).read_bytes()
+    except OSError as error:
+        raise StudyError(f"{path} cannot be read on this worker: {error}.") from None
+    study = extra("cloudpickle", "cloudpickle", "a study").loads(content)
+    if folder.manifest["digest"] != digest or folder.cases != cases:
+        raise StudyError(f"{path} on this worker holds another study; workers must see one folder.")
+    return study, folder
+
+
+def on_worker(path: str, digest: str, cases: int, index: int) -> Chunk:
+    """A chunk as a task of Dask: small arguments, the study comes from the folder."""
+    study, folder = loaded(path, digest, cases)
+    return computed(study, folder, index)

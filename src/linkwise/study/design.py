@@ -1,0 +1,112 @@
+"""Parameter design: the values of design variables that are best over what varies, by Optuna."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linkwise.arguments import count, mapping, number, path as checked_path, shown
+from linkwise.errors import ModelError, unknown_name
+from linkwise.spatial.array import Array
+from linkwise.study.study import Study
+from linkwise.study.variable import extra
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Design:
+    """The best values that were found.
+
+    Attributes:
+        values: By name.
+        objective: What they reach.
+        trials: How many designs were tried.
+        history: The objective of each trial (trials,).
+    """
+
+    values: dict[str, float]
+    objective: float
+    trials: int
+    history: Array
+
+    def __str__(self) -> str:
+        text = ", ".join(f"{k} = {x:.6g}" for k, x in self.values.items())
+        return f"{text}: {self.objective:.6g} after {self.trials} designs"
+
+
+def optimize(
+    study: Study,
+    name: str,
+    design: Mapping[str, tuple[float, float]],
+    *,
+    statistic: str | Callable[[Array], float] = "mean",
+    trials: int = 50,
+    seed: int = 0,
+    folder: str | os.PathLike[str] | None = None,
+) -> Design:
+    """Minimise a statistic of a column over design variables, with the same draws for each design.
+
+        lw.study.optimize(study, "error", {"kp": (50, 400), "kv": (5, 60)}, statistic="q95")
+
+    Failed cases count as infinite. With a folder, designs that were tried are stored there, and the
+    same call goes on.
+
+    Args:
+        study: The study. It varies the design variables too; their draws are replaced.
+        name: The column.
+        design: (low, high) of design variables, by name.
+        statistic: "mean", "max", "q95" or another quantile, or a function of the values (cases,).
+        trials: How many designs to try.
+        seed: Of the search.
+        folder: Where trials are stored; None for nowhere.
+    """
+    search: Any = extra("optuna", "optuna", "parameter design", named="design")
+    for key in mapping(design, "design", "{'kp': (50.0, 400.0)}"):
+        if key not in study.names:
+            raise unknown_name("variable", key, study.names, owner="the study")
+    trials = count(trials, "trials", least=1)
+    reduce = _statistic(statistic)
+    values = study.values()
+
+    def objective(trial: Any) -> float:
+        chosen = {
+            k: trial.suggest_float(k, number(a, f"design[{k!r}]"), number(b, f"design[{k!r}]"))
+            for k, (a, b) in design.items()
+        }
+        result = study.evaluate(values | chosen)
+        if name not in result.columns:
+            raise unknown_name("column", name, result.columns, owner="the study")
+        y = np.where(result.failed, np.inf, result.columns[name])
+        return float(min(reduce(y), 1e300))
+
+    search.logging.set_verbosity(search.logging.WARNING)
+    storage = None
+    if folder is not None:
+        place = checked_path(folder, "folder")
+        storage = f"sqlite:///{place / 'design.sqlite'}"
+    sampler = search.samplers.TPESampler(seed=seed)
+    done: Any = search.create_study(
+        study_name=study.digest, storage=storage, sampler=sampler, load_if_exists=True
+    )
+    left = trials - len([x for x in done.trials if x.value is not None])
+    if left > 0:
+        done.optimize(objective, n_trials=left)
+    history = np.array([x.value for x in done.trials if x.value is not None], np.float64)
+    return Design(dict(done.best_params), float(done.best_value), len(history), history)
+
+
+def _statistic(statistic: str | Callable[[Array], float]) -> Callable[[Array], float]:
+    if callable(statistic):
+        return statistic
+    if statistic in ("mean", "max"):
+        return {"mean": np.mean, "max": np.max}[statistic]
+    if statistic.startswith("q") and statistic[1:].isdigit():
+        share = float(f"0.{statistic[1:]}")
+        return lambda y: float(np.quantile(y, share, method="higher"))
+    raise ModelError(
+        f"statistic is {shown(statistic)}; it must be 'mean', 'max', 'q95' (any digits after 0.) "
+        "or a function."
+    )

@@ -1,0 +1,349 @@
+"""The folder of a study: its request, its chunks with checksums, and what is still missing.
+
+    manifest.json       the request, versions, digest of the mechanism, seed, columns, chunk size
+    study.pickle        the study itself, for workers and for `lw.study.load`
+    chunks.jsonl        one line for each finished chunk: its cases, its files and their checksums
+    table/*.parquet     numbers: one row for each case
+    trajectories/NAME   records: a Zarr array (cases, times, entries), one Zarr chunk a chunk
+
+Each file is written completely or not at all (`atomic_file.py`), and a line of `chunks.jsonl` is
+appended after all files of its chunk are on the disk. After a crash at any moment, a chunk either
+has its line, and is checked against it, or is computed again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import shutil
+import warnings
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from linkwise.atomic_file import TEMPORARY, write_file, write_files
+from linkwise.errors import StudyError, StudyWarning, WriteError, caller
+from linkwise.study.content import differences
+from linkwise.study.kept import Evaluated
+from linkwise.study.sampling import EXTENSIBLE
+from linkwise.study.study import Study
+from linkwise.study.variable import extra
+
+MANIFEST, CHUNKS, PICKLE, LOCK = "manifest.json", "chunks.jsonl", "study.pickle", ".lock"
+TABLE, TRAJECTORIES = "table", "trajectories"
+FORMAT = 1
+PACKAGES = ("linkwise", "numpy", "llvmlite", "scipy", "pyarrow", "dask")
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A finished chunk, as its line says.
+
+    Attributes:
+        index: Its number.
+        begin: Its first case.
+        end: The case after its last one.
+        files: Checksums of its files, by path within the folder.
+        failed: How many of its cases failed.
+        seconds: How long it took.
+    """
+
+    index: int
+    begin: int
+    end: int
+    files: Mapping[str, str]
+    failed: int
+    seconds: float = 0.0
+
+    @property
+    def line(self) -> str:
+        """Its line."""
+        parts = {
+            "chunk": self.index, "begin": self.begin, "end": self.end,
+            "failed": self.failed, "seconds": round(self.seconds, 4), "files": dict(self.files),
+        }  # fmt: skip
+        return json.dumps(parts) + "\n"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Folder:
+    """The folder of a study and what is in it.
+
+    Attributes:
+        path: The folder.
+        manifest: What `manifest.json` says.
+    """
+
+    path: Path
+    manifest: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def cases(self) -> int:
+        """How many cases were requested."""
+        return int(self.manifest["request"]["cases"])
+
+    @property
+    def chunk(self) -> int:
+        """Cases of a chunk."""
+        return int(self.manifest["chunk"])
+
+    def bounds(self, index: int) -> tuple[int, int]:
+        """The cases of a chunk: its first one, and the one after its last."""
+        return index * self.chunk, min((index + 1) * self.chunk, self.cases)
+
+    @property
+    def count(self) -> int:
+        """How many chunks there are."""
+        return -(-self.cases // self.chunk)
+
+    # ------------------------------------------------------------------------------- chunks
+
+    def lines(self) -> dict[int, Chunk]:
+        """Finished chunks by number: the last line of each; a torn line is passed over."""
+        known = dict[int, Chunk]()
+        try:
+            text = (self.path / CHUNKS).read_text("utf-8", errors="replace")
+        except FileNotFoundError:
+            return known
+        for line in text.splitlines():
+            try:
+                x = json.loads(line)
+                chunk = Chunk(
+                    x["chunk"], x["begin"], x["end"], x["files"], x["failed"], x["seconds"]
+                )
+            except (ValueError, KeyError, TypeError):
+                continue  # torn by a crash: the chunk is computed again
+            known[chunk.index] = chunk
+        return {k: x for k, x in known.items() if (x.begin, x.end) == self.bounds(k)}
+
+    def finished(self, *, check: bool = True) -> dict[int, Chunk]:
+        """Chunks whose files are there, with the right checksums; warns about others."""
+        good, bad = dict[int, Chunk](), list[str]()
+        for index, chunk in self.lines().items():
+            reason = self._problem(chunk, check)
+            if reason:
+                bad.append(reason)
+            else:
+                good[index] = chunk
+        if bad:
+            more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
+            warnings.warn(
+                f"{len(bad)} chunks of {self.path} are damaged and will be computed again: "
+                f"{'; '.join(bad[:3])}{more}.",
+                StudyWarning,
+                stacklevel=caller(),
+            )
+        return good
+
+    def _problem(self, chunk: Chunk, check: bool) -> str:
+        for name, checksum in chunk.files.items():
+            try:
+                if check and sha256((self.path / name).read_bytes()) != checksum:
+                    return f"{name} does not have its checksum"
+                if not check and not (self.path / name).is_file():
+                    return f"{name} is missing"
+            except OSError as error:
+                return f"{name} cannot be read ({error.strerror})"
+        return ""
+
+    def append(self, chunk: Chunk) -> None:
+        """Note a finished chunk; returns when the line is on the disk."""
+        try:
+            with open(self.path / CHUNKS, "ab") as file:
+                if file.tell() and not _ends_with_newline(self.path / CHUNKS):
+                    file.write(b"\n")  # after a torn line
+                file.write(chunk.line.encode())
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise WriteError(self.path / CHUNKS, error) from error
+
+    def store(self, files: Mapping[str, bytes]) -> None:
+        """Write files of a chunk, by paths within the folder; all or none."""
+        for name in files:
+            (self.path / name).parent.mkdir(parents=True, exist_ok=True)
+        write_files({self.path / name: content for name, content in files.items()})
+
+    @property
+    def free(self) -> int:
+        """Bytes that are free on its disk."""
+        return shutil.disk_usage(self.path).free
+
+    def clean(self) -> None:
+        """Remove files that a crash left incomplete."""
+        for place in (self.path, self.path / TABLE, *(self.path / TRAJECTORIES).rglob("c")):
+            with contextlib.suppress(OSError):
+                for name in os.listdir(place):
+                    if TEMPORARY.fullmatch(name):
+                        os.unlink(place / name)
+
+    @contextlib.contextmanager
+    def locked(self) -> Generator[None]:
+        """Only one process runs a study in a folder; the system frees it even after kill -9.
+
+        Raises:
+            StudyError: Another process has it.
+        """
+        with open(self.path / LOCK, "a+b") as file:
+            try:
+                import fcntl
+            except ImportError:  # Windows: nothing is locked
+                yield
+                return
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise StudyError(
+                    f"{self.path} is in use by another process that runs this study; wait for it, "
+                    "or choose another folder."
+                ) from None
+            yield
+
+
+def opened(path: str | os.PathLike[str]) -> Folder:
+    """The folder of a study that was begun.
+
+    Raises:
+        StudyError: There is no study, or one of another format.
+    """
+    place = Path(path)
+    try:
+        manifest = json.loads((place / MANIFEST).read_text("utf-8"))
+    except FileNotFoundError:
+        raise StudyError(f"{place} has no study: there is no {MANIFEST}.") from None
+    except (OSError, ValueError) as error:
+        raise StudyError(f"{place / MANIFEST} cannot be read: {error}.") from None
+    if manifest.get("format") != FORMAT:
+        raise StudyError(
+            f"{place} has format {manifest.get('format')}; this version reads format {FORMAT}."
+        )
+    return Folder(place, manifest)
+
+
+def prepared(study: Study, path: Path, chunk: int | None, sample: Evaluated) -> Folder:
+    """The folder for a run: a new one, or that of the same study, perhaps with fewer cases.
+
+    Raises:
+        StudyError: It holds another study; names what differs.
+    """
+    if (path / MANIFEST).exists():
+        old = opened(path)
+        _check_same(study, old)
+        if study.cases == old.cases:
+            _check_versions(old)
+            return old
+        manifest: dict[str, Any] = old.manifest | {
+            "request": study.description,
+            "digest": study.digest,
+        }
+    else:
+        if path.exists() and not _is_unused(path):
+            raise StudyError(
+                f"{path} is not empty and has no study; choose a new folder, or empty this one."
+            )
+        try:
+            (path / TABLE).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise WriteError(path, error) from error
+        manifest = {
+            "format": FORMAT,
+            "request": study.description,
+            "digest": study.digest,
+            "versions": versions(),
+            "machine": platform.machine(),
+            "chunk": chunk or study.chunk_size(sample),
+            "columns": list(sample.columns),
+            "times": sample.t.tolist(),
+            "trajectories": {
+                name: {"shape": list(x.shape[1:]), "labels": list(sample.labels[name])}
+                for name, x in sample.trajectories.items()
+            },
+        }
+    pickled = extra("cloudpickle", "cloudpickle", "a study").dumps(study)
+    write_file(path / PICKLE, pickled)
+    for name, about in manifest["trajectories"].items():
+        _write_zarr(path / TRAJECTORIES / name, about, study.cases, manifest["chunk"])
+    write_file(path / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
+    return Folder(path, manifest)
+
+
+def _is_unused(path: Path) -> bool:
+    """Whether a folder is empty, or has what a run leaves that is killed before its manifest."""
+    ours = (TABLE, TRAJECTORIES, PICKLE, LOCK)
+    names = [x.name for x in path.iterdir() if not TEMPORARY.fullmatch(x.name)]
+    parts = path / TABLE
+    return all(x in ours for x in names) and not (parts.exists() and any(parts.iterdir()))
+
+
+def _check_same(study: Study, old: Folder) -> None:
+    before = old.manifest["request"]
+    same = study
+    if study.cases > old.cases and study.sampling.sampler in EXTENSIBLE:
+        same = study.with_cases(old.cases)
+    lines = list(differences(before, same.description))
+    if lines:
+        more = f"; and {len(lines) - 5} more" if len(lines) > 5 else ""
+        raise StudyError(
+            f"{old.path} holds another study. {'; '.join(lines[:5])}{more}. Choose another folder "
+            "for the new one, or go back to the request of this one; only more cases extend a "
+            "study."
+        )
+
+
+def _check_versions(old: Folder) -> None:
+    now, before = versions(), old.manifest["versions"]
+    changed = [f"{k} {before.get(k)}, now {x}" for k, x in now.items() if before.get(k) != x]
+    if changed:
+        warnings.warn(
+            f"{old.path} was begun with other versions: {'; '.join(changed)}. New cases may differ "
+            "in their last bits from those that older versions would give.",
+            StudyWarning,
+            stacklevel=caller(),
+        )
+
+
+def versions() -> dict[str, str]:
+    """Python and the packages that results come from."""
+    known = {"python": platform.python_version()}
+    for name in PACKAGES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            known[name] = metadata.version(name)
+    return known
+
+
+def _write_zarr(place: Path, about: Mapping[str, Any], cases: int, chunk: int) -> None:
+    """`zarr.json` of an array (cases, times, entries), Zarr format 3."""
+    shape = [cases, *about["shape"]]
+    data = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": shape,
+        "data_type": "float64",
+        "chunk_grid": {
+            "name": "regular",
+            "configuration": {"chunk_shape": [chunk, *about["shape"]]},
+        },
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "fill_value": "NaN",
+        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+        "attributes": {"labels": about["labels"]},
+        "dimension_names": ["case", "time", "entry"],
+    }
+    place.mkdir(parents=True, exist_ok=True)
+    write_file(place / "zarr.json", json.dumps(data, indent=1) + "\n")
+
+
+def sha256(content: bytes) -> str:
+    """A checksum, 64 hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def _ends_with_newline(path: Path) -> bool:
+    with open(path, "rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read() == b"\n"

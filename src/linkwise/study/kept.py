@@ -1,0 +1,235 @@
+"""What is kept of each case: final values, statistics over time, functions, whole trajectories.
+
+| in `keep` | column |
+| --- | --- |
+| `"position:hand"` | the channel at the end: `position:hand[x]`, ... |
+| `"max:v"`, `min`, `mean`, `rms`, `peak`, `initial`, `final` | that statistic over the records |
+| `"trajectory:q"` | the whole channel, in the Zarr array `q` |
+| `{"error": function}` | function(batch), an array (cases,) or (cases, n) |
+
+`peak` is the largest absolute value. Statistics look at the records: every step, unless
+`record_every` is larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.arguments import shown
+from linkwise.errors import ModelError, ShapeError
+from linkwise.spatial.array import Array
+
+TRAJECTORY = "trajectory"
+
+STATISTICS: dict[str, Callable[[Array], Array]] = {
+    "final": lambda x: x[:, -1],
+    "initial": lambda x: x[:, 0],
+    "max": lambda x: x.max(axis=1),
+    "min": lambda x: x.min(axis=1),
+    "mean": lambda x: x.mean(axis=1),
+    "rms": lambda x: np.sqrt((x * x).mean(axis=1)),
+    "peak": lambda x: np.abs(x).max(axis=1),
+}
+"""From records (cases, k, n) to (cases, n)."""
+
+Keep: TypeAlias = Sequence[str] | Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Cases that were computed together.
+
+    Attributes:
+        values: What varies, by name (cases,).
+        t: Times of the records (k,) [s].
+        channel: Function from the name of a channel to its values (cases, k, n) and labels.
+    """
+
+    values: Mapping[str, Array]
+    t: Array
+    channel: Callable[[str], tuple[Array, tuple[str, ...]]]
+
+    def __getitem__(self, name: str) -> Array:
+        """A channel (cases, k, n), or what varies (cases,)."""
+        return self.values[name] if name in self.values else self.channel(name)[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluated:
+    """What is kept of some cases.
+
+    Attributes:
+        columns: Numbers by name (cases,).
+        trajectories: Records by name (cases, k, n).
+        labels: Labels of the last axis of a trajectory, by name.
+        t: Times of the records (k,) [s].
+        reasons: Why a case failed, "" for one that did not.
+        ends: When motions ended [s] (cases,).
+        stops: Names of the conditions that ended them, "" for none.
+    """
+
+    columns: dict[str, Array]
+    trajectories: dict[str, Array]
+    labels: dict[str, tuple[str, ...]]
+    t: Array
+    reasons: list[str]
+    ends: Array
+    stops: list[str]
+
+    def __len__(self) -> int:
+        return len(self.reasons)
+
+    @property
+    def failed(self) -> NDArray[np.bool_]:
+        """Which cases failed (cases,)."""
+        return lost_cases(self.reasons)
+
+    def taken(self, count: int) -> Evaluated:
+        """The first cases alone."""
+        return Evaluated(
+            {k: x[:count] for k, x in self.columns.items()},
+            {k: x[:count] for k, x in self.trajectories.items()},
+            self.labels,
+            self.t,
+            self.reasons[:count],
+            self.ends[:count],
+            self.stops[:count],
+        )
+
+
+def merged(parts: Sequence[Evaluated]) -> Evaluated:
+    """Cases one after another; a column that a part lacks is NaN there, as where all failed."""
+    if len(parts) == 1:
+        return parts[0]
+    model = max(parts, key=lambda x: len(x.columns) + len(x.trajectories))
+
+    def column(part: Evaluated, name: str) -> Array:
+        return part.columns.get(name, np.full(len(part), np.nan))
+
+    def records(part: Evaluated, name: str) -> Array:
+        shape = (len(part), *model.trajectories[name].shape[1:])
+        return part.trajectories.get(name, np.full(shape, np.nan))
+
+    return Evaluated(
+        {n: np.concatenate([column(x, n) for x in parts]) for n in model.columns},
+        {n: np.concatenate([records(x, n) for x in parts]) for n in model.trajectories},
+        model.labels,
+        model.t,
+        [y for x in parts for y in x.reasons],
+        np.concatenate([x.ends for x in parts]),
+        [y for x in parts for y in x.stops],
+    )
+
+
+def lost_cases(reasons: Sequence[str]) -> NDArray[np.bool_]:
+    """Which cases have a reason (cases,)."""
+    if not any(reasons):
+        return np.zeros(len(reasons), bool)
+    return np.fromiter(map(bool, reasons), bool, len(reasons))
+
+
+def lost(count: int, reason: str) -> Evaluated:
+    """Cases that failed."""
+    return Evaluated(
+        {}, {}, {}, np.zeros(0), [reason] * count, np.full(count, np.nan), [""] * count
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One thing to keep.
+
+    Attributes:
+        name: Of its columns or its trajectory.
+        channel: Name of the channel; "" for a function.
+        statistic: One of `STATISTICS`, or "trajectory".
+        function: From a `Batch` to numbers (cases,) or (cases, n); None for a channel.
+    """
+
+    name: str
+    channel: str = ""
+    statistic: str = "final"
+    function: Any = field(default=None, compare=False)
+
+    @property
+    def needs_records(self) -> bool:
+        """Whether it looks at more than the beginning and the end."""
+        return self.function is not None or self.statistic not in ("final", "initial")
+
+
+def checked_keep(keep: Keep | str | None) -> tuple[Kept, ...]:
+    """What to keep, from names, or a dictionary of names and functions.
+
+    Raises:
+        ModelError: Something else, or one name twice.
+    """
+    if keep is None:
+        return ()
+    if isinstance(keep, str):
+        keep = [keep]
+    pairs: Any = keep.items() if isinstance(keep, Mapping) else [(None, x) for x in keep]
+    result = list[Kept]()
+    for name, what in pairs:
+        if callable(what):
+            if not isinstance(name, str):
+                raise ModelError("keep has a function without a name: {'name': function}.")
+            result.append(Kept(name, function=what))
+            continue
+        if not isinstance(what, str) or not what:
+            raise ModelError(
+                f"keep has {shown(what)}; it must be the name of a channel, like 'q', "
+                "'max:v' or 'trajectory:position:hand', or a function of a batch."
+            )
+        head, _, rest = what.partition(":")
+        is_statistic = rest and (head in STATISTICS or head == TRAJECTORY)
+        channel = rest if is_statistic else what
+        statistic = head if is_statistic else "final"
+        plain = channel if statistic == TRAJECTORY else what
+        result.append(Kept(name or plain, channel, statistic))
+    columns = [x.name for x in result if x.statistic != TRAJECTORY]
+    arrays = [x.name for x in result if x.statistic == TRAJECTORY]
+    for names in (columns, arrays):
+        twice = [x for x in names if names.count(x) > 1]
+        if twice:
+            raise ModelError(f"keep has {twice[0]!r} twice; give one of them another name.")
+    return tuple(result)
+
+
+def reduced(
+    batch: Batch,
+    kept: Sequence[Kept],
+    reasons: Sequence[str],
+    ends: Array,
+    stops: Sequence[str],
+) -> Evaluated:
+    """What is kept of a batch; numbers of failed cases are NaN, those of trajectories stay."""
+    columns, trajectories = dict[str, Array](), dict[str, Array]()
+    labels, count = dict[str, tuple[str, ...]](), len(reasons)
+    failed = lost_cases(reasons)
+    for one in kept:
+        if one.function is not None:
+            value = np.asarray(one.function(batch), np.float64)
+            if value.ndim not in (1, 2) or len(value) != count:
+                raise ShapeError(
+                    f"keep[{one.name!r}] returned an array of shape {value.shape}; it must be "
+                    f"({count},) or ({count}, n): one row for each case of the batch."
+                )
+            value = value if value.ndim == 2 else value[:, None]
+            names = tuple(str(i) for i in range(value.shape[1]))
+        else:
+            records, names = batch.channel(one.channel)
+            records = records.reshape(*records.shape[:2], -1)
+            if one.statistic == TRAJECTORY:
+                trajectories[one.name], labels[one.name] = records, names
+                continue
+            value = STATISTICS[one.statistic](records)
+        value = np.where(failed[:, None], np.nan, value) if failed.any() else value
+        single = value.shape[1] == 1
+        for j in range(value.shape[1]):
+            columns[one.name if single else f"{one.name}[{names[j]}]"] = value[:, j]
+    return Evaluated(columns, trajectories, labels, batch.t, list(reasons), ends, list(stops))

@@ -1,0 +1,168 @@
+"""Reading a study: a lazy table, trajectories, single cases, estimates."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from linkwise.arguments import count
+from linkwise.errors import StudyError, unknown_name
+from linkwise.simulation.recording import Recording
+from linkwise.spatial.array import Array
+from linkwise.study.chunk import loaded
+from linkwise.study.folder import TRAJECTORIES, Folder, opened
+from linkwise.study.study import Study
+from linkwise.study.variable import extra
+
+
+class Results:
+    """The results of a study in its folder, read on demand, as they are there at that time.
+
+    results["error"]                     a column (cases,)
+    results.dataset                      a lazy table of pyarrow
+    results.pandas(), results.polars()   data frames
+    results.trajectory("q")              records, an array of xarray
+    results.case(17)                     a `lw.Recording` of one case
+    """
+
+    def __init__(self, folder: Folder) -> None:
+        self._path = folder.path
+
+    @property
+    def folder(self) -> Folder:
+        """The folder with its manifest, which changes when the study is extended."""
+        return opened(self._path)
+
+    @property
+    def cases(self) -> int:
+        """Cases that were requested."""
+        return self.folder.cases
+
+    @property
+    def done(self) -> int:
+        """Cases that are finished."""
+        return sum(x.end - x.begin for x in self.folder.lines().values())
+
+    @property
+    def failed(self) -> int:
+        """Finished cases that failed; column `reason` says why."""
+        return sum(x.failed for x in self.folder.lines().values())
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all columns."""
+        return tuple(self.dataset.schema.names)
+
+    @property
+    def study(self) -> Study:
+        """The study, from its folder. It is unpickled: open only folders that you trust."""
+        manifest = self.folder.manifest
+        return loaded(str(self.folder.path.resolve()), manifest["digest"], self.cases)[0]
+
+    def __repr__(self) -> str:
+        return f"<Results of {self}>"
+
+    def __str__(self) -> str:
+        failed = f", {self.failed} failed" if self.failed else ""
+        return f"{self.folder.path}: {self.done} of {self.cases} cases{failed}"
+
+    # ------------------------------------------------------------------------------- tables
+
+    @property
+    def dataset(self) -> Any:
+        """The table as a `pyarrow.dataset`, which reads the requested columns and rows."""
+        lines = self.folder.lines()
+        if not lines:
+            raise StudyError(f"{self.folder.path} has no finished chunk yet.")
+        files = [
+            str(self.folder.path / name)
+            for k in sorted(lines)
+            for name in lines[k].files
+            if name.endswith(".parquet")
+        ]
+        return extra("pyarrow", "pyarrow.dataset", "results of a study").dataset(files)
+
+    def table(self, columns: Sequence[str] | None = None) -> Any:
+        """Columns as a `pyarrow.Table`, in the order of the cases.
+
+        Args:
+            columns: Their names; None for all.
+        """
+        for name in columns or ():
+            self._check(name)
+        return self.dataset.to_table(columns=None if columns is None else list(columns))
+
+    def __getitem__(self, name: str) -> Array:
+        """A column as an array (cases,); texts as objects."""
+        self._check(name)
+        return self.table([name]).column(name).to_numpy()
+
+    def _check(self, name: str) -> None:
+        if name not in self.columns:
+            raise unknown_name("column", name, self.columns, owner=f"{self.folder.path}")
+
+    def pandas(self, columns: Sequence[str] | None = None) -> Any:
+        """Columns as a data frame of pandas.
+
+        Args:
+            columns: Their names; None for all.
+        """
+        extra("pandas", "pandas", "a data frame")
+        return self.table(columns).to_pandas()
+
+    def polars(self) -> Any:
+        """The table as a lazy frame of Polars."""
+        polars: Any = extra("polars", "polars", "a lazy frame", named="design")
+        return polars.scan_parquet(self.dataset.files)
+
+    def trajectory(self, name: str) -> Any:
+        """Records (case, time, entry) of a channel, an array of xarray that is read lazily.
+
+        Args:
+            name: The channel, as named in `keep`.
+        """
+        known = self.folder.manifest["trajectories"]
+        if name not in known:
+            raise unknown_name("trajectory", name, known, owner=f"{self.folder.path}")
+        zarr: Any = extra("zarr", "zarr", "trajectories of a study")
+        xarray: Any = extra("xarray", "xarray", "trajectories of a study")
+        dask: Any = extra("dask", "dask.array", "trajectories of a study")
+        stored = zarr.open_array(str(self.folder.path / TRAJECTORIES / name), mode="r")
+        lazy = dask.from_array(stored, chunks=stored.chunks)
+        axes: dict[str, Any] = {
+            "case": np.arange(stored.shape[0]),
+            "time": np.array(self.folder.manifest["times"])[: stored.shape[1]],
+            "entry": known[name]["labels"],
+        }
+        return xarray.DataArray(lazy, coords=axes, dims=tuple(axes), name=name)
+
+    def reasons(self, most: int = 10) -> list[tuple[str, int]]:
+        """Why cases failed: the most frequent reasons and how many cases each has.
+
+        Args:
+            most: How many reasons.
+        """
+        compute: Any = extra("pyarrow", "pyarrow.compute", "results of a study")
+        each = compute.value_counts(self.table(["reason"]).column("reason")).to_pylist()
+        counted = [(str(x["values"]), int(x["counts"])) for x in each if x["values"]]
+        return sorted(counted, key=lambda x: -x[1])[: count(most, "most", least=1)]
+
+    def case(self, number: int) -> Recording:
+        """One case again, as a recording: `lw.view(results.case(17))`.
+
+        Args:
+            number: The number of the case, from 0.
+        """
+        return self.study.case(number)
+
+
+def load(folder: str | os.PathLike[str]) -> Results:
+    """The results of a study that was run before, finished or not.
+
+    Args:
+        folder: Its folder.
+    """
+    return Results(opened(folder))

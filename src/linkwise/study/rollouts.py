@@ -1,0 +1,422 @@
+"""Cases that are motions of one kernel: `lw.rollout` with numbers that vary."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, Protocol, cast
+
+import numpy as np
+
+from linkwise.arguments import number
+from linkwise.codegen.stepping.kernel import describe
+from linkwise.dynamics import center_of_mass, energy, forward_kinematics, node_velocity
+from linkwise.errors import ModelError, unknown_name
+from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.implicit.touching import contact_points
+from linkwise.simulation.recording import Recording
+from linkwise.simulation.rollout import REPORTED, Rollout, rollout
+from linkwise.simulation.rollout_input import check_controller
+from linkwise.spatial.array import Array
+from linkwise.study.address import (
+    Address,
+    Nominal,
+    Setup,
+    applied,
+    arguments,
+    varied_mechanism,
+)
+from linkwise.study.kept import Batch, Evaluated, Kept, merged, reduced
+
+LANES = 16
+"""Batches are filled up to multiples of this, the most motions of a vector register: then each
+motion is computed by the same instructions, whatever its batch."""
+
+CHANNELS = ("q", "v", "tau", "contact_forces", "penetration", "slip", "residual", "center_of_mass")
+PLACES = ("position", "rotation", "velocity")
+ENERGIES = ("energy.kinetic", "energy.potential", "energy.total")
+AXES = ("x", "y", "z")
+
+
+class Work(Protocol):
+    """What a case is: a rollout, a simulation, a function."""
+
+    def check(self, names: tuple[str, ...], kept: Sequence[Kept]) -> None:
+        """Raise for names or channels that it does not know."""
+        ...
+
+    def batch(
+        self, values: Mapping[str, Array], first: int, kept: Sequence[Kept], threads: int | None
+    ) -> Evaluated:
+        """Compute cases whose numbers follow `first`, from values (cases,) by name."""
+        ...
+
+    def recording(self, values: Mapping[str, Array], case: int) -> Recording:
+        """One case with everything that happens in it."""
+        ...
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """Everything that results depend on."""
+        ...
+
+    @property
+    def steps(self) -> int:
+        """Time steps of a case, for the size of chunks."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Rollouts:
+    """Cases that are motions computed by `lw.rollout`, thousands at a time.
+
+        lw.study.Rollouts(arm, q, duration=0.2, controller=(law, goal))
+
+    What varies is named as in the table of the study's guide: `q[elbow]`, `payload:hand`, `kp`.
+
+    Attributes:
+        mech: The mechanism, or a function that makes one from variables of these names. Then q, v
+            and options may be functions of the mechanism, and each one is compiled by itself.
+        q: Initial joint positions (nq,).
+        v: Initial joint velocities (nv,); None for rest.
+        duration: How long to move [s].
+        step: Length of a step [s].
+        setup: Function from values (cases,) by name to arguments of `lw.rollout`, for what names
+            cannot express: {"q": (cases, nq), "parameters": {...}, ...}.
+        record_every: Steps from one record to the next; None for the end alone where final values
+            are kept, else 1.
+        options: Further arguments of `lw.rollout`.
+    """
+
+    mech: Mechanism | Callable[..., Mechanism]
+    q: Any
+    v: Any = None
+    duration: float = 1.0
+    step: float = 1e-3
+    setup: Setup | None = None
+    record_every: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __init__(
+        self,
+        mech: Mechanism | Callable[..., Mechanism],
+        q: Any,
+        v: Any = None,
+        *,
+        duration: float,
+        step: float = 1e-3,
+        setup: Setup | None = None,
+        record_every: int | None = None,
+        **options: Any,
+    ) -> None:
+        allowed = [
+            x
+            for x in inspect.signature(rollout).parameters
+            if x not in ("mech", "q", "v", "duration", "step", "record_every", "first", "threads")
+        ]
+        for name in options:
+            if name not in allowed:
+                raise unknown_name("option", name, allowed, owner="a rollout of a study")
+        if not isinstance(mech, Mechanism) and not callable(mech):
+            raise ModelError(
+                f"mech is {type(mech).__name__}; it must be a Mechanism, or a function that makes "
+                "one from what varies."
+            )
+        parts = {
+            "mech": mech, "q": q, "v": v, "duration": number(duration, "duration", above=0.0),
+            "step": number(step, "step", above=0.0), "setup": setup,
+            "record_every": record_every, "options": options,
+        }  # fmt: skip
+        for name, value in parts.items():
+            object.__setattr__(self, name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: x for k, x in vars(self).items() if not k.startswith("_")}
+
+    @property
+    def steps(self) -> int:
+        """Time steps of a case."""
+        return max(1, round(self.duration / self.step))
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """Everything that results depend on."""
+        names = ("mech", "q", "v", "duration", "step", "setup", "record_every")
+        return {"kind": "rollout"} | {n: getattr(self, n) for n in names} | dict(self.options)
+
+    # --------------------------------------------------------------------------- variants
+
+    def _makes(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Variables that the mechanism is made from."""
+        if isinstance(self.mech, Mechanism):
+            return ()
+        return tuple(x for x in inspect.signature(self.mech).parameters if x in names)
+
+    def nominal(self, made: tuple[tuple[str, float], ...] = ()) -> Nominal:
+        """The mechanism of these values with its numbers; the last few are kept."""
+        cache = self.__dict__.get("_nominal")
+        if cache is None:
+            cache = lru_cache(maxsize=16)(self._nominal_of)
+            object.__setattr__(self, "_nominal", cache)
+        return cache(made)
+
+    def _nominal_of(self, made: tuple[tuple[str, float], ...]) -> Nominal:
+        mech: Any = self.mech
+        options, q, v = dict(self.options), self.q, self.v
+        if not isinstance(mech, Mechanism):
+            mech = mech(**dict(made))
+            if not isinstance(mech, Mechanism):
+                raise ModelError(f"mech returned {type(mech).__name__}; it must make a Mechanism.")
+            q, v = (cast(Any, x)(mech) if callable(x) else x for x in (q, v))
+            options = {k: cast(Any, x)(mech) if callable(x) else x for k, x in options.items()}
+        points = contact_points(mech, options.get("contacts"), options.get("integrator", "rk4"))
+        start = np.zeros(mech.nv) if v is None else mech.check_v(v)
+        return Nominal(mech, options, mech.check_q(q), start, points)
+
+    def check(self, names: tuple[str, ...], kept: Sequence[Kept]) -> None:
+        """Raise for names that are neither addresses nor used by a function."""
+        if not isinstance(self.mech, Mechanism):
+            return
+        nominal = self.nominal()
+        for name in names:
+            if nominal.address(name) is None and self.setup is None:
+                known = ["q[...]", "v[...]", "mass:BODY", "payload:NODE", "damping", "stiffness",
+                         "friction", "armature", "gravity[z]", "tau[...]", "kp", "kv"]  # fmt: skip
+                raise unknown_name("variable", name, known, owner="a rollout; or give `setup`")
+        for one in kept:
+            if one.channel in ENERGIES and any(
+                x.removeprefix("scale:").split("[")[0].split(":")[0]
+                in ("mass", "payload", "gravity", "stiffness")
+                for x in names
+            ):
+                raise ModelError(
+                    f"keep has {one.channel!r}, and masses, gravity or springs vary: channels of "
+                    "energy are those of the nominal mechanism. study.case(i) has them for a case."
+                )
+
+    # ----------------------------------------------------------------------------- motions
+
+    def _prepared(
+        self, nominal: Nominal, values: Mapping[str, Array]
+    ) -> tuple[dict[tuple[str, str], Array], Any, Any, dict[str, Any]]:
+        """Rows that vary, and the arguments of the rollout."""
+        count = len(next(iter(values.values()))) if values else 1
+        pairs = list[tuple[Address, Array]]()
+        for name, each in values.items():
+            address = nominal.address(name)
+            if address is not None:
+                pairs.append((address, each))
+        rows = applied(nominal, pairs, count)
+        q, v, options = arguments(nominal, rows)
+        if self.setup is not None:
+            more = dict(self.setup(values))
+            q, v = more.pop("q", q), more.pop("v", v)
+            for name, value in more.items():
+                old = options.get(name)
+                both = isinstance(old, Mapping) and isinstance(value, Mapping)
+                options[name] = {**cast("Any", old), **value} if both else value
+        return rows, q, v, options
+
+    def _run(
+        self,
+        nominal: Nominal,
+        values: Mapping[str, Array],
+        first: int,
+        every: int,
+        threads: int | None,
+    ) -> tuple[Rollout, dict[str, Any]]:
+        _, q, v, options = self._prepared(nominal, values)
+        count = len(next(iter(values.values()))) if values else 1
+        q = np.broadcast_to(q, (count, nominal.mech.nq))
+        shared: dict[str, Any] = {"duration": self.duration, "step": self.step, "threads": threads}
+        if "noise" in options:
+            shared["first"] = first
+        token = REPORTED.set(False)  # of this thread: each case has its reason instead
+        try:
+            return rollout(nominal.mech, q, v, record_every=every, **shared, **options), options
+        finally:
+            REPORTED.reset(token)
+
+    def batch(
+        self, values: Mapping[str, Array], first: int, kept: Sequence[Kept], threads: int | None
+    ) -> Evaluated:
+        """Motions whose numbers follow `first`."""
+        makes = self._makes(tuple(values))
+        if not makes:
+            return self._of_one(self.nominal(), values, first, kept, threads)
+        keys = np.stack([values[x] for x in makes], axis=1)
+        ends = [0, *(np.flatnonzero((keys[1:] != keys[:-1]).any(axis=1)) + 1), len(keys)]
+        parts = list[Evaluated]()
+        for a, b in pairwise(ends):
+            made = tuple(zip(makes, keys[a].tolist(), strict=True))
+            some = {k: x[a:b] for k, x in values.items()}
+            parts.append(self._of_one(self.nominal(made), some, first + int(a), kept, threads))
+        return merged(parts)
+
+    def _of_one(
+        self,
+        nominal: Nominal,
+        values: Mapping[str, Array],
+        first: int,
+        kept: Sequence[Kept],
+        threads: int | None,
+    ) -> Evaluated:
+        count = len(next(iter(values.values())))
+        fill = -count % LANES
+        full = {k: np.concatenate([x, np.repeat(x[-1:], fill)]) for k, x in values.items()}
+        every = self.record_every or (1 if any(x.needs_records for x in kept) else self.steps)
+        runs, options = self._run(nominal, full, first, every, threads)
+        look = _Look(nominal, runs, options)
+        lost = (np.asarray(runs.status) != 0) & (runs.stopped < 0)
+        reasons = [""] * len(lost)
+        for i in np.flatnonzero(lost):
+            when = float(runs.failed_step[i]) * self.step
+            reasons[i] = f"{describe(runs.mech, int(runs.status[i]))}, after t = {when:.6g} s"
+        stops, stopped = [""] * len(lost), np.asarray(runs.stopped)
+        for i in np.flatnonzero(stopped >= 0):
+            stops[i] = runs.conditions[int(stopped[i])]
+        early = np.asarray(runs.failed_step) >= 0
+        ends = np.where(early, np.asarray(runs.failed_step) * self.step, self.duration)
+        batch = Batch(full, np.asarray(runs.t), look.channel)
+        return reduced(batch, kept, reasons, ends, stops).taken(count)
+
+    def recording(self, values: Mapping[str, Array], case: int) -> Recording:
+        """One case, recorded at every step, with the mechanism of that case."""
+        makes = self._makes(tuple(values))
+        nominal = self.nominal(tuple((x, float(values[x][0])) for x in makes))
+        rows = self._prepared(nominal, values)[0]
+        full = {k: np.repeat(x, LANES) for k, x in values.items()}
+        runs, options = self._run(nominal, full, case, self.record_every or 1, None)
+        last = int(runs.failed_step[0])
+        fine = np.isfinite(runs.q[0]).all(axis=1)
+        if last >= 0:
+            fine &= np.asarray(runs.t) <= (last + 1) * self.step + 1e-12
+        records = np.flatnonzero(fine)
+        stopped = None
+        if runs.stopped[0] >= 0:
+            stopped = runs.conditions[int(runs.stopped[0])]
+        elif runs.status[0]:
+            stopped = describe(runs.mech, int(runs.status[0]))
+        tau = _Look(nominal, runs, options).channel("tau")[0][0]
+        return Recording.of(
+            varied_mechanism(nominal.mech, rows),
+            np.asarray(runs.t)[records],
+            np.asarray(runs.q)[0, records],
+            np.asarray(runs.v)[0, records],
+            tau[records],
+            integrator=runs.integrator,
+            step=self.step,
+            stopped=stopped,
+            held=True,
+            contacts=runs.contact_forces is not None,
+            friction=runs.integrator == "implicit",
+            passive=bool(options.get("passive", True)),
+            actuated=options.get("controls") is not None,
+            pushed="noise" in options,
+            works={"noise": None} if "noise" in options else None,
+        )
+
+
+class _Look:
+    """Channels of a batch of motions, computed from the records on demand."""
+
+    def __init__(self, nominal: Nominal, runs: Rollout, options: Mapping[str, Any]) -> None:
+        self.nominal, self.runs, self.options = nominal, runs, options
+        self.q, self.v = (np.asarray(_here(x)) for x in (runs.q, runs.v))
+
+    def channel(self, name: str) -> tuple[Array, tuple[str, ...]]:
+        """Values (cases, k, n) and labels.
+
+        Raises:
+            UnknownNameError: There is no such channel; names the near ones.
+        """
+        mech, (kind, _, node) = self.runs.mech, name.partition(":")
+        if name in ("q", "v"):
+            labels = mech.coordinate_names if name == "q" else mech.velocity_names
+            return (self.q if name == "q" else self.v), labels
+        if name == "tau":
+            return self._over_states(self._forces), mech.velocity_names
+        if kind == "position" and node:
+            return self._over_states(lambda q, v: forward_kinematics(mech, q, node).p), AXES
+        if kind == "rotation" and node:
+            nine = tuple(f"{a}{b}" for a in AXES for b in AXES)
+            turned = self._over_states(
+                lambda q, v: forward_kinematics(mech, q, node).rot.reshape(-1, 9)
+            )
+            return turned, nine
+        if kind == "velocity" and node:
+            labels = tuple(f"{a}{b}" for a in "wv" for b in AXES)
+            return self._over_states(lambda q, v: node_velocity(mech, q, v, node)), labels
+        if name == "center_of_mass":
+            return self._over_states(lambda q, v: center_of_mass(mech, q)), AXES
+        if name in ENERGIES:
+            return self._over_states(lambda q, v: _energy(mech, q, v, name)), ("",)
+        shown = getattr(self.runs, name, None) if name in CHANNELS else None
+        if shown is not None:
+            array = np.asarray(_here(shown))
+            flat = array.reshape(*array.shape[:2], -1)
+            return flat, tuple(str(i) for i in range(flat.shape[2]))
+        known = [x for x in CHANNELS if getattr(self.runs, x, True) is not None]
+        known += [f"{x}:{n.name}" for x in PLACES for n in mech.nodes] + list(ENERGIES)
+        raise unknown_name("channel", name, known, owner=f"motions of {mech.name!r}")
+
+    def _over_states(self, function: Callable[[Array, Array], Array]) -> Array:
+        """A function of states (n, nq), (n, nv) at all records; NaN where the state is lost."""
+        mech, shape = self.runs.mech, self.q.shape[:2]
+        q, v = self.q.reshape(-1, mech.nq), self.v.reshape(-1, mech.nv)
+        fine: Any = np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1)
+        if not fine.all():
+            q = np.where(fine[:, None], q, mech.neutral())
+            v = np.where(fine[:, None], v, 0.0)
+        result = np.asarray(function(q, v), np.float64).reshape(len(q), -1)
+        result = result if fine.all() else np.where(fine[:, None], result, np.nan)
+        return result.reshape(*shape, -1)
+
+    def _forces(self, q: Array, v: Array) -> Array:
+        """Joint forces at records: those given, or of the law."""
+        law, goal = check_controller(self.options.get("controller"))
+        batch, records = self.q.shape[:2]
+        if law is None:
+            tau = self.options.get("tau")
+            tau = np.zeros(self.runs.mech.nv) if tau is None else np.asarray(tau, np.float64)
+            return self._spread(tau, batch, records).reshape(len(q), -1)
+        from linkwise.simulation.rollout_input import commands
+
+        held = commands(law, goal, self.options.get("inputs"))
+        held = {k: np.asarray(x) for k, x in held.items()}
+        kernel = law.kernel
+        given = {"q": q, "v": v}
+        for name in kernel.arguments:
+            if name not in given:
+                row = held[name] if name in held else held[_register(name)]
+                given[name] = self._spread(row, batch, records).reshape(len(q), -1)
+        result: Any = kernel(*[given[name] for name in kernel.arguments])
+        return cast("Any", result)["torque"] if isinstance(result, dict) else result
+
+    def _spread(self, row: Array, batch: int, records: int) -> Array:
+        """An input in the shapes of a rollout, at the records (batch, k, n)."""
+        if row.ndim == 2 and len(row) == batch and batch != records:
+            row = row[:, None]
+        if row.ndim >= 2 and row.shape[-2] not in (1,):
+            steps = np.rint(np.asarray(self.runs.t) / self.runs.step).astype(np.int64)
+            row = np.take(row, np.minimum(steps, row.shape[-2] - 1), axis=-2)
+        return np.broadcast_to(row, (batch, records, row.shape[-1]))
+
+
+def _register(name: str) -> str:
+    from linkwise.simulation.integrators.command import INTERNAL
+
+    return INTERNAL if name == "tau" else name
+
+
+def _energy(mech: Mechanism, q: Array, v: Array, name: str) -> Array:
+    both = energy(mech, q, v)
+    kinetic, potential = np.asarray(both.kinetic), np.asarray(both.potential)
+    return {"kinetic": kinetic, "potential": potential}.get(name[7:], kinetic + potential)
+
+
+def _here(array: Any) -> Any:
+    return array.get() if hasattr(array, "get") else array

@@ -1,0 +1,207 @@
+"""Estimates from the cases of a study, each with its confidence interval.
+
+Failed cases have no numbers. A probability of failure counts them as failures, unless they are left
+out; quantiles and means are those of the cases that have numbers, and say how many that are.
+Cases of a study with `propose` have weights w = density / density that was drawn from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linkwise.arguments import flag, number
+from linkwise.errors import ModelError, unknown_name
+from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.study.results import Results
+from linkwise.study.variable import extra
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number with its confidence interval.
+
+    Attributes:
+        value: The estimate.
+        low: The lower end of the interval.
+        high: The upper end.
+        level: The probability that such an interval contains the true value.
+        cases: How many cases it is made from; for weighted ones their effective number.
+    """
+
+    value: float
+    low: float
+    high: float
+    level: float
+    cases: float
+
+    def __str__(self) -> str:
+        share = f"{100 * self.level:g} %"
+        return (
+            f"{self.value:.6g} ({self.low:.6g} to {self.high:.6g}, {share}, {self.cases:.0f} cases)"
+        )
+
+
+def _column(results: Results, name: str) -> tuple[Array, Array, Any]:
+    """A column, its weights, and which cases failed."""
+    names = [name, "failed"]
+    weighted = "log_weight" in results.columns
+    table = results.table([*names, *(["log_weight"] if weighted else [])])
+    x = np.asarray(table.column(name).to_numpy(), np.float64)
+    failed = np.asarray(table.column("failed").to_numpy(zero_copy_only=False), bool)
+    weight = np.exp(table.column("log_weight").to_numpy()) if weighted else np.ones(len(x))
+    return x, weight, failed
+
+
+def mean(results: Results, name: str, *, level: float = 0.95) -> Estimate:
+    """The mean of a column, with a normal interval.
+
+    Args:
+        results: The results of a study.
+        name: The column.
+        level: Of the confidence interval.
+    """
+    level = number(level, "level", above=0.0, below=1.0)
+    x, weight, failed = _column(results, name)
+    fine: Any = ~failed & ~np.isnan(x)
+    x, weight = x[fine], weight[fine]
+    if len(x) < 2:
+        raise ModelError(f"{name!r} has {len(x)} cases with numbers; a mean needs two.")
+    value, width = _weighted(weight, x, complete=bool(fine.all()))
+    width *= float(extra("scipy", "scipy.special", "an interval").ndtri(0.5 + 0.5 * level))
+    return Estimate(value, value - width, value + width, level, _effective(weight))
+
+
+def quantile(
+    results: Results, name: str, q: ArrayLike = 0.5, *, level: float = 0.95
+) -> Estimate | list[Estimate]:
+    """Quantiles of a column, with intervals from order statistics that hold for any distribution.
+
+    The number of cases below the q-quantile is binomial; its quantiles are the ranks of the ends.
+
+    Args:
+        results: The results of a study.
+        name: The column.
+        q: Between 0 and 1, a number or several.
+        level: Of the confidence interval.
+    """
+    level = number(level, "level", above=0.0, below=1.0)
+    x, weight, failed = _column(results, name)
+    fine: Any = ~failed & ~np.isnan(x)
+    x, weight = x[fine], weight[fine]
+    if not len(x):
+        raise ModelError(f"{name!r} has no case with a number.")
+    shares = np.atleast_1d(floats(q, "q"))
+    if not ((shares > 0.0) & (shares < 1.0)).all():
+        raise ModelError("q must be between 0 and 1, both excluded.")
+    order = np.argsort(x, kind="stable")
+    ranked, share = x[order], np.cumsum(weight[order]) / weight.sum()
+    n = _effective(weight)
+    binomial: Any = extra("scipy", "scipy.stats", "an interval").binom
+    result = list[Estimate]()
+    for each in shares.tolist():
+        ends = [
+            float(binomial.ppf(p, round(n), each)) / n for p in (0.5 - level / 2, 0.5 + level / 2)
+        ]
+        low, value, high = (_at(ranked, share, p) for p in (ends[0], each, ends[1] + 1.0 / n))
+        result.append(Estimate(value, low, high, level, n))
+    return result if np.ndim(q) else result[0]
+
+
+def _at(ranked: Array, share: Array, p: float) -> float:
+    return float(ranked[min(int(np.searchsorted(share, p, side="left")), len(ranked) - 1)])
+
+
+def _weighted(weight: Array, x: Array, *, complete: bool) -> tuple[float, float]:
+    """The mean of x and its standard error, from cases of a proposal with weights.
+
+    E[w x] under the proposal is E[x]; where cases are left out, E[w x] / E[w] is the mean of those
+    that are not.
+    """
+    y = weight * x
+    if not complete:
+        value = float(y.sum() / weight.sum())
+        y = value + weight * (x - value) / weight.mean()
+    return float(y.mean()), float(y.std(ddof=1) / np.sqrt(len(y)))
+
+
+def _effective(weight: Array) -> float:
+    """(Σ w)² / Σ w²: as many equal weights have this variance."""
+    return float(weight.sum() ** 2 / (weight @ weight)) if weight.any() else 0.0
+
+
+def probability(
+    results: Results,
+    name: str,
+    *,
+    above: float | None = None,
+    below: float | None = None,
+    count_failed: bool = True,
+    level: float = 0.95,
+) -> Estimate:
+    """The probability that a column is above or below a bound, with its interval.
+
+    The interval is that of Clopper and Pearson, which holds for any number of cases; for weighted
+    cases a normal one.
+
+    Args:
+        results: The results of a study.
+        name: The column.
+        above: The event is a number above this one; NaN of a case that did not fail is none.
+        below: Or one below this one; with both, either.
+        count_failed: Whether failed cases count as the event; else they are left out.
+        level: Of the confidence interval.
+    """
+    level = number(level, "level", above=0.0, below=1.0)
+    if above is None and below is None:
+        raise ModelError("neither above nor below is given: what is the event?")
+    x, weight, failed = _column(results, name)
+    hit = np.zeros(len(x), bool)
+    with np.errstate(invalid="ignore"):
+        if above is not None:
+            hit |= x > number(above, "above")
+        if below is not None:
+            hit |= x < number(below, "below")
+    if flag(count_failed, "count_failed"):
+        hit |= failed
+    else:
+        hit, weight = hit[~failed], weight[~failed]
+    n = len(hit)
+    if not n:
+        raise ModelError(f"{name!r} has no case to count.")
+    if (weight != 1.0).any():
+        value, width = _weighted(weight, hit, complete=n == len(x))
+        width *= float(extra("scipy", "scipy.special", "an interval").ndtri(0.5 + 0.5 * level))
+        return Estimate(value, max(0.0, value - width), min(1.0, value + width), level,
+                        _effective(weight))  # fmt: skip
+    k, beta = int(hit.sum()), extra("scipy", "scipy.stats", "an interval").beta
+    low = float(beta.ppf(0.5 - level / 2, k, n - k + 1)) if k else 0.0
+    high = float(beta.ppf(0.5 + level / 2, k + 1, n - k)) if k < n else 1.0
+    return Estimate(k / n, low, high, level, float(n))
+
+
+def band(
+    results: Results, name: str, *, q: ArrayLike = (0.05, 0.5, 0.95), entry: str | None = None
+) -> tuple[Array, Array]:
+    """Quantiles of a trajectory at each time: times (k,), and quantiles (len(q), k).
+
+    Args:
+        results: The results of a study.
+        name: The trajectory, as in `keep`.
+        q: Between 0 and 1, several.
+        entry: The label of its entry; default: the first one.
+    """
+    array = results.trajectory(name)
+    labels = [str(x) for x in array.entry.values]
+    if entry is not None and entry not in labels:
+        raise unknown_name("entry", entry, labels, owner=f"trajectory {name!r}")
+    place = 0 if entry is None else labels.index(entry)
+    values: Array = array[:, :, place].values
+    fine: Any = np.isfinite(values).all(axis=1)
+    if not fine.any():
+        raise ModelError(f"trajectory {name!r} has no case without gaps.")
+    levels = np.atleast_1d(floats(q, "q"))
+    quantiles: Array = np.quantile(values[fine], levels, axis=0)
+    return array.time.values, quantiles

@@ -1,0 +1,109 @@
+"""Receding horizons: the regulator on linear problems, new goals, bad input, the example."""
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.cli import main
+from linkwise.control import Cost, RecedingHorizon
+from linkwise.errors import LinkwiseError
+from linkwise.spatial.array import Array
+
+FILE = Path(__file__).parents[2] / "examples" / "predictive_arm.py"
+STEP = 0.05
+
+
+def slider(effort: float = np.inf) -> lw.Mechanism:
+    build = lw.Builder("slider", gravity=(0.0, 0.0, 0.0))
+    box = lw.SpatialInertia.solid_box(1.0, (0.1, 0.1, 0.1))
+    drive = lw.Drive(effort=effort)
+    build.body("x", "world", lw.hinges.Prismatic((1, 0, 0)), inertia=box, drive=drive)
+    return build.build()
+
+
+def made(mech: lw.Mechanism) -> RecedingHorizon:
+    costs = [
+        Cost.posture([0.0], weight=1.0, final=10.0),
+        Cost.velocity(weight=0.1, final=1.0),
+        Cost.effort(weight=0.05),
+    ]
+    return RecedingHorizon(mech, costs=costs, step=STEP, horizon=15)
+
+
+def test_linear_problem_has_the_first_gain_of_the_regulator() -> None:
+    mech = slider()
+    predict = made(mech)
+    regulator = lw.lqr(
+        mech, [0.0], Q=np.diag([1.0, 0.1]) * STEP, R=0.05 * STEP, step=STEP, horizon=15,
+        final=np.diag([10.0, 1.0]), integrator="euler",
+    )  # fmt: skip
+    x = np.array([0.4, -0.2])
+    for k in range(4):  # each tick from another state, with the plan of the last one
+        tau = predict(k * STEP, x[:1], x[1:])
+        assert np.allclose(tau, -regulator.gain[0] @ x, atol=1e-6)
+        x = np.array([0.3 - 0.2 * k, 0.1 * k])
+    # also between two steps
+    near = predict(3.4 * STEP, x[:1] + 0.01, x[1:])
+    assert np.allclose(near, -regulator.gain[0] @ (x + [0.01, 0.0]), atol=1e-6)  # noqa: RUF005
+    assert predict.plan[0].shape == (16, 1)
+
+
+def test_goal_can_move_and_limits_hold() -> None:
+    predict = made(slider(effort=1.5))
+    state = np.zeros(2)
+
+    def after(ticks: int, state: Array) -> Array:
+        for _ in range(ticks):
+            clock[0] += STEP
+            tau = predict(clock[0], state[:1], state[1:])
+            assert abs(tau[0]) <= 1.5
+            speed = state[1] + STEP * tau[0]
+            state = np.array([state[0] + STEP * speed, speed])
+        return state
+
+    clock = [0.0]
+    assert np.abs(after(5, state)).max() < 1e-9
+    predict.set_goal(0, [0.7])
+    state = after(80, state)
+    assert abs(state[0] - 0.7) < 0.02 and predict.cost < 0.1
+    predict.reset()
+    assert np.isfinite(predict(0.0, [0.1], [0.0])).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda p: p.set_goal(2, 1.0), "nv|velocities|shape|tau"),
+        (lambda p: p.set_goal(5, [1.0]), "cost"),
+        (lambda p: p(0.0, [np.nan], [0.0]), "finite"),
+        (lambda p: p(0.0, [0.0, 1.0], [0.0]), "q"),
+    ],
+)
+def test_bad_input_is_named(call: Any, words: str) -> None:
+    with pytest.raises(LinkwiseError, match=words):
+        call(made(slider()))
+
+
+@pytest.mark.prove
+def test_the_arm_of_the_example_comes_back(capsys: pytest.CaptureFixture[str]) -> None:
+    before, end = runpy.run_path(str(FILE))["main"]()
+    assert before < 0.01 and end < 0.03
+    assert "a tick takes" in capsys.readouterr().out
+
+
+def test_command_line_reaches_the_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mech = lw.models.planar_rpp()
+    node = mech.bodies[-1].name
+    goal = lw.tasks.task_position(mech, mech.neutral() + 0.1, lw.Task.position(node))
+    file = tmp_path / "motion.npz"
+    place = [f"{x:.9f}" for x in goal]
+    done = main(["optimize", "planar_rpp", "--node", node, "--to", *place, "--save", str(file)])
+    text = capsys.readouterr().out
+    assert done == 0 and "iteration 1: cost" in text and "solved" in text
+    kept = np.load(file)
+    reached = lw.tasks.task_position(mech, kept["q"][-1], lw.Task.position(node))
+    assert np.abs(reached - goal).max() < 2e-5 and kept["tau"].shape == (50, mech.nv)

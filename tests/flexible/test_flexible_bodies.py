@@ -1,0 +1,152 @@
+"""Mechanisms with flexible bodies: dense = interpreter = kernels, and each lump as its own body."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.algebra import H, M, N, P, R, b, bias, mass, phi, psi, vdot
+from linkwise.algebra.dense import Dense
+from linkwise.sweeps.interpret import run
+from linkwise.sweeps.lower import lower
+from tests.codegen.test_c import compiled
+from tests.flexible.cases import apart, mechanism
+
+SEEDS = (0, 1)
+EXACT = 1e-12
+
+
+def state(seed):
+    mech = mechanism(seed, base=lw.hinges.Free() if seed else None)
+    rng = np.random.default_rng(seed + 100)
+    return mech, mech.random(rng), mech.random_velocity(rng), mech.random_velocity(rng)
+
+
+def same(value, reference, tolerance=EXACT):
+    np.testing.assert_allclose(value, reference, rtol=0.0, atol=tolerance * np.abs(reference).max())
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_equations_of_motion_are_those_of_separate_lumps(seed):
+    mech, q, v_, vdot_ = state(seed)
+    tree, X, q_all = apart(mech, q)
+    inertia = X.T @ lw.mass_matrix(tree, q_all) @ X
+    same(lw.mass_matrix(mech, q), inertia)
+    tau = X.T @ lw.inverse_dynamics(tree, q_all, X @ v_, X @ vdot_)
+    same(lw.inverse_dynamics(mech, q, v_, vdot_), tau)
+    same(lw.forward_dynamics(mech, q, v_, tau), vdot_, 1e-10)
+    jacobian = lw.jacobian(tree, q_all, "hand") @ X
+    same(lw.jacobian(mech, q, "hand"), jacobian)
+    yielding = jacobian @ np.linalg.solve(inertia, jacobian.T)
+    same(lw.operational_inertia(mech, q, "hand"), np.linalg.inv(yielding), 1e-9)
+    same(mech.total_mass, tree.total_mass)
+    same(mech.center_of_mass(q), tree.center_of_mass(q_all))
+    same(lw.center_of_mass(mech, q), tree.center_of_mass(q_all))
+    same(lw.momentum(mech, q, v_), lw.momentum(tree, q_all, X @ v_))
+    energies = [lw.energy(*x) for x in ((mech, q, v_), (tree, q_all, X @ v_))]
+    same([energies[0].kinetic, energies[0].potential], [energies[1].kinetic, energies[1].potential])
+
+
+@pytest.mark.few(11)
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    "expr",
+    [mass, bias, M, phi, H, P, R, psi, H @ phi @ M @ phi.T @ b, N + H @ P @ H.T, mass.inv @ bias],
+)
+def test_dense_matrices_interpreter_and_kernels_agree(expr, seed):
+    mech, q, v_, _ = state(seed)
+    reference = Dense(mech, q, v_)(expr)
+    tolerance = 1e-9 if expr in (psi, mass.inv @ bias) else EXACT
+    same(run(lower(expr), mech, q, v_), reference, tolerance)
+    kernel = lw.compile(expr, mech)
+    given = {"q": q, "v": v_}
+    same(kernel(*[given[name] for name in kernel.arguments]), reference, tolerance)
+
+
+@pytest.mark.parametrize("wrt", ["q", "v"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_derivatives_are_those_of_separate_lumps(seed, wrt):
+    mech, q, v_, vdot_ = state(seed)
+    tree, X, q_all = apart(mech, q)
+    expr = lw.differentiate(mass @ vdot + bias, wrt)
+    reference = Dense(tree, q_all, X @ v_, values={"vdot": X @ vdot_})(expr)
+    same(Dense(mech, q, v_, values={"vdot": vdot_})(expr), X.T @ reference @ X)
+    same(run(lower(expr), mech, q, v_, values={"vdot": vdot_}), X.T @ reference @ X)
+
+
+@pytest.mark.prove
+def test_compiled_derivatives_are_those_of_dense_matrices():
+    mech, q, v_, vdot_ = state(1)
+    results = lw.inverse_dynamics_derivatives(mech, q, v_, vdot_)
+    for wrt, result in zip("qv", results, strict=False):
+        expr = lw.differentiate(mass @ vdot + bias, wrt)
+        same(result, Dense(mech, q, v_, values={"vdot": vdot_})(expr))
+
+
+def test_results_about_bodies_are_those_of_frames():
+    mech, q, v_, _ = state(1)
+    tree, X, q_all = apart(mech, q)
+    frames = [tree.body_index[body.name] for body in mech.bodies]
+    for function in (lw.dynamics.body_velocities, lw.dynamics.hinge_velocities):
+        same(function(mech, q, v_), function(tree, q_all, X @ v_)[frames])
+    same(lw.forward_kinematics(mech, q, "hand").matrix, tree.pose(q_all, "hand").matrix)
+
+
+def test_loops_are_held():
+    mech = mechanism(3, loop=lw.hinges.Spherical())
+    q = lw.loops.assemble(mech, mech.random(3)).q
+    rng = np.random.default_rng(3)
+    tau = rng.standard_normal(mech.nv)
+    free = lw.dynamics.tree_of(mech)
+    J_c = lw.loops.constraint_jacobian(mech, q)
+    a_0 = lw.forward_dynamics(free, q, np.zeros(mech.nv), tau)
+    inverse = lw.mass_matrix_inverse(free, q)
+    force = np.linalg.solve(J_c @ inverse @ J_c.T, -J_c @ a_0)
+    result = lw.forward_dynamics(mech, q, np.zeros(mech.nv), tau)
+    same(result, a_0 + inverse @ J_c.T @ force, 1e-9)
+
+
+def test_emitted_c_agrees(tmp_path):
+    mech, q, v_, _ = state(0)
+    code, result = compiled(tmp_path, lw.compile(bias, mech, target="c"))((q, v_), (mech.nv,))
+    assert code == 0
+    same(result, Dense(mech, q, v_)(bias))
+
+
+def test_locked_modes_leave_a_rigid_body():
+    mech, q, _, _ = state(0)
+    names = ["modes_0", "modes_1", "twig"]
+    held = mech.lock({name: q[mech.q_slice(name)] for name in names})
+    left = [i for i, name in enumerate(mech.velocity_names) if name.split(".")[0] not in names]
+    rigid = np.concatenate([q[mech.q_slice(n)] for n in ("root_0", "root_1", "branch")])
+    reference = lw.mass_matrix(mech, q)[np.ix_(left, left)]
+    same(lw.mass_matrix(held, rigid), reference)
+    same(lw.mass_matrix(held.merge_locked(), rigid), reference)
+    same(lw.mass_matrix(held.release(), q), lw.mass_matrix(mech, q))
+
+
+def test_other_lumps_are_other_kernels():
+    mech, q, *_ = state(0)
+    body = mech.bodies[1]
+    heavy = [type(x)(x.hinge, x.inertia.scaled(2.0)) for x in body.lumps]
+    bodies = list(mech.bodies)
+    bodies[1] = replace(body, lumps=tuple(heavy))
+    other = replace(mech, bodies=tuple(bodies))
+    assert np.abs(lw.mass_matrix(other, q) - lw.mass_matrix(mech, q)).max() > 1e-3
+
+
+def test_functions_for_rigid_bodies_refuse_flexible_ones():
+    mech, q, v_, vdot_ = state(0)
+    for call in (
+        lambda: lw.loops.embed(mech),
+        lambda: lw.regressor(mech, q, v_, vdot_),
+        lambda: lw.estimation.RandomField(mech, q),
+        lambda: lw.save(mech, "robot.urdf"),
+        lambda: lw.save(mech, "robot.xml"),
+    ):
+        with pytest.raises(lw.LinkwiseError, match="flexible"):
+            call()

@@ -1,0 +1,92 @@
+"""Contacts and limits that are away are left out, and a motion is its own whoever is beside it."""
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.codegen.stepping.kernel import RolloutKernel
+from linkwise.simulation import ContactPoint, Ground
+from linkwise.simulation.implicit.joint import joints_with_rows
+from linkwise.simulation.implicit.segments import implicit_stepping
+
+STEP, STEPS = 2e-3, 250
+
+
+def thrown_box():
+    """A box with a flap that has limits, and points all around it."""
+    b = lw.Builder("box with a flap")
+    box = lw.SpatialInertia.solid_box(1.0, [0.3, 0.2, 0.1])
+    body = b.body("box", "world", lw.hinges.Free(), inertia=box)
+    flap = lw.SpatialInertia.solid_box(0.2, [0.2, 0.2, 0.02])
+    drive = lw.Drive(lower=-0.3, upper=0.5, damping=0.01)
+    body.body("flap", "box", lw.hinges.Pin([0.0, 1.0, 0.0]), inertia=flap, drive=drive)
+    corners = [(x, y, z) for x in (-0.15, 0.15) for y in (-0.1, 0.1) for z in (-0.05, 0.05)]
+    rough = Ground(friction=0.5), Ground(friction=0.8, torsional=0.02, rolling=0.01)
+    points = [ContactPoint(f"c{i}", "box", p, 0.0, rough[0]) for i, p in enumerate(corners)]
+    tips = [ContactPoint(f"t{y}", "flap", (0.1, y, 0.0), 0.02, rough[1]) for y in (-0.1, 0.1)]
+    return b.build(), (*points, *tips)
+
+
+def starts(mech, count):
+    rng = np.random.default_rng(4)
+    q = np.tile(mech.neutral(), (count, 1))
+    q[:, 6] = 0.2 + 0.3 * rng.random(count)
+    return q, rng.normal(size=(count, mech.nv))
+
+
+def kernel(mech, points, **options):
+    joints = joints_with_rows(mech)
+    stepping = implicit_stepping(mech, 8, None, joints, points, **options)
+    return RolloutKernel(mech, "implicit", lambda: stepping, ("test", *options.items()))
+
+
+def run(compiled, q, v):
+    held = {name: np.zeros(size) for name, size in compiled.held}
+    return compiled.run(q, v, held, STEP, STEPS, 1)
+
+
+def test_branches_give_the_motion_of_all_rows():
+    mech, points = thrown_box()
+    q, v = starts(mech, 11)
+    complete, parts = (kernel(mech, points, branches=x) for x in (False, True))
+    first, second = run(complete, q, v), run(parts, q, v)
+    assert not first.status.any()
+    pushed = slice(mech.nq + mech.nv, mech.nq + mech.nv + complete.shown["impulse"])
+    assert (np.abs(first.records[..., pushed]).max(axis=(0, 1)) > 0.0).sum() > 20  # many touch
+    # until impacts have told rounding apart
+    np.testing.assert_allclose(second.records[:, :100], first.records[:, :100], atol=1e-9)
+    # and what they do at worst goes on to be the same
+    worst = slice(-2, None)
+    np.testing.assert_allclose(second.records[:, 100, worst], first.records[:, 100, worst], 1e-9)
+    steps = [segment.when for segment in parts.stepping.step]
+    assert sum(bool(x) for x in steps) > 3 * len(points)
+
+
+@pytest.mark.parametrize("branches", [False, True])
+def test_a_motion_does_not_depend_on_its_neighbours(branches):
+    mech, points = thrown_box()
+    compiled = kernel(mech, points, branches=branches)
+    width = compiled.lanes
+    q, v = starts(mech, 3 * width)
+    together = run(compiled, q, v)
+    mixed = np.random.default_rng(1).permutation(len(q))
+    shuffled = run(compiled, q[mixed], v[mixed])
+    np.testing.assert_array_equal(shuffled.records, together.records[mixed])
+
+
+def test_a_point_that_is_away_takes_no_operations():
+    """Its segments are the only ones that have its rows."""
+    mech, points = thrown_box()
+    with_branches, bare = (
+        implicit_stepping(mech, 8, None, joints_with_rows(mech), chosen, branches=True)
+        for chosen in (points, points[:1])
+    )
+
+    def always(stepping):
+        return sum(
+            s.traced.graph.count(s.traced.roots).total() for s in stepping.step if not s.when
+        )
+
+    complete = implicit_stepping(mech, 8, None, joints_with_rows(mech), points)
+    assert always(with_branches) < always(bare) + 60 * (len(points) - 1)
+    assert always(complete) > 3 * always(with_branches)

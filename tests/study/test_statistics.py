@@ -1,0 +1,136 @@
+"""Estimates of studies against formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from linkwise.errors import ModelError
+from linkwise.study import (
+    Calls,
+    Study,
+    band,
+    mean,
+    optimize,
+    probability,
+    quantile,
+    rare_event,
+    sensitivity,
+)
+
+pytest.importorskip("pyarrow")
+stats = pytest.importorskip("scipy.stats")
+
+
+def normal(cases: int, **options) -> Study:
+    work = Calls(lambda a: {"y": a}, batched=True)
+    return Study(work, {"a": stats.norm()}, cases=cases, seed=7, **options)
+
+
+def test_quantiles_and_means_of_a_normal_variable(tmp_path):
+    results = normal(20000).run(tmp_path, progress=False)
+    for share in (0.1, 0.5, 0.99):
+        estimate = quantile(results, "y", share, level=0.999)
+        assert estimate.low < stats.norm.ppf(share) < estimate.high
+        assert estimate.high - estimate.low < 0.2
+    average = mean(results, "y", level=0.999)
+    assert average.low < 0.0 < average.high
+    both = quantile(results, "y", [0.25, 0.75])
+    assert isinstance(both, list) and both[0].value < both[1].value
+
+
+@pytest.mark.prove
+def test_intervals_cover_the_truth_as_often_as_they_say(tmp_path):
+    """60 studies of 50 cases: 95 % intervals miss about 3 times."""
+    missed = {"median": 0, "probability": 0}
+    for seed in range(60):
+        study = Study(
+            Calls(lambda a: {"y": a}, batched=True), {"a": stats.norm()}, cases=50, seed=seed
+        )
+        results = study.run(tmp_path / str(seed), progress=False)
+        estimate = quantile(results, "y", 0.5)
+        missed["median"] += not estimate.low <= 0.0 <= estimate.high
+        chance = probability(results, "y", above=1.0)
+        missed["probability"] += not chance.low <= stats.norm.sf(1.0) <= chance.high
+    assert missed["median"] <= 9 and missed["probability"] <= 9
+
+
+def test_failed_cases_count_as_failures(tmp_path):
+    def work(a: float) -> float:
+        if a > 0.9:
+            raise ValueError("no")
+        return a
+
+    results = Study(work, {"a": [0.1, 0.5, 0.95, 0.99]}, sampler="grid").run(
+        tmp_path, progress=False
+    )
+    assert probability(results, "value", above=0.4).value == 0.75
+    assert probability(results, "value", above=0.4, count_failed=False).value == 0.5
+    with pytest.raises(ModelError, match="what is the event"):
+        probability(results, "value")
+
+
+def test_importance_sampling_finds_a_rare_event(tmp_path):
+    study = normal(4000, propose={"a": stats.norm(4.0, 1.0)})
+    estimate = probability(study.run(tmp_path, progress=False), "y", above=4.0, level=0.999)
+    assert estimate.low < stats.norm.sf(4.0) < estimate.high
+    assert estimate.high < 1.3 * stats.norm.sf(4.0)
+
+
+def test_subset_simulation_finds_a_rare_event():
+    """y = (a + b) / √2 is standard normal; P(y > 4) = 3.2e-5."""
+    work = Calls(lambda a, b: {"y": (a + b) / np.sqrt(2.0)}, batched=True)
+    study = Study(work, {"a": stats.norm(), "b": stats.norm()}, cases=1)
+    event = rare_event(study, "y", above=4.0, cases=2000)
+    truth = stats.norm.sf(4.0)
+    assert 0.5 * truth < event.probability.value < 2.0 * truth
+    assert event.probability.low < truth < event.probability.high
+    assert event.cases < 15000 and min(event.values["a"] + event.values["b"]) > 4.0 * np.sqrt(2.0)
+    with pytest.raises(ModelError, match="may be impossible"):
+        rare_event(Study(Calls(lambda a: {"y": a}, batched=True), {"a": (0.0, 1.0)}, cases=1), "y",
+                   above=2.0, cases=100)  # fmt: skip
+
+
+def test_sobol_indices_of_the_ishigami_function(tmp_path):
+    """S1 = 0.3139, 0.4424, 0; ST = 0.5576, 0.4424, 0.2437 (Ishigami, Homma 1990)."""
+    pytest.importorskip("SALib")
+
+    def ishigami(a, b, c):
+        return {"y": np.sin(a) + 7.0 * np.sin(b) ** 2 + 0.1 * c**4 * np.sin(a)}
+
+    vary = dict.fromkeys("abc", (-np.pi, np.pi))
+    study = Study(Calls(ishigami, batched=True), vary, cases=5 * 2048, sampler="saltelli")
+    indices = sensitivity(study.run(tmp_path, progress=False), "y")
+    np.testing.assert_allclose(indices.first, [0.3139, 0.4424, 0.0], atol=0.03)
+    np.testing.assert_allclose(indices.total, [0.5576, 0.4424, 0.2437], atol=0.03)
+    assert "total" in str(indices)
+
+
+def test_morris_indices_of_a_linear_function(tmp_path):
+    """Elementary effects of a linear function are its slopes."""
+    pytest.importorskip("SALib")
+    work = Calls(lambda a, b: {"y": 3.0 * a - 5.0 * b}, batched=True)
+    study = Study(work, {"a": (0.0, 1.0), "b": (0.0, 1.0)}, cases=3 * 20, sampler="morris")
+    indices = sensitivity(study.run(tmp_path, progress=False), "y")
+    np.testing.assert_allclose(indices.first, [3.0, 5.0], rtol=1e-9)
+    np.testing.assert_allclose(indices.total, 0.0, atol=1e-9)
+    with pytest.raises(ModelError, match="saltelli"):
+        sensitivity(normal(10).run(tmp_path / "x", progress=False), "y")
+
+
+def test_bands_of_trajectories(tmp_path):
+    for package in ("zarr", "xarray", "dask.array"):
+        pytest.importorskip(package)
+    t = np.linspace(0.0, 1.0, 5)
+    work = Calls(lambda a: {"y": a[:, None] * t}, batched=True)
+    study = Study(work, {"a": (0.0, 1.0)}, keep=["trajectory:y"], cases=2001, sampler="sobol")
+    _, quantiles = band(study.run(tmp_path, progress=False), "y", q=[0.25, 0.75])
+    np.testing.assert_allclose(quantiles, [0.25 * t, 0.75 * t], atol=2e-3)
+
+
+def test_design_finds_the_best_value():
+    pytest.importorskip("optuna")
+    work = Calls(lambda a, x: {"y": (x - 0.3) ** 2 + 0.01 * a}, batched=True)
+    study = Study(work, {"a": (0.0, 1.0), "x": (0.0, 1.0)}, cases=20)
+    best = optimize(study, "y", {"x": (0.0, 1.0)}, statistic="q95", trials=40)
+    assert abs(best.values["x"] - 0.3) < 0.1 and best.trials == 40

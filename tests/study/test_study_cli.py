@@ -1,0 +1,108 @@
+"""`linkwise study`: a TOML file runs, goes on, is reported, and its errors have lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from linkwise.cli import main
+from linkwise.study import load
+from linkwise.study.file import lines_of
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("scipy")
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "studies" / "payload.toml"
+
+SMALL = """[study]
+cases = 40
+keep = ["q", "max:v"]
+
+[mechanism]
+robot = "chain(2)"
+
+[run]
+q = [0.1, 0.2]
+duration = 0.02
+step = 0.01
+
+[vary."v[0]"]
+distribution = "normal"
+mean = 0.0
+deviation = 1.0
+
+[vary.damping]
+low = 0.0
+high = 0.5
+"""
+
+
+def written(folder: Path, text: str) -> str:
+    file = folder / "small.toml"
+    file.write_text(text)
+    return str(file)
+
+
+def test_run_status_resume_and_report(tmp_path, capsys):
+    file = written(tmp_path, SMALL)
+    assert main(["study", "resume", file]) == 2
+    assert "no study to resume" in capsys.readouterr().err
+    assert main(["study", "run", file, "--quiet"]) == 0
+    assert "40 of 40 cases" in capsys.readouterr().out
+    more = written(tmp_path, SMALL.replace("cases = 40", "cases = 60"))
+    assert main(["study", "resume", more, "--quiet"]) == 0
+    assert main(["study", "status", more]) == 0
+    assert "60 of 60 cases" in capsys.readouterr().out
+    assert load(tmp_path / "small").done == 60
+    assert main(["study", "run", written(tmp_path, SMALL.replace("0.5", "0.7")), "--quiet"]) == 2
+    assert "vary.damping" in capsys.readouterr().err
+    pytest.importorskip("matplotlib")
+    assert main(["study", "report", more, "--output", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "40 of" not in page and "60" in page and "http" not in page.split("<body>")[0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "reason"),
+    [
+        ("cases = 40", "cases = 40.5", 2, "whole number"),
+        ("cases = 40", "kases = 40", 2, "cases"),
+        ('"chain(2)"', '"chian(2)"', 6, "chain"),
+        ("q = [0.1, 0.2]", "q = [0.1]", 9, "shape"),
+        ("deviation = 1.0", "", 13, "deviation"),
+        ('"normal"', '"normalx"', 13, "scipy.stats"),
+        ("[vary.damping]", "[vary.dampnig]", 18, "damping"),
+        ("high = 0.5", "high = -0.5", 18, "less than"),
+        ("step = 0.01", "step = 0.01\nsteps = 3", 8, "steps"),
+        ("step = 0.01", "step = = 0.01", 11, "not TOML"),
+    ],
+)
+def test_errors_give_the_line(tmp_path, capsys, old, new, line, reason):
+    file = written(tmp_path, SMALL.replace(old, new))
+    assert main(["study", "run", file, "--quiet"]) == 2
+    message = capsys.readouterr().err
+    assert f"small.toml:{line}:" in message and reason in message, message
+
+
+def test_functions_of_a_file(tmp_path, capsys):
+    (tmp_path / "my.py").write_text("def work(a):\n    return {'b': 2.0 * a}\n")
+    text = '[study]\ncases = 5\n[run]\nkind = "function"\nfunction = "my.py:work"\n'
+    text += "[vary]\na = [1, 2]\n"
+    assert main(["study", "run", written(tmp_path, text), "--quiet"]) == 0
+    results = load(tmp_path / "small")
+    assert (results["b"] == 2.0 * results["a"]).all()
+
+
+def test_the_example_is_read():
+    from linkwise.cli.study import _robot
+    from linkwise.study.file import load_file
+
+    plan = load_file(EXAMPLE, _robot)
+    assert plan.study.cases == 1_000_000 and plan.study.names == ("payload:hand", "damping")
+    assert not plan.study.evaluate(plan.study.values(0, 3)).failed.any()
+
+
+def test_lines_of_keys():
+    lines = lines_of('[a]\nb = 1\n[a."c.d"]\ne = [\n 1,\n]\n')
+    assert lines[("a", "b")] == 2 and lines[("a", "c.d", "e")] == 4
