@@ -150,10 +150,17 @@ def test_every_rung_agrees(kind: str, ground: bool):
         "constraint_inertia_inverse": lw.loops.constraint_inertia_inverse(mech, q),
         "forward_dynamics": lw.forward_dynamics(mech, q, v, tau),
     }
+    # Forces of loops solve a system whose condition bounds what two ways to do so can share.
+    eigenvalues = np.linalg.eigvalsh(compiled["constraint_inertia_inverse"])
+    counted = eigenvalues[eigenvalues > 1e-12 * eigenvalues[-1]]  # others: dependent rows
+    lost = max(1e-10, 10.0 * np.finfo(float).eps * float(counted[-1] / counted[0]))
+    assert lost < 1e-8
     for name, result in compiled.items():
         plain, running = (lw.loops.closed_expression(mech, name, plain=x) for x in (True, False))
         expected = dense(plain)
-        size = 1.0 + np.abs(expected).max()
+        size = (1.0 + np.abs(expected).max()) * (
+            lost / 1e-10 if name == "forward_dynamics" else 1.0
+        )
         swept = run(lower(running), mech, q, v, nodes=nodes, values=values)
         if running != plain:
             np.testing.assert_allclose(dense(running), expected, atol=1e-10 * size)

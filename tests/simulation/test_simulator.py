@@ -131,7 +131,9 @@ def test_some_robots_begin_anew_and_the_others_are_left_alone(hopper, begin):
     mask = np.array([False, True, False, False, True])
     sim.reset(mask)
     first[:, sim.layout["control"]] = 0.3  # held as it was
-    np.testing.assert_array_equal(sim.observations[mask], first[mask])
+    # Code for one robot and for several may round differently.
+    np.testing.assert_allclose(sim.observations[mask], first[mask], rtol=1e-13, atol=1e-15)
+    np.testing.assert_array_equal(sim.q[mask], q[mask])
     np.testing.assert_array_equal(sim.observations[~mask], before[~mask])
     other = q + 0.0
     other[:, 6] += 1.0

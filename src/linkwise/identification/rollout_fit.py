@@ -34,13 +34,13 @@ SIMULATED = ("inertia", "armature", "damping", "stiffness")
 CHANGE = 1e-6
 """Of a coordinate, for differences."""
 
-ROUNDS = 40
+ROUNDS = 100
 """Of the search, at most."""
 
 LARGEST = 1e12
 """Damping of a step that ends the search: none is small enough."""
 
-DONE = 1e-9
+DONE = 1e-8
 """Relative decrease of the sum of squares that ends it."""
 
 
@@ -205,6 +205,8 @@ class _Search:
         while self.damping < LARGEST:
             held = M + self.damping * np.diag(np.diag(M) + 1e-300)
             step = cast("Array", np.linalg.solve(held, right))
+            # Coordinates are logarithms and roots: further than one they are not linear.
+            step *= 1.0 / max(1.0, float(np.abs(step[:n]).max()))
             x, states = self.x + step[:n], self.problem.moved(self.states, step[n:])
             trial = self._sides(
                 self.problem.misses(self.free.numbers(x)[0][None], states[None])[0], x

@@ -226,6 +226,9 @@ class GraphArithmetic:
             known = hinge and not self.parameters.keys() - {"gravity"}
             bounds = self.numbers.bounds(k) if known else np.zeros(len(factors.pivots))
             self.check(status.hinge(k), factors.pivots, bounds)
+            for d, low in zip(factors.pivots, bounds, strict=True):
+                if not isinstance(d, Scalar) and not isinstance(low, Scalar) and d < low:
+                    raise ZeroDivisionError  # a number, known here and now
             return factors
         except ZeroDivisionError:
             raise SingularHingeError(

@@ -21,6 +21,9 @@ OWN = 0.01
 CARRIED = {8: 1e-13, 4: 3e-7}
 """Least pivot of D, relative to the inertia of what is carried, by bytes of a number."""
 
+ROUNDING = 1e-14
+"""Least pivot of H M H*, relative to the inertia of the body: below it is rounding error."""
+
 SINGULAR = {8: 1e-12, 4: 1e-5}
 """Least pivot of a matrix over nodes, relative to its diagonal entry, by bytes of a number."""
 
@@ -35,7 +38,9 @@ def thresholds(mech: Mechanism, k: int, itemsize: int = 8) -> Array:
             H_i = lump.hinge.hinge_map(lump.hinge.neutral())
             D = D + H_i @ lump.inertia.matrix @ H_i.T
         return CARRIED[itemsize] * np.diag(D)
-    alone = _pivots(H @ mech.inertias[k].matrix @ H.T)
+    own = mech.inertias[k]
+    noise = ROUNDING * _size(H, float(np.trace(own.J)), float(own.mass))
+    alone = _pivots(H @ own.matrix @ H.T, noise)
     limit = np.full(body.hinge.nq, np.inf)
     elsewhere = body.hinge.random(np.random.default_rng(0), -limit, limit)
     turned = body.hinge.hinge_map(elsewhere)
@@ -43,9 +48,7 @@ def thresholds(mech: Mechanism, k: int, itemsize: int = 8) -> Array:
         alone = np.zeros(len(H))
     if (alone > 0.0).all():
         return OWN * alone
-    angular, linear = carried(mech, k)
-    scale = angular * (H[:, :3] ** 2).sum(axis=1) + linear * (H[:, 3:] ** 2).sum(axis=1)
-    return np.where(alone > 0.0, OWN * alone, CARRIED[itemsize] * scale)
+    return np.where(alone > 0.0, OWN * alone, CARRIED[itemsize] * _size(H, *carried(mech, k)))
 
 
 def aggregate_thresholds(tree: Embedded, g: int, itemsize: int = 8) -> Array:
@@ -57,18 +60,22 @@ def aggregate_thresholds(tree: Embedded, g: int, itemsize: int = 8) -> Array:
     for i in (group.velocities[j] for j in group.independent):
         k = int(np.searchsorted(mech.v_start, i, side="right")) - 1
         hinge, inner = mech.bodies[k].hinge, i - int(mech.v_start[k])
-        row = np.atleast_2d(hinge.hinge_map(hinge.neutral()))[inner]
-        angular, linear = carried(mech, k)
-        least.append(angular * float(row[:3] @ row[:3]) + linear * float(row[3:] @ row[3:]))
+        row = np.atleast_2d(hinge.hinge_map(hinge.neutral()))[inner : inner + 1]
+        least.append(float(_size(row, *carried(mech, k))[0]))
     return CARRIED[itemsize] * np.array(least)
 
 
-def _pivots(D: Array) -> Array:
-    """Diagonal of L D L*, without pivoting; zero from where it breaks down."""
+def _size(H: Array, angular: float, linear: float) -> Array:
+    """Size of H M H* at each row of H, for an inertia M of that size."""
+    return angular * (H[:, :3] ** 2).sum(axis=1) + linear * (H[:, 3:] ** 2).sum(axis=1)
+
+
+def _pivots(D: Array, noise: Array) -> Array:
+    """Diagonal of L D L*, without pivoting; zero from where it breaks down, or is noise."""
     A, n = D.copy(), len(D)
     pivots = np.zeros(n)
     for j in range(n):
-        if A[j, j] <= 1e-12 * D[j, j] or D[j, j] <= 0.0:
+        if A[j, j] <= max(1e-12 * D[j, j], noise[j]):
             return pivots
         pivots[j] = A[j, j]
         A[j:, j:] -= np.outer(A[j:, j], A[j, j:]) / A[j, j]

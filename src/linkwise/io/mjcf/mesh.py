@@ -34,6 +34,8 @@ from linkwise.spatial.array import Array
 
 SMALL: Final = 1e-15
 """Volumes [m³] and areas [m²] below this are none (MuJoCo's mjMINVAL)."""
+ROUNDING: Final = 1e-12
+"""Sums of parts that cancel each other have no digits below this, relative to the parts."""
 BLOCK: Final = 50_000
 """Faces that are summed at a time, which bounds the memory for large meshes."""
 MODES: Final = ("convex", "exact", "legacy", "shell")
@@ -191,23 +193,26 @@ def mesh_mass(mesh: Triangles, mode: str, element: Element) -> MeshMass:
             corners = mesh.vertices[faces] - centroid
             P += _second_moment(corners, _faces(corners)[0], 12.0)
         return MeshMass(total, centroid, _inertia(P), mesh.vertices)
-    volume, moment = 0.0, np.zeros(3)
+    volume, size, moment = 0.0, 0.0, np.zeros(3)
     for faces in blocks:
         signed, centre = _pyramids(mesh.vertices[faces] - centroid, mode)
         volume, moment = volume + float(signed.sum()), moment + signed @ centre
-    _check_volume(volume, element)
+        size += float(np.abs(signed).sum())
+    _check_volume(volume, size, element)
     com = centroid + 0.75 * moment / volume
-    volume, P = 0.0, np.zeros((3, 3))
+    volume, size, P = 0.0, 0.0, np.zeros((3, 3))
     for faces in blocks:
         corners = mesh.vertices[faces] - com
         signed, _ = _pyramids(corners, mode)
         volume, P = volume + float(signed.sum()), P + _second_moment(corners, signed, 20.0)
-    _check_volume(volume, element)  # about another point, far from thin meshes, digits are lost
+        size += float(np.abs(signed).sum())
+    _check_volume(volume, size, element)
     return MeshMass(volume, com, _inertia(P), mesh.vertices)
 
 
-def _check_volume(volume: float, element: Element) -> None:
-    if not SMALL <= volume < np.inf:
+def _check_volume(volume: float, size: float, element: Element) -> None:
+    """Refuse a volume without digits: the sum of pyramids of this size that cancel each other."""
+    if not max(SMALL, ROUNDING * size) <= volume < np.inf:
         raise element.error(
             f"the volume of the mesh is {volume:.3g} m³; check the orientation of its faces, or "
             "set inertia='shell'"
