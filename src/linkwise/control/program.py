@@ -19,18 +19,14 @@ from linkwise.codegen.request import Request
 from linkwise.codegen.stepping.kernel import RolloutKernel
 from linkwise.codegen.stepping.stepping import STEP, Segment, Sketch, Stepping
 from linkwise.codegen.writing import Writing
+from linkwise.control.recursion import SUMS, Recursion
 from linkwise.control.residual import rows_of
-from linkwise.control.shooting import Layout, Structure, expansion, forward, riccati
+from linkwise.control.shooting import Layout, Structure, expansion, forward, knot, riccati
 from linkwise.dynamics.kernels import written
 from linkwise.errors import LoweringError
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.choice import minimum
-
-SUMS = ("first", "second", "cost", "gap", "slope", "least")
-"""What a sweep adds up: how much the cost is expected to fall with a step α, α first + ½ α² second;
-the cost; the squares of gaps and of Q_u. The last is the smallest pivot of Q_uu."""
-
 
 @dataclass(frozen=True)
 class Program:
@@ -100,6 +96,16 @@ class Program:
         s.write("sums", [0.0] * (len(SUMS) - 1) + [1e300])
         return s.segment()
 
+    @cached_property
+    def knot(self) -> tuple[Segment, Recursion]:
+        """The expansion of a knot into dense memory, and the recursion that reads it."""
+        at = self._writing()
+        W, values, layout = knot(at, self.structure)
+        recursion = Recursion(layout, self.n, self.m, bounded=self.structure.boxed)
+        padded = np.full((len(W), recursion.wide), 0.0, dtype=object)
+        padded[:, : W.shape[1]] = W
+        return _segment(at, "expand", {"e": list(values), "W": list(padded.ravel())}), recursion
+
     def _sweep(self, step: tuple[Segment, ...]) -> Stepping:
         shown = ("gain", self.m * (self.n + 1) + 2 * self.n), ("sums", len(SUMS))
         made = {"P", "p", "sums", "gain", "e"} if len(step) > 1 else {"P", "p", "sums", "gain"}
@@ -125,8 +131,19 @@ class Program:
 
     def backward_stepping(self) -> Stepping:
         """The Riccati sweep that expands each knot itself; its state is in q_at and v_at."""
-        first = self._expanded[0].renamed({"q": "q_at", "v": "v_at"})
-        return self._sweep((first, self._riccati))
+        first, recursion = self.knot
+        step = first.renamed({"q": "q_at", "v": "v_at"}), *recursion.segments(0)
+        s = Sketch("begin")
+        s.write("P", [0.0] * recursion.square**2)
+        s.write("p", [0.0] * self.n)
+        s.write("sums", [0.0] * (len(SUMS) - 1) + [1e300])
+        shown = ("gain", recursion.gain), ("sums", len(SUMS))
+        made = {"P", "p", "sums", "e", "known", "free", *dict(recursion.memory)}
+        held = tuple((x, n) for x, n in _held(step, made) if "[" not in x)
+        return Stepping(
+            "shooting", 0, 0, held, ("p", "sums"), (s.segment(),), step, (), shown,
+            memory=(*recursion.memory, ("gain", recursion.gain)),
+        )  # fmt: skip
 
     @cached_property
     def backward(self) -> RolloutKernel:

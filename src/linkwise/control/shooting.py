@@ -107,7 +107,7 @@ def _expanded(at: Writing, s: Structure) -> tuple[Any, ...]:
     by_z = np.concatenate(by, axis=1)
     weighted = weight[:, None] * by_z
     l_z = times(weighted.T, r[:, None])[:, 0]
-    l_zz = _symmetric(by_z.T, weighted)
+    l_zz = symmetric(by_z.T, weighted)
     cost = 0.5 * sum((w * x * x for w, x in zip(weight, r, strict=True)), 0.0)
     return F, G, W, gap, l_z, l_zz, np.array([cost], dtype=object)
 
@@ -115,6 +115,14 @@ def _expanded(at: Writing, s: Structure) -> tuple[Any, ...]:
 def expansion(at: Writing, s: Structure) -> tuple[Any, tuple[Layout, ...]]:
     """All numbers of an expansion that are no constants, each once, and where each is."""
     return _layout(at, _expanded(at, s))
+
+
+def knot(at: Writing, s: Structure) -> tuple[Any, Any, tuple[Layout, ...]]:
+    """W (k, n + m), all other numbers of an expansion, and where each of these is."""
+    arrays = _expanded(at, s)
+    W, rest = arrays[2], tuple(x for i, x in enumerate(arrays) if i != 2)
+    values, layout = _layout(at, rest)
+    return W, values, (*layout[:2], Layout(W.shape, ()), *layout[2:])
 
 
 def _layout(at: Writing, arrays: tuple[Any, ...]) -> tuple[Any, tuple[Layout, ...]]:
@@ -140,13 +148,13 @@ def riccati(at: Any, layout: tuple[Layout, ...], n: int, m: int, bounded: bool) 
     pulled = times(P, gap[:, None])[:, 0]
     ahead = p + pulled
     pg = times(P, G)
-    S, cross = _symmetric(G.T, pg), times(F.T, pg)
+    S, cross = symmetric(G.T, pg), times(F.T, pg)
     q_z = l_z + times(W.T, times(G.T, ahead[:, None]))[:, 0]
     q_z[:n] = q_z[:n] + times(F.T, ahead[:, None])[:, 0]
-    Q = l_zz + _symmetric(W.T, times(S, W))
+    Q = l_zz + symmetric(W.T, times(S, W))
     cw = times(cross, W)
     Q[:n, n:] = Q[:n, n:] + cw[:, n:]
-    Q[:n, :n] = Q[:n, :n] + cw[:, :n] + cw[:, :n].T + _symmetric(F.T, times(P, F))
+    Q[:n, :n] = Q[:n, :n] + cw[:, :n] + cw[:, :n].T + symmetric(F.T, times(P, F))
     q_u, q_ux, q_uu = q_z[n:], Q[:n, n:].T, Q[n:, n:]
     (rho,) = at.read("rho", 1)
     lifted = q_uu.copy()
@@ -164,7 +172,7 @@ def riccati(at: Any, layout: tuple[Layout, ...], n: int, m: int, bounded: bool) 
     scaled = np.array(inverse.reciprocal, dtype=object)[:, None] * y
     K = -(inverse @ q_f)
     k = -(inverse @ q_u[:, None])[:, 0] if k is None else k
-    value = Q[:n, :n] - _symmetric(y.T, scaled)
+    value = Q[:n, :n] - symmetric(y.T, scaled)
     slope = q_z[:n] + times(q_ux.T, k[:, None])[:, 0]
     first = -(q_u @ k) - ahead @ gap
     second = -(k @ times(q_uu, k[:, None])[:, 0]) + gap @ pulled
@@ -211,7 +219,7 @@ def _passive(mech: Mechanism, s: Structure) -> Passive | None:
 # -------------------------------------------------------------------------------------- matrices
 
 
-def _symmetric(a: Any, b: Any) -> Any:
+def symmetric(a: Any, b: Any) -> Any:
     """a b, of which only the upper half is computed: it is symmetric."""
     n = len(a)
     out = np.full((n, n), 0.0, dtype=object)
@@ -225,6 +233,11 @@ def _symmetric(a: Any, b: Any) -> Any:
                     total = x * columns[k][j] + total
             out[i, k] = out[k, i] = total
     return out
+
+
+def sum_products(a: Any, x: Any) -> Any:
+    """a x, of which no entry is a constant."""
+    return np.array([sum((p * q for p, q in zip(row, x, strict=True)), 0.0) for row in a])
 
 
 def _unpacked(upper: Any, n: int) -> Any:

@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.control.program import SUMS, Program
+from linkwise.control.program import Program
+from linkwise.control.recursion import SUMS
 from linkwise.spatial.array import Array
 
 LEAST, MOST = 1e-9, 1e9

@@ -17,6 +17,7 @@ the number of the first motion.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from linkwise.codegen.cpu import ir
@@ -27,7 +28,15 @@ from linkwise.codegen.cpu.llvm_visit import splat
 from linkwise.codegen.cpu.rows import load_rows, store_rows
 from linkwise.codegen.scalar import status as code_of
 from linkwise.codegen.stepping.noise import emit_function
-from linkwise.codegen.stepping.stepping import STEP, Segment, Stepping, placed, rounds
+from linkwise.codegen.stepping.stepping import (
+    STEP,
+    Loop,
+    Segment,
+    Statement,
+    Stepping,
+    placed,
+    rounds,
+)
 
 STATUS, FAILED, ACTIVE, FIRST = 0, 1, 2, 3
 """Places in front of the registers: a code, the step it came in, whether a motion takes part in a
@@ -40,7 +49,7 @@ def emit_stepping(stepping: Stepping, *, itemsize: int, lanes: int) -> Unit:
     work = 0
     for name, width in (("one", 1), ("many", lanes)):
         packed = lanes if width == 1 else 1
-        emitted = _Motion(Emitter(module, itemsize, width, packed), stepping)
+        emitted = Motion(Emitter(module, itemsize, width, packed), stepping)
         emitted.emit(name)
         work = max(work, width * emitted.size)
     _emit_rollout(module, lanes, itemsize)
@@ -74,14 +83,28 @@ class _RegisterBody(GraphBody):
 
     def __init__(self, emit: Emitter, segment: Segment, offset: dict[str, int]) -> None:
         super().__init__(emit, segment.traced)
-        self.reads, self.writes = (
-            [at(offset, name) + i for name, size in registers for i in range(size)]
-            for registers in (segment.reads, segment.writes)
-        )
+        moves, self.pieces = dict(segment.moves), (*segment.reads, *segment.writes)
+        self.start = [at(offset, name) for name, _ in self.pieces]
+        self.stride = [moves.get(name, 0) for name, _ in self.pieces]
+        entries = [(i, j) for i, (_, size) in enumerate(self.pieces) for j in range(size)]
+        count = sum(size for _, size in segment.reads)
+        self.reads, self.writes = entries[:count], entries[count:]
         self.frozen = bool(segment.again) and emit.lanes > 1
+        self.shift = dict[int, Any]()  # by piece, in segments that are run row by row
+
+    def _piece(self, build: ir.IRBuilder, place: Place, i: int) -> Any:
+        """Where a register begins, with the turn of the loop in `place.state`."""
+        if not self.stride[i] and not self.shift:
+            return place.output
+        distance = build.mul(place.state, ir.Constant(INT, self.stride[i]))
+        if self.shift:
+            distance = build.add(distance, self.shift[i])
+        wide = build.mul(distance, ir.Constant(INT, self.emit.lanes))
+        return build.gep(place.output, [wide])
 
     def loaded(self, build: ir.IRBuilder, place: Place) -> list[Any]:
-        return [get(self.emit, build, place.output, at) for at in self.reads]
+        base = {i: self._piece(build, place, i) for i in {i for i, _ in self.reads}}
+        return [get(self.emit, build, base[i], self.start[i] + j) for i, j in self.reads]
 
     def first_status(self, build: ir.IRBuilder, place: Place) -> Any:
         return get(self.emit, build, place.output, STATUS)
@@ -96,8 +119,12 @@ class _RegisterBody(GraphBody):
         self, build: ir.IRBuilder, values: list[Any], place: Place, start: int, result: Finite
     ) -> None:
         del result
-        for to, x in zip(self.writes[start:], values, strict=False):
-            put(self.emit, build, place.output, to, self._kept(build, place, to, x))
+        base = dict[int, Any]()
+        for (i, j), x in zip(self.writes[start:], values, strict=False):
+            if i not in base:
+                base[i] = self._piece(build, place, i)
+            to = self.start[i] + j
+            put(self.emit, build, base[i], to, self._kept(build, place, to, x))
 
     def _kept(self, build: ir.IRBuilder, place: Place, to: int, x: Any) -> Any:
         """A number, or the one before where a motion is done: none depends on its neighbours."""
@@ -115,7 +142,17 @@ def at(offset: dict[str, int], name: str) -> int:
     return offset[register] + start
 
 
-class _Motion:
+def _table(
+    module: ir.Module, name: str, rows: tuple[tuple[int, ...], ...]
+) -> Callable[[ir.IRBuilder], Any]:
+    """Integers in the module, row by row; gives their address."""
+    numbers = [x for row in rows for x in row]
+    kind = ir.ArrayType(INT, len(numbers))
+    table = ir.GlobalVariable(module, kind, name, ir.Constant(kind, numbers))
+    return lambda build: build.bitcast(table, INT.as_pointer())
+
+
+class Motion:
     """The loops, for `lanes` motions at a time."""
 
     def __init__(self, emit: Emitter, stepping: Stepping) -> None:
@@ -138,19 +175,32 @@ class _Motion:
         return self.registers + self.slots
 
     def _segment(self, segment: Segment) -> ir.Function:
+        """A function of the registers, the memory of its parts, and the turn of the loop."""
         emit = self.emit_
         pointer = emit.number.as_pointer()
-        kind = ir.FunctionType(ir.VOID, [pointer, pointer])
+        kind = ir.FunctionType(ir.VOID, [pointer, pointer, INT])
         name = emit.module.unique_name(f"{segment.name}_{emit.lanes}")
         function = ir.Function(emit.module, kind, name, internal=True, noinline=True)
-        registers, frame = function.args
-        for argument in function.args:
+        registers, frame, turn = function.args
+        for argument in (registers, frame):
             argument.add_attribute("noalias")
         build = ir.IRBuilder(function.append_basic_block("entry"))
         body = _RegisterBody(emit, segment, self.offset)
-        zero = ir.Constant(INT, 0)
-        place = Place([], [], registers, zero, None, frame, zero)
-        build = body.state(build, place)
+        place = Place([], [], registers, ir.Constant(INT, 0), None, frame, turn)
+        if segment.rows:
+            table = _table(emit.module, f"{name}_rows", segment.rows)
+            wide = ir.Constant(INT, len(segment.rows[0]))
+
+            def row(build: ir.IRBuilder, i: Any) -> ir.IRBuilder:
+                first = build.mul(i, wide)
+                for piece in range(len(segment.rows[0])):
+                    entry = build.add(first, ir.Constant(INT, piece))
+                    body.shift[piece] = build.load(build.gep(table(build), [entry]))
+                return body.state(build, place)
+
+            build = counted(build, ir.Constant(INT, len(segment.rows)), row)
+        else:
+            build = body.state(build, place)
         build.ret_void()
         self.slots = max(self.slots, body.slots)
         return function
@@ -178,10 +228,8 @@ class _Motion:
             for j, x in enumerate(load_rows(emit, build, array, steps[i], state, size)):
                 put(emit, build, work, self.offset[register] + j, x)
 
-        def call(build: ir.IRBuilder, segments: tuple[Segment, ...]) -> ir.IRBuilder:
-            for group in rounds(segments):
-                build = self._called(build, group, work, frame)
-            return build
+        def call(build: ir.IRBuilder, statements: tuple[Statement, ...]) -> ir.IRBuilder:
+            return self.run(build, statements, work, frame, ir.Constant(INT, 0))
 
         def going(build: ir.IRBuilder) -> Any:
             flag = build.load(stop, align=4, atomic="monotonic")  # another thread may change it
@@ -228,13 +276,42 @@ class _Motion:
         count = build.sdiv(build.sub(end, begin), width)
         counted(build, count, motion, alive=going).ret_void()
 
+    def run(
+        self,
+        build: ir.IRBuilder,
+        statements: tuple[Statement, ...],
+        work: Any,
+        frame: Any,
+        turn: Any,
+    ) -> ir.IRBuilder:
+        """Statements in a turn of a loop; returns where to go on."""
+        for group in rounds(statements):
+            if isinstance(group, Loop):
+                build = self._looped(build, group, work, frame)
+            else:
+                build = self._called(build, group, work, frame, turn)
+        return build
+
+    def _looped(self, build: ir.IRBuilder, loop: Loop, work: Any, frame: Any) -> ir.IRBuilder:
+        last = ir.Constant(INT, loop.count - 1)
+
+        def once(build: ir.IRBuilder, i: Any) -> ir.IRBuilder:
+            turn = build.sub(last, i) if loop.down else i
+            return self.run(build, loop.body, work, frame, turn)
+
+        def going(build: ir.IRBuilder) -> Any:
+            return self._some(build, work, at(self.offset, loop.again))
+
+        alive = going if loop.again else None
+        return counted(build, ir.Constant(INT, loop.count), once, alive=alive)
+
     def _called(
-        self, build: ir.IRBuilder, segments: tuple[Segment, ...], work: Any, frame: Any
+        self, build: ir.IRBuilder, segments: tuple[Segment, ...], work: Any, frame: Any, turn: Any
     ) -> ir.IRBuilder:
         """Segments, once or again as long as they want to; returns where to go on."""
         emit, first = self.emit_, segments[0]
         if not first.again:
-            return self._once(build, first, work, frame)
+            return self._once(build, first, work, frame, turn)
         wish = at(self.offset, first.again)
         put(emit, build, work, wish, emit.constant(1.0))
 
@@ -242,7 +319,7 @@ class _Motion:
             del i
             put(emit, build, work, ACTIVE, get(emit, build, work, wish))
             for segment in segments:
-                build = self._once(build, segment, work, frame)
+                build = self._once(build, segment, work, frame, turn)
             return build
 
         def going(build: ir.IRBuilder) -> Any:
@@ -250,11 +327,13 @@ class _Motion:
 
         return counted(build, ir.Constant(INT, first.most), once, alive=going)
 
-    def _once(self, build: ir.IRBuilder, segment: Segment, work: Any, frame: Any) -> ir.IRBuilder:
+    def _once(
+        self, build: ir.IRBuilder, segment: Segment, work: Any, frame: Any, turn: Any
+    ) -> ir.IRBuilder:
         """A segment, where some motion needs it."""
         function = self.functions[id(segment)]
         if not segment.when:
-            build.call(function, [work, frame])
+            build.call(function, [work, frame, turn])
             return build
         needed, after = (build.function.append_basic_block(x) for x in ("needed", "after"))
         build.cbranch(self._some(build, work, at(self.offset, segment.when)), needed, after)

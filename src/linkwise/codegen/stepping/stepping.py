@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -51,10 +51,10 @@ class Stepping:
     nv: int  # number of velocities
     held: tuple[tuple[str, int], ...]  # inputs that are held over each step, with their lengths
     state: tuple[str, ...]  # the registers that go from one step to the next
-    enter: tuple[Segment, ...]  # from q and v to the state
+    enter: tuple[Statement, ...]  # from q and v to the state
     # one step. A segment that occurs several times is the same object.
-    step: tuple[Segment, ...]
-    leave: tuple[Segment, ...]  # from the state to q and v
+    step: tuple[Statement, ...]
+    leave: tuple[Statement, ...]  # from the state to q and v
     # registers that are recorded behind q and v, with their lengths
     shown: tuple[tuple[str, int], ...] = ()
     # registers of the state that are given at the beginning, like q and v, with their lengths
@@ -65,6 +65,8 @@ class Stepping:
     stops: int = 0
     # of a motion that goes on from where another call ended, what its records are made of
     layout: tuple[Place, ...] = ()
+    # registers with their lengths whose parts do not show how long they are
+    memory: tuple[tuple[str, int], ...] = ()
 
     @property
     def resumes(self) -> bool:
@@ -82,12 +84,13 @@ class Stepping:
     @property
     def segments(self) -> tuple[Segment, ...]:
         """Each segment once, in the order of first use."""
-        return tuple({id(s): s for s in (*self.enter, *self.step, *self.leave)}.values())
+        return flat((*self.enter, *self.step, *self.leave))
 
     @property
     def registers(self) -> dict[str, int]:
         """All registers with their lengths."""
         registers = {"q": self.nq, "v": self.nv, STEP: 1} | dict(self.begins) | dict(self.held)
+        registers |= dict(self.memory)
         registers |= {chance.register: chance.size for chance in self.noise}
         parts = dict[str, int]()  # registers that are named in parts, and how far these go
         for name, size in self._used():
@@ -110,7 +113,7 @@ class Stepping:
     def ops(self) -> Counter[str]:
         """Scalar operations of one step, by kind; what is run again counts once."""
         total = Counter[str]()
-        for segment in self.step:
+        for segment in flat(self.step):
             total += segment.traced.graph.count(segment.traced.roots)
         return total
 
@@ -131,6 +134,11 @@ class Segment:
     # a number of a register: the segment is left out unless that is above zero in some motion;
     # in motions in which it is not, running it has to change nothing that matters
     when: str = ""
+    # the segment is run once for each row: how far its registers are shifted, those that are read
+    # and then those that are written. Nothing for once, where they are.
+    rows: tuple[tuple[int, ...], ...] = ()
+    # by how much a register moves from one turn of the innermost loop to the next
+    moves: tuple[tuple[str, int], ...] = ()
 
     @property
     def reads(self) -> tuple[tuple[str, int], ...]:
@@ -144,7 +152,32 @@ class Segment:
             return tuple((names.get(name, name), size) for name, size in registers)
 
         traced = replace(self.traced, inputs=other(self.traced.inputs))
-        return replace(self, traced=traced, writes=other(self.writes))
+        return replace(
+            self, traced=traced, writes=other(self.writes), moves=other(self.moves)
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """Statements that are repeated, over registers that move (`Segment.moves`)."""
+
+    body: tuple[Statement, ...]
+    count: int  # turns
+    down: bool = False  # from the last index to the first
+    # a register of one number: there is another turn only while that is above zero in some motion
+    again: str = ""
+
+
+Statement = Segment | Loop
+
+
+def flat(statements: Iterable[Statement]) -> tuple[Segment, ...]:
+    """Each segment once, in the order of first use."""
+    found = dict[int, Segment]()
+    for x in statements:
+        for segment in (x,) if isinstance(x, Segment) else flat(x.body):
+            found.setdefault(id(segment), segment)
+    return tuple(found.values())
 
 
 class Sketch(trace.Sketch):
@@ -160,10 +193,12 @@ class Sketch(trace.Sketch):
         return Segment(self.name, self.traced(), writes, again, most, when)
 
 
-def rounds(segments: Sequence[Segment]) -> list[tuple[Segment, ...]]:
-    """Segments that are run again together; others are alone."""
-    groups = list[tuple[Segment, ...]]()
-    for again, group in groupby(segments, lambda s: s.again):
-        members = tuple(group)
-        groups += [members] if again else [(s,) for s in members]
+def rounds(statements: Sequence[Statement]) -> list[tuple[Segment, ...] | Loop]:
+    """Segments that are run again together; others are alone, and so are loops."""
+    groups = list[tuple[Segment, ...] | Loop]()
+    for again, group in groupby(statements, lambda s: s.again if isinstance(s, Segment) else ""):
+        if again:
+            groups.append(tuple(s for s in group if isinstance(s, Segment)))
+        else:
+            groups += [s if isinstance(s, Loop) else (s,) for s in group]
     return groups

@@ -1,0 +1,300 @@
+"""The Riccati step of a knot as loops over small tiles: equations (2) and (3) of `shooting.py`.
+
+With k rows of W, n of δx and m of u, a step takes about
+
+    k² (n + m)                 T = S W + C*
+    ½ k (n + m)² + k n_C (n + m)   Q = Q₀ + W* T + C W, of which the upper half (n_C: rows of C)
+    m³ / 6 + m² n + ½ m n²     L Δ L* = Q_uu, Y = L⁻¹ Q_ux, K = −L⁻* Δ⁻¹ Y, P = Q_xx − Y* Δ⁻¹ Y
+
+fused multiplications and additions. As straight code that is longer than the memory for
+instructions of a processor, which then waits for them. So each product is a loop over tiles whose
+sums stay in registers; the lanes hold problems.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linkwise.codegen.stepping.stepping import Segment, Sketch, part
+from linkwise.control.box import boxed
+from linkwise.control.shooting import Layout, sum_products, symmetric
+from linkwise.spatial.choice import minimum
+from linkwise.sweeps.factored import factored
+from linkwise.sweeps.sparse import is_zero, times
+
+SUMS = ("first", "second", "cost", "gap", "slope", "least")
+"""What a sweep adds up: how much the cost is expected to fall with a step α, α first + ½ α² second;
+the cost; the squares of gaps and of Q_u. The last is the smallest pivot of Q_uu."""
+
+
+def tile(n: int) -> int:
+    """Entries of a side of a tile, for n of them: few that are padding, many that are shared."""
+    return min((1, 2, 3, 4), key=lambda t: (-(-n // t) * t * (1.0 + 0.5 / t), -t))
+
+
+class Recursion:
+    """The segments of a Riccati step, and the memory that they share.
+
+    Attributes:
+        k: Rows of W.
+        n: Numbers of δx.
+        m: Numbers of u.
+        wide: Numbers of a row of W: n + m, and padding.
+        gain: Numbers of a knot's gains: K, k, P g and g.
+    """
+
+    def __init__(self, layout: tuple[Layout, ...], n: int, m: int, *, bounded: bool) -> None:
+        """Prepare it.
+
+        Args:
+            layout: Where the numbers of an expansion are; of W, in its memory.
+            n: Numbers of δx.
+            m: Numbers of u.
+            bounded: Whether u has bounds.
+        """
+        self.layout, self.n, self.m, self.bounded = layout, n, m, bounded
+        self.k, self.gain = layout[2].shape[0], m * (n + 1) + 2 * n
+        self.side, self.inner = tile(n + m), tile(n)
+        self.square = -(-n // self.inner) * self.inner  # of P
+        self.wide = max(-(-(n + m) // self.side) * self.side, self.square)
+        self.coupled = [i for i in range(n) if self._couples(i)]
+
+    def _couples(self, i: int) -> bool:
+        """Whether row i of C = F* P G is not zero: whether column i of F is not."""
+        column = np.array(self.layout[0].entries, dtype=object).reshape(self.n, self.n)[:, i]
+        return not all(isinstance(x, float) and x == 0.0 for x in column)
+
+    @property
+    def memory(self) -> tuple[tuple[str, int], ...]:
+        """Registers and their sizes."""
+        w, k, m = self.wide, self.k, self.m
+        sizes = {
+            "W": k * w, "C": k * w, "T": k * w, "S": k * k, "Q": w * w, "q_z": self.n + m,
+            "P": self.square**2, "Y": m * self.square, "Z": m * self.square,
+            "lower": m * (m - 1) // 2, "reciprocal": m,
+        }  # fmt: skip
+        return tuple((name, size) for name, size in sizes.items() if size)
+
+    def segments(self, moves: int) -> tuple[Segment, ...]:
+        """All of them in order; gains move by so many numbers from knot to knot."""
+        both = [self._value(), self._spread(), *self._products(), self._gains()]
+        both += [self._columns(), self._remainder()]
+        return tuple(_moving(x, "gain", moves) for x in both)
+
+    # ------------------------------------------------------------------------- straight parts
+
+    def _value(self) -> Segment:
+        """S, C, and what Q and Q_z are without W."""
+        n, w, k = self.n, self.wide, self.k
+        s = Sketch("value")
+        W = s.read("W", k * w).reshape(k, w)[:, : n + self.m]
+        count = 1 + max(
+            (x for i, y in enumerate(self.layout) if i != 2 for x in y.entries
+             if isinstance(x, int)), default=-1,
+        )  # fmt: skip
+        e = s.read("e", count)
+        F, G, gap, l_z, l_zz, cost = (x.of(e) for i, x in enumerate(self.layout) if i != 2)
+        P, p = np.empty((n, n), dtype=object), s.read("p", n)
+        for i in range(n):
+            P[i, i:] = P[i:, i] = s.read(part("P", i * self.square + i, n - i), n - i)
+        pulled = times(P, gap[:, None])[:, 0]
+        ahead = p + pulled
+        pg = times(P, G)
+        S, cross = symmetric(G.T, pg), times(F.T, pg)
+        q_z = l_z + times(W.T, times(G.T, ahead[:, None]))[:, 0]
+        q_z[:n] = q_z[:n] + times(F.T, ahead[:, None])[:, 0]
+        Q = np.full((w, w), 0.0, dtype=object)
+        Q[: n + self.m, : n + self.m] = l_zz
+        Q[:n, :n] = Q[:n, :n] + symmetric(F.T, times(P, F))
+        padded = np.full((k, w), 0.0, dtype=object)
+        padded[:, :n] = cross.T
+        s.write("S", list(S.ravel()))
+        s.write("C", list(padded.ravel()))
+        for i in range(n + self.m):
+            first = i // self.side * self.side
+            s.write(part("Q", i * w + first, w - first), list(Q[i, first:]))
+        s.write("q_z", list(q_z))
+        s.write(part("gain", self.m * (n + 1), 2 * n), [*pulled, *gap])
+        known = [-(ahead @ gap), gap @ pulled, cost[0], sum((x * x for x in gap), 0.0)]
+        s.write("known", known)
+        return s.segment()
+
+    def _gains(self) -> Segment:
+        """The factors of Q_uu, k, p and the sums."""
+        n, m, w = self.n, self.m, self.wide
+        s = Sketch("gains")
+        q_z, Q_uu = s.read("q_z", n + m), np.empty((m, m), dtype=object)
+        for i in range(m):
+            here = (n + i) * w + n + i
+            Q_uu[i, i:] = Q_uu[i:, i] = s.read(part("Q", here, m - i), m - i)
+        Q_xu = np.array([s.read(part("Q", i * w + n, m), m) for i in range(n)], dtype=object)
+        q_u, (rho,) = q_z[n:], s.read("rho", 1)
+        lifted = Q_uu + np.diag([rho] * m)
+        if self.bounded:
+            low, high, u = s.read("u_low", m), s.read("u_high", m), s.read("u", m)
+            k, free = boxed(_Looping(s), lifted, q_u, low - u, high - u)
+            lifted = free[:, None] * lifted * free + np.diag(1.0 - free)
+            inverse = factored(lifted)
+            s.write("free", list(free))
+        else:
+            inverse = factored(lifted)
+            k = -(inverse @ q_u[:, None])[:, 0]
+        lower = [inverse.lower[i, j] for i in range(m) for j in range(i)]
+        if lower:
+            s.write("lower", lower)
+        s.write("reciprocal", list(inverse.reciprocal))
+        s.write(part("gain", m * n, m), list(k))
+        s.write("p", list(q_z[:n] + sum_products(Q_xu, k)))
+        known, sums = s.read("known", 4), s.read("sums", len(SUMS))
+        first = known[0] - q_u @ k
+        second = known[1] - k @ sum_products(Q_uu, k)
+        new = [first, second, known[2], known[3], q_u @ q_u]
+        least = inverse.pivots[0]
+        for x in inverse.pivots[1:]:
+            least = minimum(least, x)
+        total = [x + y for x, y in zip(sums, new, strict=False)]
+        s.write("sums", [*total, minimum(sums[-1], least)])
+        return s.segment()
+
+    # --------------------------------------------------------------------------------- tiles
+
+    def _spread(self) -> Segment:
+        """T = S W + C*."""
+        k, w, c = self.k, self.wide, self.side
+        r = tile(k)
+        s = Sketch("spread")
+        S = [s.read(part("S", a * k, k), k) for a in range(r)]
+        W = [s.read(part("W", j * w, c), c) for j in range(k)]
+        C = [s.read(part("C", a * w, c), c) for a in range(r)]
+        for a in range(r):
+            sums = C[a]
+            for j in range(k):
+                sums = S[a][j] * W[j] + sums
+            s.write(part("T", a * w, c), list(sums))
+        # the last tile may overlap the one before
+        starts = [min(i, k - r) for i in range(0, k, r)]
+        rows = [
+            (*[i * k] * r, *[j] * k, *[i * w + j] * (2 * r))
+            for j in range(0, self.n + self.m, c) for i in starts
+        ]  # fmt: skip
+        return _run(s, rows)
+
+    def _products(self) -> list[Segment]:
+        """Q = Q₀ + W* T + C W."""
+        last = max(self.coupled, default=-1)
+        starts = range(0, self.n + self.m, self.side)
+        out = list[Segment]()
+        for coupled in (True, False):
+            tiles = [
+                (i, j) for i in starts for j in starts if j >= i and (i <= last) is coupled
+            ]  # fmt: skip
+            if tiles:
+                out.append(self._product(tiles, coupled=coupled))
+        return out
+
+    def _product(self, tiles: list[tuple[int, int]], *, coupled: bool) -> Segment:
+        k, w, c = self.k, self.wide, self.side
+        s = Sketch("product")
+        sums = [s.read(part("Q", a * w, c), c) for a in range(c)]
+        pairs = [("W", "T"), ("C", "W")] if coupled else [("W", "T")]
+        for left, right in pairs:
+            for j in range(k):
+                # the same memory is read at two places: names differ behind the brackets
+                x = s.read(part(left, j * w, c) + "left", c)
+                y = s.read(part(right, j * w, c) + "right", c)
+                sums = [x[a] * y + sums[a] for a in range(c)]
+        for a in range(c):
+            s.write(part("Q", a * w, c), list(sums[a]))
+        rows = [
+            (*[i * w + j] * c, *[i, j] * (k * len(pairs)), *[i * w + j] * c) for i, j in tiles
+        ]
+        return _run(s, rows)
+
+    def _columns(self) -> Segment:
+        """Y = L⁻¹ Q_ux, Z = Δ⁻¹ Y and K = −L⁻* Z, column by column."""
+        n, m, w = self.n, self.m, self.wide
+        s = Sketch("columns")
+        y = list(s.read(part("Q", n, m), m))
+        size = m * (m - 1) // 2
+        flat = s.read("lower", size) if size else ()
+        L = {(i, j): flat[i * (i - 1) // 2 + j] for i in range(m) for j in range(i)}
+        reciprocal = s.read("reciprocal", m)
+        shared = 1 + bool(size)
+        if self.bounded:
+            y = [a * b for a, b in zip(s.read("free", m), y, strict=True)]
+            shared += 1
+        for i in range(m):
+            for j in range(i):
+                y[i] = y[i] - L[i, j] * y[j]
+        z = [a * b for a, b in zip(reciprocal, y, strict=True)]
+        x = list(z)
+        for i in reversed(range(m)):
+            for j in range(i + 1, m):
+                x[i] = x[i] - L[j, i] * x[j]
+        for name, values, stride in (("Y", y, self.square), ("Z", z, self.square)):
+            for i in range(m):
+                s.write(part(name, i * stride), [values[i]])
+        for i in range(m):
+            s.write(part("gain", i * n), [-x[i]])
+        return _run(s, [(j * w, *[0] * shared, *[j] * (3 * m)) for j in range(n)])
+
+    def _remainder(self) -> Segment:
+        """P = Q_xx − Y* Z, of which the upper half."""
+        m, w, c, wide = self.m, self.wide, self.inner, self.square
+        s = Sketch("remainder")
+        sums = [s.read(part("Q", a * w, c), c) for a in range(c)]
+        for j in range(m):
+            x, y = s.read(part("Y", j * wide, c), c), s.read(part("Z", j * wide, c), c)
+            sums = [sums[a] - x[a] * y for a in range(c)]
+        for a in range(c):
+            s.write(part("P", a * wide, c), list(sums[a]))
+        starts = range(0, self.n, c)
+        rows = [
+            (*[i * w + j] * c, *[i, j] * m, *[i * wide + j] * c)
+            for i in starts for j in starts if j >= i
+        ]  # fmt: skip
+        return _run(s, rows)
+
+
+class _Looping:
+    """What `boxed` needs of a formula: a loop."""
+
+    def __init__(self, sketch: Sketch) -> None:
+        self.sketch = sketch
+
+    def loop(self, step: Any, x: Any, given: Any, *, most: int) -> tuple[Any, Any]:
+        from linkwise.codegen.scalar.graph import Loop, Scalar
+
+        inner = Sketch("round")
+        after, again = step(inner, inner.read("x", len(x)), inner.read("given", len(given)))
+        inner.write("x", list(after))
+        inner.write("again", [again])
+        nodes = tuple(self.sketch.scalar(e).node for e in (*x, *given))
+        results = self.sketch.graph.loop(Loop(inner.traced(), nodes, len(x), most))
+        out = np.empty(len(results), dtype=object)
+        out[:] = [Scalar(self.sketch.graph, node) for node in results]
+        return out[:-1], out[-1]
+
+
+def _run(s: Sketch, rows: list[tuple[int, ...]]) -> Segment:
+    """The segment, once for each row of shifts."""
+    from dataclasses import replace
+
+    segment = s.segment()
+    assert all(len(row) == len(segment.reads) + len(segment.writes) for row in rows)
+    return replace(segment, rows=tuple(rows))
+
+
+def _moving(segment: Segment, register: str, by: int) -> Segment:
+    """The segment with a register that moves with the loop."""
+    from dataclasses import replace
+
+    from linkwise.codegen.stepping.stepping import placed
+
+    pieces = [x for x, _ in (*segment.reads, *segment.writes) if placed(x)[0] == register]
+    return replace(segment, moves=(*segment.moves, *((x, by) for x in dict.fromkeys(pieces))))
+
+
+__all__ = ["SUMS", "Recursion", "is_zero", "tile"]
