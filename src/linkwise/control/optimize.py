@@ -15,6 +15,7 @@ from linkwise.arguments import count, flag, function, mapping, names, number, op
 from linkwise.control.cost import Bound, Cost, checked_bounds, checked_costs
 from linkwise.control.problem import LIMITS, Shape, data_of, limits_of, structure_of
 from linkwise.control.program import Program, program
+from linkwise.control.routine import Routine, routine
 from linkwise.control.solver import (
     INFEASIBLE,
     NO_STEP,
@@ -349,6 +350,9 @@ def _solved(problem: Problem, ends: Limits, threads: int | None, inform: Any) ->
     from linkwise.codegen.cpu.device import cores, spread
 
     data, total = problem.data, len(problem.data.start)
+    bounded = any(term.bounded for term in problem.program.structure.terms)
+    if total > 1 and inform is None and not bounded:
+        return _solved_together(problem, ends, threads)
     lanes = problem.program.forward.lanes
     begun = time.monotonic()
     size = 1 if total < max(lanes // 2, 2) else lanes
@@ -381,26 +385,74 @@ def _solved(problem: Problem, ends: Limits, threads: int | None, inform: Any) ->
     return _result(problem, done, total)
 
 
+def _solved_together(problem: Problem, ends: Limits, threads: int | None) -> Trajectory:
+    """A batch without bounds but those of joint forces: all iterations in one call."""
+    data, p, K = problem.data, problem.program, problem.shape.steps + 1
+    total = len(data.start)
+    routine = routine_of(problem)
+    kernel = routine.kernel
+    # lanes that are full: the last problem is repeated
+    rows = np.minimum(np.arange(-(-total // kernel.lanes) * kernel.lanes), total - 1)
+    part = data.part(rows)
+    nothing = np.zeros((len(rows), 0))
+    given = {"x": routine.packed(part.start, part.guess)}
+    given |= {x: part.held[x].reshape(len(part.held[x]), 1, -1) for x in routine.inputs}
+    given |= {"tolerance": np.full(1, ends.tolerance), "most": np.full(1, float(ends.iterations))}
+    done = kernel.run(nothing, nothing, given, problem.step, 1, 1, threads).records[:total, 0]
+    sizes = [size for _, size in kernel.shown.items()]
+    x, gain, cost, ended, count = np.split(done, np.cumsum(sizes)[:-1], axis=1)
+    n = p.m * p.n
+    return _trajectory(
+        problem, x.reshape(total, K + 1, -1)[:, :K], gain.reshape(total, K + 1, -1)[:, 1:K, :n],
+        cost[:, 0], np.zeros(total), count[:, 0].astype(np.int64), ended[:, 0].astype(np.int64),
+    )  # fmt: skip
+
+
+def routine_of(problem: Problem) -> Routine:
+    """The iterations of a problem as statements."""
+    timed = tuple(x for x, a in problem.data.held.items() if a.shape[1] > 1)
+    return routine(problem.program, problem.shape.steps + 1, timed)
+
+
 def _result(problem: Problem, done: list[Iteration], total: int) -> Trajectory:
-    mech, p, N = problem.program.mech, problem.program, problem.shape.steps
-    nq, nx, m, n = mech.nq, mech.nq + mech.nv, p.m, p.n
-    x = np.concatenate([it.trajectory[:, : N + 2] for it in done])[:total]
-    gains = np.concatenate([it.gains[:, N::-1][:, :N, : m * n] for it in done])[:total]
-    tau, gain = np.zeros((total, N, mech.nv)), np.zeros((total, N, mech.nv, n))
-    driven = list(p.structure.driven)
-    tau[..., driven] = x[:, 1 : N + 1, nx : nx + m]
-    gain[:, :, driven] = gains.reshape(total, N, m, n)
-    codes = np.concatenate([it.ended for it in done])[:total]
-    parts: list[Any] = [
-        x[:, : N + 1, :nq], x[:, : N + 1, nq:nx], tau, gain,
-        np.concatenate([it.cost for it in done])[:total],
-        np.concatenate([it.violation for it in done])[:total],
-        np.concatenate([it.count for it in done])[:total],
-        np.where(codes == SOLVED, 0, codes),
+    """What iterations have come to."""
+    N, nx = problem.shape.steps, problem.program.mech.nq + problem.program.mech.nv
+    n = problem.program.m * problem.program.n
+    both = np.concatenate([it.trajectory[:, : N + 2] for it in done])[:total]
+    x = both[:, : N + 1, : nx + problem.program.m].copy()
+    x[:, :N, nx:] = both[:, 1 : N + 1, nx : nx + problem.program.m]
+    gains = np.concatenate([it.gains[:, N::-1][:, :N, :n] for it in done])[:total]
+    numbers = [
+        np.concatenate([x(it) for it in done])[:total]
+        for x in (
+            lambda it: it.cost, lambda it: it.violation, lambda it: it.count, lambda it: it.ended
+        )
     ]  # fmt: skip
+    history = tuple(done[0].history) if total == 1 else ()
+    return _trajectory(problem, x, gains, *numbers, history=history)
+
+
+def _trajectory(
+    problem: Problem,
+    x: Array,
+    gains: Array,
+    cost: Array,
+    violation: Array,
+    count: Any,
+    codes: Any,
+    history: Any = (),
+) -> Trajectory:
+    """Results from rows of q, v and u (batch, N + 1, .) and K (batch, N, nu 2 nv)."""
+    mech, p = problem.program.mech, problem.program
+    total, N, nq, nx = len(x), problem.shape.steps, mech.nq, mech.nq + mech.nv
+    tau, gain = np.zeros((total, N, mech.nv)), np.zeros((total, N, mech.nv, p.n))
+    driven = list(p.structure.driven)
+    tau[..., driven] = x[:, :N, nx : nx + p.m]
+    gain[:, :, driven] = gains.reshape(total, N, p.m, p.n)
+    status = np.where(codes == SOLVED, 0, codes)
+    parts: list[Any] = [x[..., :nq], x[..., nq:nx], tau, gain, cost, violation, count, status]
     if problem.shape.batch is None:
         parts = [a[0] for a in parts]
-    history = tuple(done[0].history) if total == 1 else ()
     scheme = p.structure.integrator
     return Trajectory(mech, *parts, history=history, step=problem.step, integrator=scheme)
 

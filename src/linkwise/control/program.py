@@ -79,7 +79,8 @@ class Program:
         return _segment(at, "riccati", writes)
 
     @cached_property
-    def _forward(self) -> Segment:
+    def roll(self) -> Segment:
+        """A step of the rollout: u, the next state, and the sums of costs."""
         at = self._writing()
         u, q, v, cost, change = forward(at, self.structure)
         total = at.read("total", 2)
@@ -122,12 +123,12 @@ class Program:
             held = _held((segment,), {"q", "v"})
             return Stepping("shooting", mech.nq, mech.nv, held, (), (), (segment,), (), shown)
 
-        return self._kernel("expand", make)
+        return self.compiled(("expand",), make)
 
     @cached_property
     def sweep(self) -> RolloutKernel:
         """The Riccati sweep from the last knot to the first, of expansions e."""
-        return self._kernel("sweep", lambda: self._sweep((self._riccati,)))
+        return self.compiled(("sweep",), lambda: self._sweep((self._riccati,)))
 
     def backward_stepping(self) -> Stepping:
         """The Riccati sweep that expands each knot itself; its state is in q_at and v_at."""
@@ -148,13 +149,13 @@ class Program:
     @cached_property
     def backward(self) -> RolloutKernel:
         """The same, compiled."""
-        return self._kernel("backward", self.backward_stepping)
+        return self.compiled(("backward",), self.backward_stepping)
 
     def forward_stepping(self) -> Stepping:
         """The rollout with the gains of a sweep; shows u and the sums of costs."""
         mech, s = self.mech, Sketch("begin")
         s.write("total", [0.0, 0.0])
-        segment = self._forward
+        segment = self.roll
         held = _held((segment,), {"q", "v", "total"})
         shown = ("u", self.m), ("total", 2)
         state = "q", "v", "total"
@@ -165,7 +166,7 @@ class Program:
     @cached_property
     def forward(self) -> RolloutKernel:
         """The same, compiled."""
-        return self._kernel("forward", self.forward_stepping)
+        return self.compiled(("forward",), self.forward_stepping)
 
     @cached_property
     def bounded(self) -> Any:
@@ -175,9 +176,10 @@ class Program:
             return None
         return written(self.mech, Formula(_bounded, (self.structure,)))
 
-    def _kernel(self, name: str, make: Any) -> RolloutKernel:
+    def compiled(self, name: tuple[Any, ...], make: Any) -> RolloutKernel:
+        """A kernel of this mechanism and structure, by name."""
         try:
-            return RolloutKernel(self.mech, "shooting", make, (name, self.structure))
+            return RolloutKernel(self.mech, "shooting", make, (*name, self.structure))
         except TooLongError:
             raise LoweringError(
                 f"lw.optimize was called for {self.mech.name!r}; its dynamics are too long for "

@@ -13,16 +13,18 @@ sums stay in registers; the lanes hold problems.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from linkwise.codegen.stepping.stepping import Segment, Sketch, part
+from linkwise.codegen.scalar.graph import Loop, Scalar
+from linkwise.codegen.stepping.stepping import Segment, Sketch, part, placed
 from linkwise.control.box import boxed
 from linkwise.control.shooting import Layout, sum_products, symmetric
 from linkwise.spatial.choice import minimum
 from linkwise.sweeps.factored import factored
-from linkwise.sweeps.sparse import is_zero, times
+from linkwise.sweeps.sparse import times
 
 SUMS = ("first", "second", "cost", "gap", "slope", "least")
 """What a sweep adds up: how much the cost is expected to fall with a step α, α first + ½ α² second;
@@ -57,6 +59,7 @@ class Recursion:
         self.layout, self.n, self.m, self.bounded = layout, n, m, bounded
         self.k, self.gain = layout[2].shape[0], m * (n + 1) + 2 * n
         self.side, self.inner = tile(n + m), tile(n)
+        self.first = 0
         self.square = -(-n // self.inner) * self.inner  # of P
         self.wide = max(-(-(n + m) // self.side) * self.side, self.square)
         self.coupled = [i for i in range(n) if self._couples(i)]
@@ -77,11 +80,17 @@ class Recursion:
         }  # fmt: skip
         return tuple((name, size) for name, size in sizes.items() if size)
 
-    def segments(self, moves: int) -> tuple[Segment, ...]:
-        """All of them in order; gains move by so many numbers from knot to knot."""
+    def segments(self, moves: int = 0, first: int = 0) -> tuple[Segment, ...]:
+        """All of them in order.
+
+        Args:
+            moves: By how much gains move from knot to knot.
+            first: Where those of the first knot are.
+        """
+        self.first = first
         both = [self._value(), self._spread(), *self._products(), self._gains()]
         both += [self._columns(), self._remainder()]
-        return tuple(_moving(x, "gain", moves) for x in both)
+        return tuple(moving(x, "gain", moves) for x in both)
 
     # ------------------------------------------------------------------------- straight parts
 
@@ -116,7 +125,7 @@ class Recursion:
             first = i // self.side * self.side
             s.write(part("Q", i * w + first, w - first), list(Q[i, first:]))
         s.write("q_z", list(q_z))
-        s.write(part("gain", self.m * (n + 1), 2 * n), [*pulled, *gap])
+        s.write(part("gain", self.first + self.m * (n + 1), 2 * n), [*pulled, *gap])
         known = [-(ahead @ gap), gap @ pulled, cost[0], sum((x * x for x in gap), 0.0)]
         s.write("known", known)
         return s.segment()
@@ -145,7 +154,7 @@ class Recursion:
         if lower:
             s.write("lower", lower)
         s.write("reciprocal", list(inverse.reciprocal))
-        s.write(part("gain", m * n, m), list(k))
+        s.write(part("gain", self.first + m * n, m), list(k))
         s.write("p", list(q_z[:n] + sum_products(Q_xu, k)))
         known, sums = s.read("known", 4), s.read("sums", len(SUMS))
         first = known[0] - q_u @ k
@@ -237,7 +246,7 @@ class Recursion:
             for i in range(m):
                 s.write(part(name, i * stride), [values[i]])
         for i in range(m):
-            s.write(part("gain", i * n), [-x[i]])
+            s.write(part("gain", self.first + i * n), [-x[i]])
         return _run(s, [(j * w, *[0] * shared, *[j] * (3 * m)) for j in range(n)])
 
     def _remainder(self) -> Segment:
@@ -265,8 +274,6 @@ class _Looping:
         self.sketch = sketch
 
     def loop(self, step: Any, x: Any, given: Any, *, most: int) -> tuple[Any, Any]:
-        from linkwise.codegen.scalar.graph import Loop, Scalar
-
         inner = Sketch("round")
         after, again = step(inner, inner.read("x", len(x)), inner.read("given", len(given)))
         inner.write("x", list(after))
@@ -280,21 +287,13 @@ class _Looping:
 
 def _run(s: Sketch, rows: list[tuple[int, ...]]) -> Segment:
     """The segment, once for each row of shifts."""
-    from dataclasses import replace
-
     segment = s.segment()
     assert all(len(row) == len(segment.reads) + len(segment.writes) for row in rows)
     return replace(segment, rows=tuple(rows))
 
 
-def _moving(segment: Segment, register: str, by: int) -> Segment:
+def moving(segment: Segment, register: str, by: int) -> Segment:
     """The segment with a register that moves with the loop."""
-    from dataclasses import replace
-
-    from linkwise.codegen.stepping.stepping import placed
-
     pieces = [x for x, _ in (*segment.reads, *segment.writes) if placed(x)[0] == register]
     return replace(segment, moves=(*segment.moves, *((x, by) for x in dict.fromkeys(pieces))))
 
-
-__all__ = ["SUMS", "Recursion", "is_zero", "tile"]

@@ -38,6 +38,9 @@ from linkwise.codegen.stepping.stepping import (
     rounds,
 )
 
+CODE = "status"
+"""The name under which segments read and write the code of a motion."""
+
 STATUS, FAILED, ACTIVE, FIRST = 0, 1, 2, 3
 """Places in front of the registers: a code, the step it came in, whether a motion takes part in a
 round of what is run again, and where registers begin."""
@@ -90,6 +93,7 @@ class _RegisterBody(GraphBody):
         count = sum(size for _, size in segment.reads)
         self.reads, self.writes = entries[:count], entries[count:]
         self.frozen = bool(segment.again) and emit.lanes > 1
+        self.sets_code = CODE in dict(segment.writes)
         self.shift = dict[int, Any]()  # by piece, in segments that are run row by row
 
     def _piece(self, build: ir.IRBuilder, place: Place, i: int) -> Any:
@@ -113,6 +117,8 @@ class _RegisterBody(GraphBody):
         self, build: ir.IRBuilder, place: Place, status: Any, given: Any, result: Any
     ) -> None:
         del given, result  # once a step is enough
+        if self.sets_code:
+            return
         put(self.emit, build, place.output, STATUS, self._kept(build, place, STATUS, status))
 
     def stored(
@@ -142,6 +148,26 @@ def at(offset: dict[str, int], name: str) -> int:
     return offset[register] + start
 
 
+BLOCK = 256
+"""Numbers that are loaded or stored by straight code; more are done in a loop over blocks."""
+
+
+def in_blocks(
+    build: ir.IRBuilder, size: int, some: Callable[[ir.IRBuilder, Any, int], ir.IRBuilder]
+) -> ir.IRBuilder:
+    """Do `some` for numbers from a first one on, block by block; returns where to go on."""
+    if size <= BLOCK:
+        return some(build, ir.Constant(INT, 0), size)
+    wide = ir.Constant(INT, BLOCK // 4)
+
+    def block(build: ir.IRBuilder, i: Any) -> ir.IRBuilder:
+        return some(build, build.mul(i, wide), BLOCK // 4)
+
+    blocks, rest = divmod(size, BLOCK // 4)
+    build = counted(build, ir.Constant(INT, blocks), block)
+    return some(build, ir.Constant(INT, blocks * BLOCK // 4), rest) if rest else build
+
+
 def _table(
     module: ir.Module, name: str, rows: tuple[tuple[int, ...], ...]
 ) -> Callable[[ir.IRBuilder], Any]:
@@ -157,8 +183,10 @@ class Motion:
 
     def __init__(self, emit: Emitter, stepping: Stepping) -> None:
         self.emit_, self.stepping = emit, stepping
-        self.offset, top = dict[str, int](), FIRST
+        self.offset, top = {CODE: STATUS}, FIRST
         for name, size in stepping.registers.items():
+            if name == CODE:
+                continue
             self.offset[name] = top
             top += size
         self.kept = dict[str, int]()  # the state of motions that were ended
@@ -222,11 +250,18 @@ class Motion:
         frame = build.gep(work, [ir.Constant(INT, self.registers * emit.lanes)])
         width = ir.Constant(INT, emit.lanes)
 
-        def load(build: ir.IRBuilder, i: int, state: Any, n: Any) -> None:
+        def load(build: ir.IRBuilder, i: int, state: Any, n: Any) -> ir.IRBuilder:
             register, size = named[i]
             array = build.gep(arrays[i], [build.mul(n, times[i])])
-            for j, x in enumerate(load_rows(emit, build, array, steps[i], state, size)):
-                put(emit, build, work, self.offset[register] + j, x)
+
+            def some(build: ir.IRBuilder, first: Any, size: int) -> ir.IRBuilder:
+                here = build.gep(array, [first])
+                to = build.gep(work, [build.mul(first, width)])
+                for j, x in enumerate(load_rows(emit, build, here, steps[i], state, size)):
+                    put(emit, build, to, self.offset[register] + j, x)
+                return build
+
+            return in_blocks(build, size, some)
 
         def call(build: ir.IRBuilder, statements: tuple[Statement, ...]) -> ir.IRBuilder:
             return self.run(build, statements, work, frame, ir.Constant(INT, 0))
@@ -240,7 +275,7 @@ class Motion:
             zero = ir.Constant(INT, 0)
             # steps that resume may observe what is held without making a step
             for k in range(len(named) if stepping.resumes else len(started)):
-                load(build, k, state, zero)
+                build = load(build, k, state, zero)
             put(emit, build, work, self.offset[STEP], splat(emit, build, h))
             put(emit, build, work, STATUS, emit.constant(0.0))
             put(emit, build, work, FAILED, emit.constant(-1.0))
@@ -255,7 +290,7 @@ class Motion:
                 def step(build: ir.IRBuilder, i: Any) -> ir.IRBuilder:
                     n = build.add(first, i)
                     for k in range(len(started), len(named)):
-                        load(build, k, state, n)
+                        build = load(build, k, state, n)
                     self._draw(build, work, chance, state, n)
                     build = call(build, stepping.step)
                     self._judge(build, work, n)
@@ -264,8 +299,7 @@ class Motion:
                 build = counted(build, until, step, alive=going)
                 build = call(build, stepping.leave)
                 row = build.gep(output, [build.mul(r, record_stride)])
-                self._store(build, work, row, out_stride, state)
-                return build
+                return self._store(build, work, row, out_stride, state)
 
             build = counted(
                 build, records, record, alive=lambda b: b.and_(going(b), self._alive(b, work))
@@ -396,12 +430,41 @@ class Motion:
         fine = build.fcmp_ordered("==", status, self.emit_.constant(0.0))
         return self.emit_.any_lane(build, fine)
 
-    def _store(self, build: ir.IRBuilder, work: Any, row: Any, stride: Any, state: Any) -> None:
-        emit = self.emit_
-        places = [self.offset[name] + j for name, n in self.stepping.record for j in range(n)]
-        for start in range(0, len(places), emit.lanes):
-            values = [get(emit, build, work, at) for at in places[start : start + emit.lanes]]
-            store_rows(emit, build, values, row, stride, state, start)
+    def _store(
+        self, build: ir.IRBuilder, work: Any, row: Any, stride: Any, state: Any
+    ) -> ir.IRBuilder:
+        emit, done = self.emit_, 0
+        short = list[int]()  # places of registers that are stored together
+
+        def flush(build: ir.IRBuilder) -> None:
+            for start in range(0, len(short), emit.lanes):
+                values = [get(emit, build, work, at) for at in short[start : start + emit.lanes]]
+                store_rows(emit, build, values, row, stride, state, done - len(short) + start)
+            short.clear()
+
+        for name, size in self.stepping.record:
+            if size <= BLOCK:
+                short += [self.offset[name] + j for j in range(size)]
+                done += size
+                continue
+            flush(build)
+            begin, offset = done, self.offset[name]
+
+            def some(
+                build: ir.IRBuilder, first: Any, size: int, begin: int = begin, offset: int = offset
+            ) -> ir.IRBuilder:
+                here = build.gep(row, [first])
+                source = build.gep(work, [build.mul(first, ir.Constant(INT, emit.lanes))])
+                for start in range(0, size, emit.lanes):
+                    end = min(start + emit.lanes, size)
+                    values = [get(emit, build, source, offset + j) for j in range(start, end)]
+                    store_rows(emit, build, values, here, stride, state, begin + start)
+                return build
+
+            build = in_blocks(build, size, some)
+            done += size
+        flush(build)
+        return build
 
     def _finish(self, build: ir.IRBuilder, work: Any, status: Any, failed: Any, state: Any) -> None:
         emit = self.emit_

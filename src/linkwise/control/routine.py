@@ -1,0 +1,301 @@
+"""All iterations of a problem as one kernel: the steps of `solver.py` without constraints.
+
+The memory of a problem has its trajectory "x", K rows of q, v and u, and one row more; "new", the
+one that is tried; and "gain", of which the first row is zero and that of knot k is k + 1. An
+iteration is a loop over knots backward, loops over knots forward until each problem of the lanes
+has found a step, and a copy of what is accepted. Problems that have found theirs repeat it
+meanwhile; those that have ended change nothing any more. Conditions are numbers, 1 or 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from linkwise.codegen.stepping.kernel import RolloutKernel
+from linkwise.codegen.stepping.llvm import CODE
+from linkwise.codegen.stepping.stepping import Loop, Segment, Sketch, Statement, Stepping, part
+from linkwise.control.program import Program
+from linkwise.control.recursion import SUMS
+from linkwise.control.solver import (
+    KEPT, LEAST, MOST, NO_STEP, NOT_FINITE, OUT_OF_TIME, SHARES, SHORT, SOLVED,
+)  # fmt: skip
+from linkwise.control.shooting import Structure
+from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
+from linkwise.spatial.array import Array
+from linkwise.spatial.choice import absolute, maximum, where
+
+FOREVER = 2**31
+"""Turns of a loop that ends by a condition."""
+
+
+@dataclass(frozen=True)
+class Routine:
+    """The iterations of problems with so many knots.
+
+    Attributes:
+        program: The segments of a knot.
+        knots: K = N + 1.
+        timed: Inputs that have a row for each knot; others have one for all.
+    """
+
+    program: Program
+    knots: int
+    timed: tuple[str, ...]
+
+    @property
+    def row(self) -> int:
+        """Numbers of a knot: q, v and u."""
+        return self.nx + self.program.m
+
+    @property
+    def nx(self) -> int:
+        """Numbers of a state."""
+        return self.program.mech.nq + self.program.mech.nv
+
+    @cached_property
+    def inputs(self) -> dict[str, int]:
+        """What is given besides the trajectory, with all its rows."""
+        made = {"q", "v", "u", "q_next", "v_next", "q_old", "v_old", "u_old", "h", "K", "k", "gap",
+                "pulled", "alpha", "total", "rho"}  # fmt: skip
+        first, _ = self.program.knot
+        reads = dict((*first.reads, *self.program.roll.reads))
+        if self.program.structure.boxed:
+            reads |= {"u_low": self.program.m, "u_high": self.program.m}
+        return {
+            name: size * (self.knots if name in self.timed else 1)
+            for name, size in reads.items() if name not in made
+        }  # fmt: skip
+
+    @property
+    def memory(self) -> tuple[tuple[str, int], ...]:
+        """Registers of one problem, with their sizes."""
+        _, recursion = self.program.knot
+        size = (self.knots + 1) * self.row
+        own = {"x": size, "new": size, "gain": (self.knots + 1) * recursion.gain}
+        return (*own.items(), *recursion.memory)
+
+    # ------------------------------------------------------------------------- over all knots
+
+    def _at(
+        self, segment: Segment, reads: Mapping[str, tuple[str, int]],
+        writes: Mapping[str, tuple[str, int]] = {},
+    ) -> Segment:  # fmt: skip
+        """A segment on rows of the memory: names with the register and the place in its row."""
+        _, recursion = self.program.knot
+        strides = {"x": self.row, "new": self.row, "gain": recursion.gain}
+        moves = dict[str, int]()
+
+        def other(
+            pieces: tuple[tuple[str, int], ...], names: Mapping[str, tuple[str, int]]
+        ) -> tuple[tuple[str, int], ...]:
+            out = list[tuple[str, int]]()
+            for name, size in pieces:
+                register, start = names.get(name, (name, 0))
+                stride = strides.get(register, size if name in self.timed else 0)
+                if stride:
+                    name = part(register, start, size)
+                    moves[name] = stride
+                out.append((name, size))
+            return tuple(out)
+
+        traced = replace(segment.traced, inputs=other(segment.reads, reads))
+        to = other(segment.writes, writes)
+        return replace(
+            segment, traced=traced, writes=to, moves=(*segment.moves, *moves.items())
+        )
+
+    def sweep(self) -> tuple[Statement, ...]:
+        """Expand all knots, and sweep backward."""
+        (first, recursion), nq, row = self.program.knot, self.program.mech.nq, self.row
+        s = Sketch("begin")
+        s.write("P", [0.0] * recursion.square**2)
+        s.write("p", [0.0] * self.program.n)
+        s.write("sums", [0.0] * (len(SUMS) - 1) + [1e300])
+        s.write(CODE, [0.0])
+        here = {"q": ("x", 0), "v": ("x", nq), "u": ("x", self.nx)}
+        here |= {"q_next": ("x", row), "v_next": ("x", row + nq)}
+        steps = recursion.segments(recursion.gain, recursion.gain)
+        body = [self._at(first, here), *(self._at(x, {"u": here["u"]}) for x in steps)]
+        return s.segment(), Loop(tuple(body), self.knots, down=True)
+
+    def roll(self) -> tuple[Statement, ...]:
+        """Roll out with the gains, into "new"."""
+        nq, nx, row = self.program.mech.nq, self.nx, self.row
+        _, recursion = self.program.knot
+        wide, n, m = recursion.gain, self.program.n, self.program.m
+        s = Sketch("start")
+        s.write(part("new", 0, nx), list(s.read(part("x", 0, nx), nx)))
+        s.write("total", [0.0, 0.0])
+        s.write(CODE, [0.0])
+        reads = {
+            "q": ("new", 0), "v": ("new", nq), "q_old": ("x", 0), "v_old": ("x", nq),
+            "u_old": ("x", nx), "K": ("gain", wide), "k": ("gain", wide + m * n),
+            "gap": ("gain", wide + m * (n + 1) + n), "pulled": ("gain", m * (n + 1)),
+        }  # fmt: skip
+        writes = {"q": ("new", row), "v": ("new", row + nq), "u": ("new", nx)}
+        step = self._at(self.program.roll, reads, writes)
+        return s.segment(), Loop((step,), self.knots)
+
+    def copy(self) -> Loop:
+        """Accepted trajectories take the place of the old ones."""
+        s = Sketch("accept")
+        (accepted,) = s.read("accepted", 1)
+        old, new = s.read(part("x", 0, self.row), self.row), s.read(part("new", 0, self.row), self.row)
+        chosen = [where(accepted, a, b) for a, b in zip(new, old, strict=True)]
+        s.write(part("x", 0, self.row), chosen)
+        moves = (part("x", 0, self.row), self.row), (part("new", 0, self.row), self.row)
+        return Loop((replace(s.segment(), moves=moves),), self.knots + 1)
+
+    # ----------------------------------------------------------------------------- decisions
+
+    def _judge(self) -> Segment:
+        """After a sweep: which problems have ended, and which try a step."""
+        s = Sketch("judge")
+        first, second, cost, gap, _, least = s.read("sums", len(SUMS))
+        (on,), (code,), (tolerance,) = s.read("running", 1), s.read(CODE, 1), s.read("tolerance", 1)
+        (rho,), (ended,), (count,), (known,) = (
+            s.read(x, 1) for x in ("rho", "ended", "count", "cost")
+        )
+        fine = _not(_above(code)) * _above(least) * _finite(first)
+        closed = _not(_above(gap - 1e-20))
+        scale = absolute(cost) + 1e-300
+        small = _not(_above(absolute(first + 0.5 * second) - tolerance * scale))
+        ready = on * fine * closed * small
+        going = on * _not(ready)
+        rho, ended = _raised(going * _not(fine), cost, rho, where(ready, SOLVED, ended))
+        s.write("rho", [rho])
+        s.write("ended", [ended])
+        s.write("count", [count + on])
+        s.write("cost", [where(on, cost, known)])
+        s.write("closed", [closed])
+        s.write("left", [going * fine])
+        s.write("accepted", [0.0])
+        s.write("alpha", [1.0])
+        return s.segment()
+
+    def _try(self) -> Segment:
+        """After a rollout: whether it keeps enough of what was promised."""
+        s = Sketch("try")
+        first, second, *_ = s.read("sums", len(SUMS))
+        (left,), (alpha,), (closed,), (accepted,) = (
+            s.read(x, 1) for x in ("left", "alpha", "closed", "accepted")
+        )
+        (cost,), (code,), (new, change) = s.read("cost", 1), s.read(CODE, 1), s.read("total", 2)
+        expected = alpha * ((first + change) + 0.5 * alpha * (second - 2.0 * change))
+        decrease = cost - new
+        kept = _not(closed * _not(_above(decrease - KEPT * expected)))
+        rises = _above(-expected)
+        falls = _not(rises) * kept + rises * _not(closed) * _above(decrease - 2.0 * expected)
+        good = falls * left * _finite(new) * _finite(expected) * _not(_above(code))
+        left = left * _not(good)
+        s.write("accepted", [accepted + good])
+        s.write("left", [left])
+        s.write("alpha", [where(left, 0.5 * alpha, alpha)])
+        return s.segment()
+
+    def _conclude(self) -> Segment:
+        """After an iteration: regularisation, and how problems without a step ended."""
+        s = Sketch("conclude")
+        first, second, *_ = s.read("sums", len(SUMS))
+        (left,), (alpha,), (closed,), (accepted,) = (
+            s.read(x, 1) for x in ("left", "alpha", "closed", "accepted")
+        )
+        (cost,), (new, _), (count,), (most,) = (
+            s.read("cost", 1), s.read("total", 2), s.read("count", 1), s.read("most", 1)
+        )  # fmt: skip
+        (rho,), (ended,) = s.read("rho", 1), s.read("ended", 1)
+        less = maximum(0.1 * rho, LEAST)
+        rho = where(accepted * _above(alpha - 0.5), less, rho)
+        rho = where(accepted * _not(_above(alpha - SHORT)), 10.0 * rho, rho)
+        gain, scale = absolute(first + 0.5 * second), absolute(cost) + 1e-300
+        flat = left * closed * _not(_above(gain - 1e-12 * scale))
+        ended = where(flat, SOLVED, ended)
+        rho, ended = _raised(left * _not(flat), cost, rho, ended)
+        over = _not(_above(ended)) * _above(count - most + 0.5)
+        ended = where(over, OUT_OF_TIME, ended)
+        s.write("rho", [rho])
+        s.write("ended", [ended])
+        s.write("cost", [where(accepted, new, cost)])
+        s.write("running", [_not(_above(ended))])
+        return s.segment()
+
+    def iteration(self) -> tuple[Statement, ...]:
+        """One iteration of all problems that have not ended."""
+        search = Loop((*self.roll(), self._try()), len(SHARES), again="left")
+        return *self.sweep(), self._judge(), search, self.copy(), self._conclude()
+
+    # -------------------------------------------------------------------------------- kernel
+
+    def begun(self) -> Segment:
+        """What a problem begins with besides its trajectory."""
+        _, recursion = self.program.knot
+        s = Sketch("enter")
+        s.write("rho", [LEAST])
+        for name in ("ended", "count", "cost"):
+            s.write(name, [0.0])
+        s.write("running", [1.0])
+        s.write(part("gain", 0, recursion.gain), [0.0] * recursion.gain)
+        for name in ("Y", "Z"):
+            s.write(name, [0.0] * dict(recursion.memory)[name])
+        return s.segment()
+
+    def stepping(self) -> Stepping:
+        """A motion whose only step makes all iterations."""
+        solve = Loop(self.iteration(), FOREVER, again="running")
+        size = dict(self.memory)
+        begins = (("x", size["x"]), *self.inputs.items(), ("tolerance", 1), ("most", 1))
+        shown = ("x", size["x"]), ("gain", size["gain"]), ("cost", 1), ("ended", 1), ("count", 1)
+        return Stepping(
+            "shooting", 0, 0, (), (), (self.begun(),), (solve,), (), shown, begins,
+            memory=self.memory,
+        )  # fmt: skip
+
+    def packed(self, start: Array, guess: Array) -> Array:
+        """Trajectories "x" (batch, 1, .) from guesses (batch, K, nq + nv + nu)."""
+        x = np.concatenate([guess, guess[:, -1:]], axis=1)
+        x[:, 0, : self.nx], x[:, -2:, self.nx :] = start, 0.0
+        return x.reshape(len(x), 1, -1)
+
+    @cached_property
+    def kernel(self) -> RolloutKernel:
+        """The same, compiled."""
+        name = "solve", self.knots, self.timed
+        return self.program.compiled(name, self.stepping)
+
+
+@once_per_mechanism
+def _routines(mech: Mechanism, structure: Structure) -> dict[Any, Routine]:
+    return {}
+
+
+def routine(program: Program, knots: int, timed: tuple[str, ...]) -> Routine:
+    """The iterations of problems; the same one for the same arguments."""
+    known = _routines(program.mech, program.structure)
+    return known.setdefault((knots, timed), Routine(program, knots, timed))
+
+
+def _above(x: Any) -> Any:
+    """1 where x is above zero; 0 for NaN."""
+    return x.gate(1.0)
+
+
+def _not(x: Any) -> Any:
+    return 1.0 - x
+
+
+def _finite(x: Any) -> Any:
+    return _above(1e300 - absolute(x))
+
+
+def _raised(which: Any, cost: Any, rho: Any, ended: Any) -> tuple[Any, Any]:
+    """More regularisation, or the end."""
+    rho = where(which, 10.0 * rho, rho)
+    over = which * _above(rho - MOST)
+    fine = _finite(cost)
+    return rho, where(over, NO_STEP * fine + NOT_FINITE * _not(fine), ended)
