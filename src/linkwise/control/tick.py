@@ -1,0 +1,148 @@
+"""One tick of a receding horizon as statements: move the plan on, iterate, give the joint forces.
+
+The plan is the trajectory "x" of `routine.py`, and lasts. The input "now" is the measured state;
+"advance" is 1 where the plan moves on by a step before, 0 where it stays, and below zero where it
+begins anew, at rest in the measured position without force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from linkwise.codegen.stepping.kernel import RolloutKernel
+from linkwise.codegen.stepping.stepping import Loop, Segment, Sketch, Statement, Stepping, part
+from linkwise.control.routine import FOREVER, Routine
+from linkwise.control.solver import LEAST
+from linkwise.spatial.choice import where
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A tick of problems with so many knots.
+
+    Attributes:
+        routine: The iterations.
+    """
+
+    routine: Routine
+
+    @property
+    def inputs(self) -> dict[str, int]:
+        """What is given besides the plan, with sizes."""
+        return {"now": self.routine.nx, "advance": 1, "most": 1, **self.routine.inputs}
+
+    @property
+    def lasting(self) -> tuple[tuple[str, int], ...]:
+        """Registers that go from one tick to the next."""
+        return ("x", dict(self.routine.memory)["x"]), ("rho", 1)
+
+    def statements(self) -> tuple[Statement, ...]:
+        """All of a tick."""
+        r = self.routine
+        shift = self._shifted(0, r.nx, r.knots - 1)
+        forces = self._shifted(r.nx, r.row - r.nx, r.knots - 2)
+        solve = Loop(r.iteration(), FOREVER, again="running")
+        return shift, forces, self._begun(), self._measured(), solve, self._forces()
+
+    def _shifted(self, start: int, size: int, count: int) -> Loop:
+        """Rows take the place of those before them."""
+        row, s = self.routine.row, Sketch("shift")
+        here, after = part("x", start, size), part("x", row + start, size)
+        (advance,) = s.read("advance", 1)
+        pairs = zip(s.read(after, size), s.read(here, size), strict=True)
+        s.write(here, [where(advance, a, b) for a, b in pairs])
+        return Loop((replace(s.segment(), moves=((here, row), (after, row))),), max(count, 0))
+
+    def _begun(self) -> Loop:
+        """A plan that begins anew."""
+        r, s = self.routine, Sketch("anew")
+        nq, name = r.program.mech.nq, part("x", 0, r.row)
+        (advance,), now = s.read("advance", 1), s.read("now", r.nx)
+        first = [*now[:nq], *[0.0] * (r.row - nq)]
+        s.write(name, [where(-advance, a, b) for a, b in zip(first, s.read(name, r.row))])
+        return Loop((replace(s.segment(), moves=((name, r.row),)),), r.knots + 1)
+
+    def _measured(self) -> Segment:
+        """The first state is the measured one."""
+        r, s = self.routine, Sketch("measured")
+        begun = r.begun()
+        (advance,), (rho,) = s.read("advance", 1), s.read("rho", 1)
+        s.write("rho", [where(-advance, LEAST, rho)])
+        s.write(part("x", 0, r.nx), list(s.read("now", r.nx)))
+        for name, size in begun.writes:
+            if name not in ("rho", "running"):
+                s.write(name, [0.0] * size)
+        s.write("running", [1.0])
+        s.write("tolerance", [1e-9])
+        return s.segment()
+
+    def _forces(self) -> Segment:
+        """u of the first step, as joint forces."""
+        r, s = self.routine, Sketch("forces")
+        u = s.read(part("x", r.nx, r.program.m), r.program.m)
+        tau: list[Any] = [0.0] * r.program.mech.nv
+        for i, x in zip(r.program.structure.driven, u, strict=True):
+            tau[i] = x
+        s.write("tau", tau)
+        return s.segment()
+
+    def stepping(self) -> Stepping:
+        """A motion whose only step is a tick; what lasts is given and shown."""
+        shown = (*self.lasting, ("tau", self.routine.program.mech.nv), ("cost", 1))
+        begins = (*self.lasting, *self.inputs.items())
+        return Stepping(
+            "shooting", 0, 0, (), (), (), self.statements(), (), shown, begins,
+            memory=self.routine.memory,
+        )  # fmt: skip
+
+    @cached_property
+    def kernel(self) -> RolloutKernel:
+        """The same, compiled."""
+        r = self.routine
+        return r.program.compiled(("tick", r.knots, r.timed), self.stepping)
+
+
+class Plan:
+    """The memory of a plan, and the call of a tick on it.
+
+    Attributes:
+        given: Inputs by name, to be written.
+        tau: Joint forces (nv,) of the last tick.
+    """
+
+    def __init__(self, tick: Tick, held: dict[str, Any], step: float) -> None:
+        self.tick, kernel = tick, tick.kernel
+        self.rows = np.zeros((1, 1, kernel.width))
+        self.given = {x: np.zeros(n) for x, n in tick.inputs.items()}
+        for name in tick.routine.inputs:
+            self.given[name][:] = held[name].ravel()
+        size, nv = dict(tick.lasting)["x"], tick.routine.program.mech.nv
+        lasting = {"x": self.rows[:, 0, :size], "rho": self.rows[:, 0, size : size + 1]}
+        nothing = np.zeros((1, 0))
+        self._call, self._done = kernel.repeated(
+            nothing, nothing, lasting | self.given, step, 1, 1, 1, self.rows
+        )
+        self.tau = self.rows[0, 0, size + 1 : size + 1 + nv]
+        self._size = size
+
+    @property
+    def trajectory(self) -> Any:
+        """q, v and u of all knots (K, .)."""
+        r = self.tick.routine
+        return self.rows[0, 0, : self._size].reshape(r.knots + 1, r.row)[: r.knots]
+
+    @property
+    def cost(self) -> float:
+        """What it costs."""
+        return float(self.rows[0, 0, -1])
+
+    def advance(self, now: Sequence[float], by: int, iterations: int) -> None:
+        """A tick from a measured state, in which the plan moves on by 1 step, 0, or begins: -1."""
+        given = self.given
+        given["now"][:], given["advance"][0], given["most"][0] = now, by, iterations
+        self._call()
