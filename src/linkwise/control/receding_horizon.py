@@ -8,17 +8,20 @@ it. Each tick makes a fixed number of iterations in memory that was taken at the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from linkwise.codegen.c.source import default_name
 from linkwise.arguments import count, number
 from linkwise.control.cost import Bound, Cost, checked_costs
-from linkwise.control.optimize import problem_of
+from linkwise.control.export import HorizonSource, export
+from linkwise.control.optimize import Problem, problem_of, routine_of
 from linkwise.control.problem import goal_numbers_of, goal_place
 from linkwise.control.solver import OUT_OF_TIME, RUNNING, Iteration, Limits
+from linkwise.control.tick import Plan, Tick
 from linkwise.dynamics.kernels import Loops
-from linkwise.errors import ModelError, ShapeError
+from linkwise.errors import LoweringError, ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -75,9 +78,11 @@ class RecedingHorizon:
         self.mech, self.step = self._problem.program.mech, self._problem.step
         self.iterations = count(iterations, "iterations", least=1)
         self._first = count(first, "first", least=1)
-        self._iteration = Iteration(
-            self._problem.program, self._problem.data, self.step, Limits(1, 1e-9, 1e-4)
-        )
+        self._planned: _Planned
+        if any(term.bounded for term in self._problem.program.structure.terms):
+            self._planned = _Iterated(self._problem)
+        else:
+            self._planned = _Compiled(self._problem)
         self._begun: float | None = None
 
     def set_goal(self, cost: int, goal: Any) -> None:
@@ -93,7 +98,7 @@ class RecedingHorizon:
         index = count(cost, "cost", most=len(self.costs) - 1)
         structure, shape = self._problem.program.structure, self._problem.shape
         rows = goal_numbers_of(self.mech, structure, shape, self.costs[index], index, goal)
-        self._iteration.set_goal(goal_place(self.mech, structure, index).start, rows)
+        self._planned.set_goal(goal_place(self.mech, structure, index).start, rows)
 
     def reset(self) -> None:
         """Forget the plan; the next call begins anew."""
@@ -102,14 +107,40 @@ class RecedingHorizon:
     @property
     def cost(self) -> float:
         """What the latest plan costs, with penalties."""
-        return float(self._iteration.cost[0])
+        return self._planned.cost
 
     @property
     def plan(self) -> tuple[Array, Array]:
         """q (N + 1, nq) and v (N + 1, nv) of the latest plan."""
-        it = self._iteration
-        x = it.trajectory[0, : it.knots]
-        return x[:, : it.nq].copy(), x[:, it.nq : it.nx].copy()
+        x, nq = self._planned.states, self.mech.nq
+        return x[:, :nq].copy(), x[:, nq : nq + self.mech.nv].copy()
+
+    def export_c(self, name: str | None = None) -> HorizonSource:
+        """A tick as a C function; `.write(folder)` writes its two files.
+
+        The function takes its memory, and allocates nothing; see its header. Goals can be changed
+        there; weights, limits and the horizon are constants.
+
+        Args:
+            name: Of the function and the files; default: the name of the robot and "_horizon".
+
+        Raises:
+            LoweringError: There are bounds other than those of joint forces.
+        """
+        return export(
+            self._compiled("export_c").tick, dict(self._problem.data.held), self.step,
+            default_name(self.mech.name, "horizon") if name is None else name,
+            self._first, self.iterations,
+        )  # fmt: skip
+
+    def _compiled(self, what: str) -> _Compiled:
+        if isinstance(self._planned, _Compiled):
+            return self._planned
+        raise LoweringError(
+            f"{what} was asked of a receding horizon with bounds on positions, velocities or "
+            "tasks, which are held by multipliers outside of kernels. Use limits=('effort',) and "
+            "costs instead of bounds."
+        )
 
     def __call__(self, t: float, q: ArrayLike, v: ArrayLike) -> Array:
         """Joint forces (nv,).
@@ -123,7 +154,7 @@ class RecedingHorizon:
             ModelError: The state or the plan is not finite.
             ShapeError: Several states; each tick takes one.
         """
-        it, t = self._iteration, number(t, "t")
+        t = number(t, "t")
         state = self.mech.check_q(q), self.mech.check_v(v)
         if state[0].ndim != 1 or state[1].ndim != 1:
             raise ShapeError(
@@ -132,22 +163,113 @@ class RecedingHorizon:
             )
         x = np.concatenate(state)
         if self._begun is None or t < self._begun:
-            it.restart(x)
-            self._begun, rounds = t, self._first
+            self._planned.begin(x, self._first)
+            self._begun = t
         else:
             passed = int(min((t - self._begun) / self.step + 1e-9, 2**53))
-            it.move_on(x, passed)
+            self._planned.move_on(x, passed, self.iterations)
             self._begun += passed * self.step
-            rounds = self.iterations
-        for _ in range(rounds):
-            if it.ended[0] not in (RUNNING, OUT_OF_TIME):
-                break
-            it.step()
         tau = np.zeros(self.mech.nv)
-        tau[list(self._problem.program.structure.driven)] = it.command
+        tau[list(self._problem.program.structure.driven)] = self._planned.command
         if not np.isfinite(tau).all():
             raise ModelError(
                 f"the plan for {self.mech.name!r} at {t:g} s is not finite; shorten the step, or "
                 "weigh the joint forces more."
             )
         return tau
+
+
+class _Planned(Protocol):
+    """A plan that can be improved."""
+
+    @property
+    def cost(self) -> float: ...
+
+    @property
+    def states(self) -> Array: ...
+
+    @property
+    def command(self) -> Array: ...
+
+    def set_goal(self, at: int, rows: Array) -> None: ...
+
+    def begin(self, x: Array, rounds: int) -> None: ...
+
+    def move_on(self, x: Array, steps: int, rounds: int) -> None: ...
+
+
+class _Compiled:
+    """A plan whose tick is one kernel."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.tick = Tick(routine_of(problem))
+        self._plan = Plan(self.tick, dict(problem.data.held), problem.step)
+
+    @property
+    def cost(self) -> float:
+        return self._plan.cost
+
+    @property
+    def states(self) -> Array:
+        return self._plan.trajectory
+
+    @property
+    def command(self) -> Array:
+        r = self.tick.routine
+        return self._plan.trajectory[0, r.nx :]
+
+    def set_goal(self, at: int, rows: Array) -> None:
+        r = self.tick.routine
+        goal = self._plan.given["goal"].reshape(r.knots if "goal" in r.timed else 1, -1)
+        if rows.shape[1] > len(goal):
+            raise ShapeError(
+                f"a goal for each of {rows.shape[1]} knots was given; the costs were made with one "
+                "goal for all. Make the controller with a goal for each knot."
+            )
+        goal[:, at : at + rows.shape[2]] = rows[0]
+
+    def begin(self, x: Array, rounds: int) -> None:
+        self._plan.advance(x, -1, rounds)
+
+    def move_on(self, x: Array, steps: int, rounds: int) -> None:
+        for _ in range(min(steps, self.tick.routine.knots) - 1):
+            self._plan.advance(x, 1, 0)
+        self._plan.advance(x, min(steps, 1), rounds)
+
+
+class _Iterated:
+    """A plan with bounds, whose multipliers change between the iterations."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._iteration = Iteration(
+            problem.program, problem.data, problem.step, Limits(1, 1e-9, 1e-4)
+        )
+
+    @property
+    def cost(self) -> float:
+        return float(self._iteration.cost[0])
+
+    @property
+    def states(self) -> Array:
+        return self._iteration.trajectory[0, : self._iteration.knots]
+
+    @property
+    def command(self) -> Array:
+        return self._iteration.command
+
+    def set_goal(self, at: int, rows: Array) -> None:
+        self._iteration.set_goal(at, rows)
+
+    def begin(self, x: Array, rounds: int) -> None:
+        self._iteration.restart(x)
+        self._iterate(rounds)
+
+    def move_on(self, x: Array, steps: int, rounds: int) -> None:
+        self._iteration.move_on(x, steps)
+        self._iterate(rounds)
+
+    def _iterate(self, rounds: int) -> None:
+        for _ in range(rounds):
+            if self._iteration.ended[0] not in (RUNNING, OUT_OF_TIME):
+                break
+            self._iteration.step()

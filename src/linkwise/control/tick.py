@@ -77,7 +77,8 @@ class Tick:
         for name, size in begun.writes:
             if name not in ("rho", "running"):
                 s.write(name, [0.0] * size)
-        s.write("running", [1.0])
+        (most,) = s.read("most", 1)
+        s.write("running", [(most - 0.5).gate(1.0)])
         s.write("tolerance", [1e-9])
         return s.segment()
 

@@ -181,8 +181,8 @@ def function(traced: Traced, face: Interface, *, static: bool = False) -> Iterat
     )
     ops = traced.graph.count(traced.roots)
     if ops["sin"] + ops["cos"]:
-        yield _sincos_function(face.name, face.dtype)
-    body = _Body(traced, face)
+        yield sincos_function(face.name, face.dtype)
+    body = Straight(traced, face)
     lines = list(body.lines())
     yield from body.rounds
     yield "\n".join([("static " if static else "") + _signature(face), "{", *lines, "}", ""])
@@ -197,7 +197,8 @@ def _signature(face: Interface) -> str:
     return f"int {face.name}({', '.join([*arguments, f'{face.type} *out'])})"
 
 
-def _sincos_function(name: str, dtype: str) -> str:
+def sincos_function(name: str, dtype: str) -> str:
+    """The function NAME_sincos."""
     if dtype == "float32":
         return SHORT_SINCOS.lstrip().format(name=name)
 
@@ -217,7 +218,7 @@ def _sincos_function(name: str, dtype: str) -> str:
 
 
 @dataclass(slots=True)
-class _Body:
+class Straight:
     """The statements of the function."""
 
     traced: Traced
@@ -301,7 +302,7 @@ class _Body:
         loop, kind = self.traced.graph.loops[number_], self.face.type
         zero, one = number(0.0, self.face.dtype), number(1.0, self.face.dtype)
         name, array = f"{self.face.name}_round{len(self.rounds)}", f"loop{number_}"
-        inner, size = _Body(loop.body, self.face), loop.size
+        inner, size = Straight(loop.body, self.face), loop.size
         entries = [f"x[{i}]" for i in range(size)]
         entries += [f"given[{i}]" for i in range(len(loop.inputs) - size)]
         lines = list(inner.straight(entries, "x", {}))
