@@ -13,14 +13,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from linkwise.codegen.c.source import default_name
+from linkwise.codegen.stepping.stepping import Stepping
 from linkwise.arguments import count, number
 from linkwise.control.cost import Bound, Cost, checked_costs
 from linkwise.control.export import HorizonSource, export
 from linkwise.control.optimize import Problem, problem_of, routine_of
 from linkwise.control.problem import goal_numbers_of, goal_place
 from linkwise.control.solver import OUT_OF_TIME, RUNNING, Iteration, Limits
-from linkwise.control.tick import Plan, Tick
-from linkwise.dynamics.kernels import Loops
+from linkwise.control.tick import PREFIX, Plan, Tick, in_steps
+from linkwise.dynamics.kernels import Loops, tree_of
 from linkwise.errors import LoweringError, ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
@@ -133,6 +134,36 @@ class RecedingHorizon:
             self._first, self.iterations,
         )  # fmt: skip
 
+    def compiled_into(self, stepping: Stepping) -> Stepping:
+        """A motion each of whose steps begins with a tick, for `lw.rollout`.
+
+        Args:
+            stepping: The motion.
+        """
+        tick = self._compiled("lw.rollout").tick
+        return in_steps(tick, stepping, self.step, self._first, self.iterations)
+
+    def planned_for(self, mech: Mechanism) -> tuple[dict[str, Array], Any]:
+        """The numbers of the problem for kernels of `lw.rollout`, and what these depend on.
+
+        Args:
+            mech: The mechanism that moves.
+
+        Raises:
+            ModelError: It is another one.
+            LoweringError: There are bounds other than those of joint forces.
+        """
+        if mech is not self.mech and tree_of(mech) is not self.mech:
+            raise ModelError(
+                f"the receding horizon belongs to {self.mech.name!r}, made apart from the "
+                f"mechanism {mech.name!r} that should move: make it for this one."
+            )
+        planned = self._compiled("lw.rollout")
+        r = planned.tick.routine
+        given = {PREFIX + x: planned.given(x) for x in r.inputs}
+        depends = r.program.structure, r.knots, r.timed, self.step, self._first, self.iterations
+        return given, depends
+
     def _compiled(self, what: str) -> _Compiled:
         if isinstance(self._planned, _Compiled):
             return self._planned
@@ -204,6 +235,10 @@ class _Compiled:
     def __init__(self, problem: Problem) -> None:
         self.tick = Tick(routine_of(problem))
         self._plan = Plan(self.tick, dict(problem.data.held), problem.step)
+
+    def given(self, name: str) -> Array:
+        """Numbers of an input."""
+        return self._plan.given[name].copy()
 
     @property
     def cost(self) -> float:

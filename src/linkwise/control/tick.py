@@ -15,9 +15,20 @@ from typing import Any
 import numpy as np
 
 from linkwise.codegen.stepping.kernel import RolloutKernel
-from linkwise.codegen.stepping.stepping import Loop, Segment, Sketch, Statement, Stepping, part
+from linkwise.codegen.stepping.llvm import CODE
+from linkwise.codegen.stepping.stepping import (
+    STEP,
+    Loop,
+    Segment,
+    Sketch,
+    Statement,
+    Stepping,
+    part,
+    prefixed,
+)
 from linkwise.control.routine import FOREVER, Routine
 from linkwise.control.solver import LEAST
+from linkwise.simulation.rates import velocities
 from linkwise.spatial.choice import where
 
 
@@ -147,3 +158,54 @@ class Plan:
         given = self.given
         given["now"][:], given["advance"][0], given["most"][0] = now, by, iterations
         self._call()
+
+
+PREFIX = "plan."
+"""Of registers of a plan among those of a motion."""
+
+
+def in_steps(tick: Tick, stepping: Stepping, step: float, first: int, later: int) -> Stepping:
+    """A motion each of whose steps begins with a tick, whose joint forces are held over it.
+
+    Args:
+        tick: The tick.
+        stepping: The motion.
+        step: Length of a step of the plan [s].
+        first: Iterations of the first tick.
+        later: Those of the others.
+    """
+    mech = tick.routine.program.mech
+    s = Sketch("begin")
+    s.write("phase", [-1.0])
+    # registers whose first value is not used, but has to be a number
+    s.write(PREFIX + "rho", [LEAST])
+    zero = Sketch("blank")
+    zero.write(PREFIX + part("x", 0, tick.routine.row), [0.0] * tick.routine.row)
+    moves = ((PREFIX + part("x", 0, tick.routine.row), tick.routine.row),)
+    blank = Loop((replace(zero.segment(), moves=moves),), tick.routine.knots + 1)
+    sense = Sketch("sense")
+    q, u = sense.read("q0", mech.nq), sense.read("u0", mech.nv)
+    (phase,), (h,), (code,) = (sense.read(x, 1) for x in ("phase", STEP, CODE))
+    begun = 1.0 - (-phase).gate(1.0)
+    ahead = phase + h * (1.0 / step)
+    full = (ahead - (1.0 - 1e-9)).gate(1.0)
+    sense.write(PREFIX + "now", [*q, *velocities(mech, q, u)])
+    sense.write(PREFIX + "advance", [where(begun, full, -1.0)])
+    sense.write(PREFIX + "most", [where(begun, float(later), float(first))])
+    sense.write("phase", [where(begun, ahead - full, 0.0)])
+    sense.write(PREFIX + "h", [step])
+    sense.write("known_code", [code])
+    act = Sketch("act")
+    act.write("tau", list(act.read(PREFIX + "tau", mech.nv)))
+    act.write(CODE, list(act.read("known_code", 1)))
+    given = tuple((PREFIX + x, n) for x, n in tick.routine.inputs.items())
+    memory = tuple((PREFIX + x, n) for x, n in tick.routine.memory)
+    ticking = sense.segment(), *prefixed(tick.statements(), PREFIX), act.segment()
+    return replace(
+        stepping,
+        held=tuple(x for x in stepping.held if x[0] != "tau"),
+        begins=(*stepping.begins, *given),
+        enter=(*stepping.enter, s.segment(), blank),
+        step=(*ticking, *stepping.step),
+        memory=(*stepping.memory, *memory),
+    )

@@ -33,6 +33,7 @@ from linkwise.simulation.episode import NOTHING, Episode, checked_noise, checked
 from linkwise.simulation.implicit.equality import check_beginning
 from linkwise.simulation.implicit.ground import ContactPoint, Ground
 from linkwise.simulation.implicit.touching import contact_points
+from linkwise.simulation.planned import Planner, planned_motion
 from linkwise.simulation.rollout_gradient import Origin, RolloutGradient, gradient
 from linkwise.simulation.rollout_input import (
     actuator_commands,
@@ -189,7 +190,7 @@ def rollout(
     duration: float,
     step: float = 1e-3,
     tau: ArrayLike | None = None,
-    controller: ControlLaw | tuple[ControlLaw, Any] | None = None,
+    controller: ControlLaw | tuple[ControlLaw, Any] | Planner | None = None,
     inputs: Mapping[str, ArrayLike] | None = None,
     parameters: Mapping[str, ArrayLike] | None = None,
     integrator: str = "rk4",
@@ -235,7 +236,8 @@ def rollout(
             without a goal may be given alone. It is compiled into the step, sees the state at the
             beginning of the step, and its forces are held over the step. The goal is the desired
             value of `lw.tasks.task_position`, or its numbers from `law.goal`: (size,),
-            (steps, size), (batch, 1, size) or (batch, steps, size).
+            (steps, size), (batch, 1, size) or (batch, steps, size). Or a
+            `lw.control.RecedingHorizon`: each motion has its own plan, and each step is a tick.
         inputs: Other inputs of the law by name, in the same shapes: "kp", "kv", "velocity",
             "acceleration", "tau0", "applied"; default: the values of the law. One number may
             replace a row: (batch, 1, 1) for a gain of each motion.
@@ -289,6 +291,32 @@ def rollout(
         ModelError: An unknown integrator or target, or an invalid duration, step or thread count.
         ShapeError: Arrays that do not fit together.
     """
+    if isinstance(controller, Planner):
+        unused = dict(tau=tau, inputs=inputs, controls=controls, contacts=contacts, noise=noise,
+                      stop=stop)  # fmt: skip
+        refused = [name for name, x in unused.items() if x is not None]
+        refused += ["target"] * (target != "cpu") + ["dtype"] * (np.dtype(dtype) != np.float64)
+        if refused:
+            raise ModelError(
+                f"{', '.join(refused)} was given together with a receding horizon, which a rollout "
+                "runs on the CPU in float64, and which gives the joint forces itself."
+            )
+        motion = planned_motion(
+            mech if is_closed(mech, loops) else tree_of(mech), controller, q, v,
+            step=number(step, "step", above=0.0), integrator=integrator, passive=passive,
+            parameters=parameters,
+        )  # fmt: skip
+        every, steps = count(record_every, "record_every", least=1), _steps(duration, motion.step)
+        done = _run(
+            motion.kernel, motion.start, motion.held, motion.step, steps, every,
+            None if threads is None else count(threads, "threads", least=1), (0, 0),
+        )  # fmt: skip
+        times = motion.step * np.array([*range(0, steps, every), steps] if steps else [0])
+        parts = [*np.split(done.records, [mech.nq], axis=-1), done.status, done.failed]
+        parts = [x[0] for x in parts] if motion.single else parts
+        result = Rollout(motion.kernel.mech, integrator, motion.step, times, *parts, motion.kernel)
+        _report(result)
+        return result
     law, goal = check_controller(controller)
     named = {"inputs": inputs or {}, "parameters": parameters or {}}
     if any(map(is_tracked, (q, v, tau, goal, *(x for n in named.values() for x in n.values())))):

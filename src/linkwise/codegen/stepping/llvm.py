@@ -41,6 +41,11 @@ from linkwise.codegen.stepping.stepping import (
 CODE = "status"
 """The name under which segments read and write the code of a motion."""
 
+def is_code(name: str) -> bool:
+    """Whether a register is the code, be it of statements with a prefix."""
+    return name.rpartition(".")[2] == CODE
+
+
 STATUS, FAILED, ACTIVE, FIRST = 0, 1, 2, 3
 """Places in front of the registers: a code, the step it came in, whether a motion takes part in a
 round of what is run again, and where registers begin."""
@@ -93,7 +98,7 @@ class _RegisterBody(GraphBody):
         count = sum(size for _, size in segment.reads)
         self.reads, self.writes = entries[:count], entries[count:]
         self.frozen = bool(segment.again) and emit.lanes > 1
-        self.sets_code = CODE in dict(segment.writes)
+        self.sets_code = any(is_code(name) for name, _ in segment.writes)
         self.shift = dict[int, Any]()  # by piece, in segments that are run row by row
 
     def _piece(self, build: ir.IRBuilder, place: Place, i: int) -> Any:
@@ -185,7 +190,8 @@ class Motion:
         self.emit_, self.stepping = emit, stepping
         self.offset, top = {CODE: STATUS}, FIRST
         for name, size in stepping.registers.items():
-            if name == CODE:
+            if is_code(name):
+                self.offset[name] = STATUS
                 continue
             self.offset[name] = top
             top += size

@@ -180,6 +180,27 @@ def flat(statements: Iterable[Statement]) -> tuple[Segment, ...]:
     return tuple(found.values())
 
 
+def prefixed(statements: Iterable[Statement], prefix: str) -> tuple[Statement, ...]:
+    """The same statements on registers whose names begin with the prefix."""
+    known = dict[int, Segment]()
+
+    def named(pieces: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+        return tuple((prefix + name, size) for name, size in pieces)
+
+    def other(x: Statement) -> Statement:
+        again = prefix + x.again if x.again else ""
+        if isinstance(x, Loop):
+            return replace(x, body=tuple(other(y) for y in x.body), again=again)
+        if id(x) not in known:
+            traced = replace(x.traced, inputs=named(x.traced.inputs))
+            when = prefix + x.when if x.when else ""
+            changes = {"writes": named(x.writes), "moves": named(x.moves)}
+            known[id(x)] = replace(x, traced=traced, again=again, when=when, **changes)
+        return known[id(x)]
+
+    return tuple(other(x) for x in statements)
+
+
 class Sketch(trace.Sketch):
     """A segment that is being written; its inputs and outputs are registers."""
 
