@@ -2,9 +2,9 @@
 
     python examples/predictive_arm.py [--view]
 
-At 1 kHz the controller plans the next 0.3 s anew: it moves its last plan on, takes the measured
-state and makes one iteration of differential dynamic programming. Half-way the goal moves; two
-pushes hit the arm. Motors stay within a third of their torque.
+At 1 kHz the controller plans the next 0.3 s anew: one kernel moves the last plan on, takes the
+measured state and makes one iteration of differential dynamic programming. Half-way the goal moves;
+two pushes hit the arm. The script measures how much of its millisecond each tick takes.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ PUSH = np.array([25.0, 25.0, 15.0, 15.0, 5.0, 5.0, 2.0])  # [N m]
 DURATION, TICK = 1.8, 1e-3  # [s]
 
 
-def main(view: bool = False) -> tuple[float, float]:
-    """Simulate, and report the distance to the goal before each push and at the end [m]."""
+def pushed() -> tuple[lw.Recording, np.ndarray, np.ndarray]:
+    """The motion, the distance of the hand to its goal [m], and the time of each tick [s]."""
     arm = lw.models.seven_dof_arm()
     hand = lw.Task.position(arm.bodies[-1].name)
     goals = [lw.tasks.task_position(arm, START + x, hand) for x in (0.25, -0.2)]
@@ -47,8 +47,8 @@ def main(view: bool = False) -> tuple[float, float]:
         begun = time.process_time()
         tau = predict(t, q, v)
         spent.append(time.process_time() - begun)
-        pushed = any(begin <= t < begin + length for begin, length in PUSHES)
-        return tau + PUSH if pushed else tau
+        hit = any(begin <= t < begin + length for begin, length in PUSHES)
+        return tau + PUSH if hit else tau
 
     run = lw.simulate(
         arm, START, np.zeros(7), controller=controller, duration=DURATION,
@@ -57,12 +57,21 @@ def main(view: bool = False) -> tuple[float, float]:
     where = lw.tasks.task_position(arm, run.q, hand)
     t = run.t
     far = np.linalg.norm(where - np.where(t[:, None] < 0.9, goals[0], goals[1]), axis=1)
+    return run, far, np.array(spent[1:])  # the first makes a plan from nothing
+
+
+def main(view: bool = False) -> tuple[float, float]:
+    """Simulate, and report the distance to the goal before the first push and at the end [m]."""
+    run, far, spent = pushed()
+    t = run.t
     before, end = float(far[np.searchsorted(t, 0.5) - 1]), float(far[-1])
     worst = max(float(far[(t > b) & (t < b + 0.3)].max()) for b, _ in PUSHES)
+    half, most = 1e3 * np.percentile(spent, [50, 99])
     print(
         f"{1e3 * before:.1f} mm from the goal before the first push, up to {1e3 * worst:.0f} mm "
-        f"after a push, {1e3 * end:.1f} mm in the end; a tick takes "
-        f"{1e3 * float(np.median(spent)):.2f} ms of processor time"
+        f"after a push, {1e3 * end:.1f} mm in the end; a tick takes {half:.2f} ms of processor "
+        f"time, 99 % of them less than {most:.2f} ms: "
+        f"{'it fits' if most < 1e3 * TICK else 'it does not fit'} {1e3 * TICK:g} ms"
     )
     if view:
         lw.view(run)

@@ -9,15 +9,12 @@ Source: tassa2014control.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from linkwise.spatial.choice import clip
 from linkwise.sweeps.factored import factored
-
-if TYPE_CHECKING:
-    from linkwise.codegen.writing import Writing
 
 LENGTHS = (1.0, 0.5, 0.2, 0.05)
 """Steps that are tried, the best of which is taken."""
@@ -29,10 +26,11 @@ DONE = 1e-12
 """Decrease relative to the programme's value below which it is solved."""
 
 
-def boxed(at: Writing, A: Any, b: Any, low: Any, high: Any) -> tuple[Any, Any]:
+def boxed(at: Any, A: Any, b: Any, low: Any, high: Any) -> tuple[Any, Any]:
     """The solution x (m,), and 1 for entries that are free (m,), 0 for those at a bound.
 
     Args:
+        at: What has `loop`, as `Writing` does.
         A: Positive definite (m, m).
         b: (m,).
         low: Lower bounds (m,).

@@ -195,7 +195,9 @@ def export(
         table = f"given_{len(tables)}"
         tables.append(_table(table, values[None]))
         fills.append(f"    for (i = 0; i < {size}; ++i) {{")
-        fills.append(f"        memory[{at[register]} + i] = {table}[0][i];  /* {plain_name(register)} */")
+        fills.append(
+            f"        memory[{at[register]} + i] = {table}[0][i];  /* {plain_name(register)} */"
+        )
         fills.append("    }")
     states, forces = _ticks(tick, held, step, first, later)
     numbers = {

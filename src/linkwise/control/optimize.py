@@ -422,12 +422,10 @@ def _result(problem: Problem, done: list[Iteration], total: int) -> Trajectory:
     x = both[:, : N + 1, : nx + problem.program.m].copy()
     x[:, :N, nx:] = both[:, 1 : N + 1, nx : nx + problem.program.m]
     gains = np.concatenate([it.gains[:, N::-1][:, :N, :n] for it in done])[:total]
-    numbers = [
-        np.concatenate([x(it) for it in done])[:total]
-        for x in (
-            lambda it: it.cost, lambda it: it.violation, lambda it: it.count, lambda it: it.ended
-        )
-    ]  # fmt: skip
+    numbers: list[Any] = [
+        np.concatenate([getattr(it, name) for it in done])[:total]
+        for name in ("cost", "violation", "count", "ended")
+    ]
     history = tuple(done[0].history) if total == 1 else ()
     return _trajectory(problem, x, gains, *numbers, history=history)
 

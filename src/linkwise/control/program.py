@@ -28,6 +28,7 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.choice import minimum
 
+
 @dataclass(frozen=True)
 class Program:
     """The kernels of a mechanism and a structure, made when they are needed."""

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from linkwise.arguments import count, number
 from linkwise.codegen.c.source import default_name
 from linkwise.codegen.stepping.stepping import Stepping
-from linkwise.arguments import count, number
 from linkwise.control.cost import Bound, Cost, checked_costs
 from linkwise.control.export import HorizonSource, export
 from linkwise.control.optimize import Problem, problem_of, routine_of

@@ -134,13 +134,13 @@ class Recursion:
         """The factors of Q_uu, k, p and the sums."""
         n, m, w = self.n, self.m, self.wide
         s = Sketch("gains")
-        q_z, Q_uu = s.read("q_z", n + m), np.empty((m, m), dtype=object)
+        q_z, q_uu = s.read("q_z", n + m), np.empty((m, m), dtype=object)
         for i in range(m):
             here = (n + i) * w + n + i
-            Q_uu[i, i:] = Q_uu[i:, i] = s.read(part("Q", here, m - i), m - i)
-        Q_xu = np.array([s.read(part("Q", i * w + n, m), m) for i in range(n)], dtype=object)
+            q_uu[i, i:] = q_uu[i:, i] = s.read(part("Q", here, m - i), m - i)
+        q_xu = np.array([s.read(part("Q", i * w + n, m), m) for i in range(n)], dtype=object)
         q_u, (rho,) = q_z[n:], s.read("rho", 1)
-        lifted = Q_uu + np.diag([rho] * m)
+        lifted = q_uu + np.diag([rho] * m)
         if self.bounded:
             low, high, u = s.read("u_low", m), s.read("u_high", m), s.read("u", m)
             k, free = boxed(_Looping(s), lifted, q_u, low - u, high - u)
@@ -155,10 +155,10 @@ class Recursion:
             s.write("lower", lower)
         s.write("reciprocal", list(inverse.reciprocal))
         s.write(part("gain", self.first + m * n, m), list(k))
-        s.write("p", list(q_z[:n] + sum_products(Q_xu, k)))
+        s.write("p", list(q_z[:n] + sum_products(q_xu, k)))
         known, sums = s.read("known", 4), s.read("sums", len(SUMS))
         first = known[0] - q_u @ k
-        second = known[1] - k @ sum_products(Q_uu, k)
+        second = known[1] - k @ sum_products(q_uu, k)
         new = [first, second, known[2], known[3], q_u @ q_u]
         least = inverse.pivots[0]
         for x in inverse.pivots[1:]:
@@ -176,9 +176,9 @@ class Recursion:
         s = Sketch("spread")
         S = [s.read(part("S", a * k, k), k) for a in range(r)]
         W = [s.read(part("W", j * w, c), c) for j in range(k)]
-        C = [s.read(part("C", a * w, c), c) for a in range(r)]
+        first = [s.read(part("C", a * w, c), c) for a in range(r)]
         for a in range(r):
-            sums = C[a]
+            sums = first[a]
             for j in range(k):
                 sums = S[a][j] * W[j] + sums
             s.write(part("T", a * w, c), list(sums))
@@ -216,9 +216,7 @@ class Recursion:
                 sums = [x[a] * y + sums[a] for a in range(c)]
         for a in range(c):
             s.write(part("Q", a * w, c), list(sums[a]))
-        rows = [
-            (*[i * w + j] * c, *[i, j] * (k * len(pairs)), *[i * w + j] * c) for i, j in tiles
-        ]
+        rows = [(*[i * w + j] * c, *[i, j] * (k * len(pairs)), *[i * w + j] * c) for i, j in tiles]
         return _run(s, rows)
 
     def _columns(self) -> Segment:
@@ -228,7 +226,7 @@ class Recursion:
         y = list(s.read(part("Q", n, m), m))
         size = m * (m - 1) // 2
         flat = s.read("lower", size) if size else ()
-        L = {(i, j): flat[i * (i - 1) // 2 + j] for i in range(m) for j in range(i)}
+        lower = {(i, j): flat[i * (i - 1) // 2 + j] for i in range(m) for j in range(i)}
         reciprocal = s.read("reciprocal", m)
         shared = 1 + bool(size)
         if self.bounded:
@@ -236,12 +234,12 @@ class Recursion:
             shared += 1
         for i in range(m):
             for j in range(i):
-                y[i] = y[i] - L[i, j] * y[j]
+                y[i] = y[i] - lower[i, j] * y[j]
         z = [a * b for a, b in zip(reciprocal, y, strict=True)]
         x = list(z)
         for i in reversed(range(m)):
             for j in range(i + 1, m):
-                x[i] = x[i] - L[j, i] * x[j]
+                x[i] = x[i] - lower[j, i] * x[j]
         for name, values, stride in (("Y", y, self.square), ("Z", z, self.square)):
             for i in range(m):
                 s.write(part(name, i * stride), [values[i]])
@@ -296,4 +294,3 @@ def moving(segment: Segment, register: str, by: int) -> Segment:
     """The segment with a register that moves with the loop."""
     pieces = [x for x, _ in (*segment.reads, *segment.writes) if placed(x)[0] == register]
     return replace(segment, moves=(*segment.moves, *((x, by) for x in dict.fromkeys(pieces))))
-

@@ -21,10 +21,18 @@ from linkwise.codegen.stepping.llvm import CODE
 from linkwise.codegen.stepping.stepping import Loop, Segment, Sketch, Statement, Stepping, part
 from linkwise.control.program import Program
 from linkwise.control.recursion import SUMS
-from linkwise.control.solver import (
-    KEPT, LEAST, MOST, NO_STEP, NOT_FINITE, OUT_OF_TIME, SHARES, SHORT, SOLVED,
-)  # fmt: skip
 from linkwise.control.shooting import Structure
+from linkwise.control.solver import (
+    KEPT,
+    LEAST,
+    MOST,
+    NO_STEP,
+    NOT_FINITE,
+    OUT_OF_TIME,
+    SHARES,
+    SHORT,
+    SOLVED,
+)  # fmt: skip
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array
@@ -106,9 +114,7 @@ class Routine:
 
         traced = replace(segment.traced, inputs=other(segment.reads, reads))
         to = other(segment.writes, writes)
-        return replace(
-            segment, traced=traced, writes=to, moves=(*segment.moves, *moves.items())
-        )
+        return replace(segment, traced=traced, writes=to, moves=(*segment.moves, *moves.items()))
 
     def sweep(self) -> tuple[Statement, ...]:
         """Expand all knots, and sweep backward."""
@@ -146,7 +152,10 @@ class Routine:
         """Accepted trajectories take the place of the old ones."""
         s = Sketch("accept")
         (accepted,) = s.read("accepted", 1)
-        old, new = s.read(part("x", 0, self.row), self.row), s.read(part("new", 0, self.row), self.row)
+        old, new = (
+            s.read(part("x", 0, self.row), self.row),
+            s.read(part("new", 0, self.row), self.row),
+        )
         chosen = [where(accepted, a, b) for a, b in zip(new, old, strict=True)]
         s.write(part("x", 0, self.row), chosen)
         moves = (part("x", 0, self.row), self.row), (part("new", 0, self.row), self.row)

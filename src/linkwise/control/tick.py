@@ -7,7 +7,6 @@ begins anew, at rest in the measured position without force.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -29,6 +28,7 @@ from linkwise.codegen.stepping.stepping import (
 from linkwise.control.routine import FOREVER, Routine
 from linkwise.control.solver import LEAST
 from linkwise.simulation.rates import velocities
+from linkwise.spatial.array import Array
 from linkwise.spatial.choice import where
 
 
@@ -74,8 +74,9 @@ class Tick:
         r, s = self.routine, Sketch("anew")
         nq, name = r.program.mech.nq, part("x", 0, r.row)
         (advance,), now = s.read("advance", 1), s.read("now", r.nx)
+        old = s.read(name, r.row)
         first = [*now[:nq], *[0.0] * (r.row - nq)]
-        s.write(name, [where(-advance, a, b) for a, b in zip(first, s.read(name, r.row))])
+        s.write(name, [where(-advance, a, b) for a, b in zip(first, old, strict=True)])
         return Loop((replace(s.segment(), moves=((name, r.row),)),), r.knots + 1)
 
     def _measured(self) -> Segment:
@@ -153,7 +154,7 @@ class Plan:
         """What it costs."""
         return float(self.rows[0, 0, -1])
 
-    def advance(self, now: Sequence[float], by: int, iterations: int) -> None:
+    def advance(self, now: Array, by: int, iterations: int) -> None:
         """A tick from a measured state, in which the plan moves on by 1 step, 0, or begins: -1."""
         given = self.given
         given["now"][:], given["advance"][0], given["most"][0] = now, by, iterations

@@ -12,8 +12,8 @@ from linkwise.codegen.stepping.kernel import RolloutKernel
 from linkwise.codegen.stepping.stepping import Stepping
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.rollout_kernel import motion_of
 from linkwise.simulation.rollout_input import mechanism_numbers, shaped
+from linkwise.simulation.rollout_kernel import motion_of
 from linkwise.spatial.array import Array, ArrayLike
 
 WORKS = ("euler", "rk4", "rk4_mujoco")

@@ -312,9 +312,12 @@ def rollout(
             None if threads is None else count(threads, "threads", least=1), (0, 0),
         )  # fmt: skip
         times = motion.step * np.array([*range(0, steps, every), steps] if steps else [0])
-        parts = [*np.split(done.records, [mech.nq], axis=-1), done.status, done.failed]
-        parts = [x[0] for x in parts] if motion.single else parts
-        result = Rollout(motion.kernel.mech, integrator, motion.step, times, *parts, motion.kernel)
+        q_all, v_all = np.split(done.records, [mech.nq], axis=-1)
+        rows: Any = 0 if motion.single else slice(None)
+        result = Rollout(
+            motion.kernel.mech, integrator, motion.step, times, q_all[rows], v_all[rows],
+            done.status[rows], done.failed[rows], motion.kernel,
+        )  # fmt: skip
         _report(result)
         return result
     law, goal = check_controller(controller)

@@ -227,6 +227,7 @@ class Straight:
     looped: set[int] = field(default_factory=lambda: set())
 
     def lines(self) -> Iterator[str]:
+        """All of them."""
         named = dict[int, str]()
         yield from self._input_checks()
         entries = [f"{x.identifier}[{j}]" for x in self.face.inputs for j in range(x.size)]

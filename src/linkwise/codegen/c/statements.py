@@ -12,7 +12,7 @@ from linkwise.codegen.c.emit import Straight, sincos_function
 from linkwise.codegen.c.header import Interface
 from linkwise.codegen.c.text import condition, number
 from linkwise.codegen.stepping.llvm import CODE, STATUS
-from linkwise.codegen.stepping.stepping import Loop, Segment, Statement, flat, placed
+from linkwise.codegen.stepping.stepping import Segment, Statement, flat, placed
 
 
 class Statements:

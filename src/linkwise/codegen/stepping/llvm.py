@@ -41,6 +41,7 @@ from linkwise.codegen.stepping.stepping import (
 CODE = "status"
 """The name under which segments read and write the code of a motion."""
 
+
 def is_code(name: str) -> bool:
     """Whether a register is the code, be it of statements with a prefix."""
     return name.rpartition(".")[2] == CODE
@@ -206,6 +207,7 @@ class Motion:
 
     @property
     def size(self) -> int:
+        """Vectors of work memory."""
         return self.registers + self.slots
 
     def _segment(self, segment: Segment) -> ir.Function:
@@ -240,6 +242,7 @@ class Motion:
         return function
 
     def emit(self, name: str) -> None:
+        """Write the function."""
         emit, stepping = self.emit_, self.stepping
         function = ir.Function(
             emit.module, _signature(emit.number, ranged=True), name, internal=True

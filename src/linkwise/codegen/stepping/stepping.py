@@ -152,9 +152,7 @@ class Segment:
             return tuple((names.get(name, name), size) for name, size in registers)
 
         traced = replace(self.traced, inputs=other(self.traced.inputs))
-        return replace(
-            self, traced=traced, writes=other(self.writes), moves=other(self.moves)
-        )
+        return replace(self, traced=traced, writes=other(self.writes), moves=other(self.moves))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,146 @@
+"""All iterations in one kernel: batches against single problems, ticks in rollouts and in C."""
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.control import Bound, Cost, RecedingHorizon
+from linkwise.control.recursion import tile
+from linkwise.errors import LinkwiseError
+
+COMPILER = shutil.which("cc") or shutil.which("gcc")
+
+
+def chain(effort: float = np.inf) -> lw.Mechanism:
+    build = lw.Builder("chain", gravity=(0.0, 0.0, -9.81))
+    link = lw.SpatialInertia.solid_box(1.0, (0.1, 0.1, 0.5))
+    drive = lw.Drive(effort=effort)
+    parent = "world"
+    for i, axis in enumerate(((0, 1, 0), (1, 0, 0))):
+        place = (0.0, 0.0, -0.5 if i else 0.0)
+        build.body(f"b{i}", parent, lw.hinges.Pin(axis), inertia=link, drive=drive, inboard=place)
+        parent = f"b{i}"
+    return build.build()
+
+
+def flying() -> lw.Mechanism:
+    build = lw.Builder("flying", gravity=(0.0, 0.0, -9.81))
+    box = lw.SpatialInertia.solid_box(1.0, (0.3, 0.2, 0.1))
+    build.body("base", "world", lw.hinges.Free(), inertia=box)
+    build.body("arm", "base", lw.hinges.Pin((0, 1, 0)), inertia=box)
+    return build.build()
+
+
+def costs() -> list[Cost]:
+    return [
+        Cost.posture(weight=1.0, final=10.0),
+        Cost.velocity(weight=0.1, final=1.0),
+        Cost.effort(weight=1e-2),
+    ]
+
+
+def test_tiles_cover_with_little_padding() -> None:
+    for n in range(1, 60):
+        t = tile(n)
+        assert 1 <= t <= 4 and -(-n // t) * t - n < t
+    assert tile(21) == 3 and tile(7) == 4 and tile(1) == 1
+
+
+def limited() -> lw.Mechanism:
+    return chain(2.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "integrator"),
+    [
+        (limited, "euler"),
+        pytest.param(chain, "euler", marks=pytest.mark.prove),
+        pytest.param(limited, "rk4", marks=pytest.mark.prove),
+        pytest.param(flying, "euler", marks=pytest.mark.prove),
+    ],
+)
+def test_a_batch_solves_what_single_problems_solve(
+    make: Callable[[], lw.Mechanism], integrator: str
+) -> None:
+    mech = make()
+    rng = np.random.default_rng(1)
+    q = np.stack(
+        [mech.integrate(mech.neutral(), 0.3 * rng.standard_normal(mech.nv)) for _ in "abc"]
+    )
+    given: dict[str, Any] = {"costs": costs(), "step": 0.03, "horizon": 12,
+             "integrator": integrator,
+             "limits": ("effort",), "tolerance": 1e-11}  # fmt: skip
+    many = lw.optimize(mech, q, **given)
+    assert (many.status == 0).all()
+    for i in range(3):
+        one = lw.optimize(mech, q[i], **given)
+        assert one.status == 0 and one.cost > 1e-3
+        assert np.isclose(many.cost[i], one.cost, rtol=1e-9)
+        assert np.allclose(many.q[i], one.q, atol=1e-6) and np.abs(one.gain).max() > 0.1
+        assert np.allclose(many.gain[i], one.gain, atol=1e-4 * np.abs(one.gain).max())
+    if np.isfinite(mech.effort_limit).any():
+        assert np.isclose(np.abs(many.tau).max(), mech.effort_limit.min())
+
+
+def test_rollouts_make_the_ticks_that_calls_make() -> None:
+    mech = chain(effort=20.0)
+    predict = RecedingHorizon(mech, costs=costs(), step=0.04, horizon=8, first=4)
+    q = 0.3 * np.random.default_rng(0).standard_normal((5, 2))
+    runs = lw.rollout(mech, q, duration=0.3, step=0.02, controller=predict, integrator="euler")
+    assert (runs.status == 0).all()
+    for i in (0, 4):
+        predict.reset()
+        x, v = q[i].copy(), np.zeros(2)
+        for n in range(15):
+            tau = predict(0.02 * n, x, v)
+            v = v + 0.02 * lw.forward_dynamics(mech, x, v, tau)
+            x = x + 0.02 * v
+        assert np.allclose(runs.q[i, -1], x, atol=1e-9) and np.abs(x - q[i]).max() > 1e-3
+    alone = lw.rollout(mech, q[2], duration=0.3, step=0.02, controller=predict, integrator="euler")
+    assert np.allclose(alone.q, runs.q[2], atol=1e-9)
+
+
+@pytest.mark.prove
+@pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
+def test_emitted_c_makes_the_same_ticks(tmp_path: Path) -> None:
+    predict = RecedingHorizon(chain(effort=20.0), costs=costs(), step=0.04, horizon=8, first=4)
+    code = predict.export_c("chain_mpc")
+    header, source = code.write(tmp_path)
+    assert f"CHAIN_MPC_MEMORY {code.memory}" in header.read_text(encoding="ascii")
+    assert "malloc" not in source.read_text(encoding="ascii")
+    flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-pedantic", "-Werror", "-DCHAIN_MPC_SELFTEST"]
+    program = tmp_path / "selftest"
+    command = [str(COMPILER), *flags, str(source), "-o", str(program), "-lm"]
+    subprocess.run(command, check=True, capture_output=True)
+    done = subprocess.run([str(program)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "ok" in done.stdout
+
+
+@pytest.mark.prove
+def test_what_a_kernel_cannot_do_is_refused() -> None:
+    mech = chain()
+    bounds = [Bound.on_velocity(-1.0, 1.0)]
+    bounded = RecedingHorizon(mech, costs=costs(), bounds=bounds, step=0.04, horizon=8)
+    with pytest.raises(LinkwiseError, match="bounds"):
+        bounded.export_c()
+    with pytest.raises(LinkwiseError, match="bounds"):
+        lw.rollout(mech, np.zeros(2), duration=0.1, step=0.01, controller=bounded)
+    predict = RecedingHorizon(mech, costs=costs(), step=0.04, horizon=8)
+    refused: list[tuple[str, dict[str, Any]]] = [
+        ("longer than a step", {"step": 0.05}),
+        ("tau", {"tau": np.zeros(2)}),
+        ("implicit", {"integrator": "implicit"}),
+        ("target", {"target": "cuda"}),
+    ]
+    for words, more in refused:
+        given: dict[str, Any] = {"duration": 0.1, "step": 0.01, "controller": predict, **more}
+        with pytest.raises(LinkwiseError, match=words):
+            lw.rollout(mech, np.zeros(2), **given)
+    with pytest.raises(LinkwiseError, match="belongs"):
+        lw.rollout(flying(), flying().neutral(), duration=0.1, step=0.01, controller=predict)
