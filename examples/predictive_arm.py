@@ -27,7 +27,7 @@ def pushed() -> tuple[lw.Recording, np.ndarray, np.ndarray]:
     """The motion, the distance of the hand to its goal [m], and the time of each tick [s]."""
     arm = lw.models.seven_dof_arm()
     hand = lw.Task.position(arm.bodies[-1].name)
-    goals = [lw.tasks.task_position(arm, START + x, hand) for x in (0.25, -0.2)]
+    goals: list[np.ndarray] = [lw.tasks.task_position(arm, START + x, hand) for x in (0.25, -0.2)]
     predict = RecedingHorizon(
         arm,
         costs=[

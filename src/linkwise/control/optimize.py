@@ -361,6 +361,7 @@ def _solved(problem: Problem, ends: Limits, threads: int | None, inform: Any) ->
     ended = [0]
 
     def report(i: int, iteration: Iteration) -> None:
+        assert inform is not None
         now = time.monotonic() - begun
         rest = now / (i + 1) * (ends.iterations - i - 1)
         costs, off = float(np.nanmean(iteration.cost)), float(iteration.violation.max(initial=0.0))

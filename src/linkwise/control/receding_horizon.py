@@ -168,7 +168,7 @@ class RecedingHorizon:
         if isinstance(self._planned, _Compiled):
             return self._planned
         raise LoweringError(
-            f"{what} was asked of a receding horizon with bounds on positions, velocities or "
+            f"{what} was requested for a receding horizon with bounds on positions, velocities or "
             "tasks, which are held by multipliers outside of kernels. Use limits=('effort',) and "
             "costs instead of bounds."
         )

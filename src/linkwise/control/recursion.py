@@ -84,7 +84,7 @@ class Recursion:
         """All of them in order.
 
         Args:
-            moves: By how much gains move from knot to knot.
+            moves: Distance by which gains move from knot to knot.
             first: Where those of the first knot are.
         """
         self.first = first

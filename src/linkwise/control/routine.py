@@ -44,7 +44,7 @@ FOREVER = 2**31
 
 @dataclass(frozen=True)
 class Routine:
-    """The iterations of problems with so many knots.
+    """The iterations of problems with K knots.
 
     Attributes:
         program: The segments of a knot.
@@ -85,8 +85,8 @@ class Routine:
         """Registers of one problem, with their sizes."""
         _, recursion = self.program.knot
         size = (self.knots + 1) * self.row
-        own = {"x": size, "new": size, "gain": (self.knots + 1) * recursion.gain}
-        return (*own.items(), *recursion.memory)
+        sizes = {"x": size, "new": size, "gain": (self.knots + 1) * recursion.gain}
+        return (*sizes.items(), *recursion.memory)
 
     # ------------------------------------------------------------------------- over all knots
 

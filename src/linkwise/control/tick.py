@@ -34,7 +34,7 @@ from linkwise.spatial.choice import where
 
 @dataclass(frozen=True)
 class Tick:
-    """A tick of problems with so many knots.
+    """A tick of problems with K knots.
 
     Attributes:
         routine: The iterations.

@@ -81,9 +81,9 @@ class Statements:
         yield from body.rounds
         head = [f"/* {segment.name} */", f"static void {name}(double *m, long t)", "{"]
         space = "    "
+        wide = len(pieces)
         if segment.rows:
             flat_rows = ", ".join(str(x) for row in segment.rows for x in row)
-            wide = len(pieces)
             head.append(f"    static const int shift[] = {{{flat_rows}}};")
             head.append(f"    for (long n = 0; n < {len(segment.rows)}; ++n) {{")
             space = "        "

@@ -21,7 +21,7 @@ from linkwise.codegen.cuda.worker_code import WorkerCode, worker_code
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.trace import Traced
 from linkwise.codegen.stepping.cuda_source import MotionSource, head
-from linkwise.codegen.stepping.stepping import STEP, Segment, Stepping
+from linkwise.codegen.stepping.stepping import STEP, Segment, Stepping, straight
 from linkwise.model.mechanism import Mechanism
 
 LANES = 32
@@ -125,12 +125,12 @@ class _Group:
         """
         stepping, sizes = self.stepping, self.stepping.registers
         written, lasting = set[str](), {*stepping.state, *(name for name, _ in stepping.held)}
-        lasting |= {name for segment in stepping.enter for name, _ in segment.writes}
-        for segment in stepping.step:
+        lasting |= {name for segment in straight(stepping.enter) for name, _ in segment.writes}
+        for segment in straight(stepping.step):
             lasting |= {name for name, _ in segment.reads} - written
             written |= {name for name, _ in segment.writes}
         if stepping.resumes:  # records are made of several segments
-            lasting |= {name for segment in stepping.leave for name, _ in segment.writes}
+            lasting |= {name for segment in straight(stepping.leave) for name, _ in segment.writes}
         lasting -= {STEP, "q", "v"}
         offset, top = dict[str, int](), 0
         for name in (x for x in sizes if x in lasting):
@@ -203,13 +203,13 @@ class _Group:
         yield "    meet(0);"
         if not stepping.resumes:
             yield from self._recorded(width)
-        yield from (f"    {line}" for s in stepping.enter for line in self._call(s))
+        yield from (f"    {line}" for s in straight(stepping.enter) for line in self._call(s))
         for i in range(len(stepping.held)):
             yield f"    const T *given{i} = held{i} + me * row{i};"
         if stepping.resumes:
             yield "    if (!steps) {"
             yield from (f"    {line}" for line in self._given())
-            yield from (f"    {line}" for s in stepping.leave for line in self._call(s))
+            yield from (f"    {line}" for s in straight(stepping.leave) for line in self._call(s))
             yield from (f"    {line}" for line in self._recorded(width))
             yield "    }"
         yield "#pragma unroll 1"
@@ -255,7 +255,7 @@ class _Group:
     def _step(self, width: int) -> Iterator[str]:
         stepping = self.stepping
         yield from self._given()
-        yield from (f"    {line}" for s in stepping.step for line in self._call(s))
+        yield from (f"    {line}" for s in straight(stepping.step) for line in self._call(s))
         yield "    bool sound = true;"
         for register in stepping.state:
             x = f"reg[{LANES} * ({self.offset[register]} + j)]"
@@ -268,7 +268,7 @@ class _Group:
         yield "    if (*flag && lost < 0) lost = i;"
         yield "    if (--pause == 0 || i + 1 == steps) {"
         yield "    pause = every;"
-        yield from (f"    {line}" for s in stepping.leave for line in self._call(s))
+        yield from (f"    {line}" for s in straight(stepping.leave) for line in self._call(s))
         yield from self._recorded(width)
         yield "    }"
         yield "    meet(0);"

@@ -31,7 +31,7 @@ from linkwise.codegen.cuda.text import PRIMITIVES, TURN
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.graph import Graph
 from linkwise.codegen.stepping.noise import cuda_function, cuda_lines
-from linkwise.codegen.stepping.stepping import STEP, Segment, Stepping, placed, rounds
+from linkwise.codegen.stepping.stepping import STEP, Segment, Stepping, placed, rounds, straight
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class _Emitter:
 
     def _called(self, segment: Segment) -> bool:
         work = segment.traced.graph.count(segment.traced.roots).total()
-        many = sum(s is segment for s in self.stepping.step) > 1
+        many = sum(s is segment for s in straight(self.stepping.step)) > 1
         return many or work >= self.shape.longest
 
     def _function(self, index: int, segment: Segment) -> Iterator[str]:
@@ -151,13 +151,13 @@ class _Emitter:
         yield "    T *to = out + me;"
         if not stepping.resumes:
             yield from (f"    {line}" for line in self._recorded(first=True))
-        yield from (f"    {line}" for line in self._calls(stepping.enter))
+        yield from (f"    {line}" for line in self._calls(straight(stepping.enter)))
         for i in range(len(stepping.held)):
             yield f"    const T *given{i} = held{i} + me * row{i};"
         if stepping.resumes:
             yield "    if (!steps) {"
             yield from (f"        {line}" for line in self._given())
-            yield from (f"        {line}" for line in self._calls(stepping.leave))
+            yield from (f"        {line}" for line in self._calls(straight(stepping.leave)))
             yield from (f"        {line}" for line in self._recorded())
             yield "    }"
         yield "#pragma unroll 1"
@@ -166,7 +166,7 @@ class _Emitter:
         yield "    }"
         if stepping.stops:
             yield f"    if (code >= {stepping.stops}) {{"
-            yield from (f"        {line}" for line in self._calls(stepping.leave))
+            yield from (f"        {line}" for line in self._calls(straight(stepping.leave)))
             yield "#pragma unroll 1"
             yield "        while (record < records) {"
             yield from (f"            {line}" for line in self._recorded())
@@ -194,12 +194,12 @@ class _Emitter:
         yield from self._given()
         for chance in stepping.noise:
             yield from cuda_lines(chance, self.member[chance.register])
-        yield from self._calls(stepping.step)
+        yield from self._calls(straight(stepping.step))
         yield from self._finite()
         yield "if (code) lost = i;"
         yield "else if (--pause == 0 || i + 1 == steps) {"
         yield "    pause = every;"
-        yield from (f"    {line}" for line in self._calls(stepping.leave))
+        yield from (f"    {line}" for line in self._calls(straight(stepping.leave)))
         yield from (f"    {line}" for line in self._recorded())
         yield "}"
 
@@ -210,6 +210,7 @@ class _Emitter:
 
     def _calls(self, segments: tuple[Segment, ...]) -> Iterator[str]:
         for group in rounds(segments):
+            assert isinstance(group, tuple)
             if not group[0].again:
                 yield self._call(group[0])
                 continue

@@ -10,6 +10,7 @@ from itertools import groupby
 from linkwise.codegen.scalar import trace
 from linkwise.codegen.scalar.trace import Traced
 from linkwise.codegen.stepping.chance import Chance
+from linkwise.errors import LoweringError
 
 STEP = "h"
 """The register with the length of a step [s]."""
@@ -171,11 +172,23 @@ Statement = Segment | Loop
 
 def flat(statements: Iterable[Statement]) -> tuple[Segment, ...]:
     """Each segment once, in the order of first use."""
-    found = dict[int, Segment]()
+    segments = dict[int, Segment]()
     for x in statements:
         for segment in (x,) if isinstance(x, Segment) else flat(x.body):
-            found.setdefault(id(segment), segment)
-    return tuple(found.values())
+            segments.setdefault(id(segment), segment)
+    return tuple(segments.values())
+
+
+def straight(statements: Iterable[Statement]) -> tuple[Segment, ...]:
+    """The statements, where none is a loop.
+
+    Raises:
+        LoweringError: There is one.
+    """
+    given = tuple(statements)
+    if any(isinstance(x, Loop) for x in given):
+        raise LoweringError("a step has loops inside, which run on the processor and in C only.")
+    return tuple(x for x in given if isinstance(x, Segment))
 
 
 def prefixed(statements: Iterable[Statement], prefix: str) -> tuple[Statement, ...]:
