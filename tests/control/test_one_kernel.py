@@ -12,7 +12,7 @@ import pytest
 import linkwise as lw
 from linkwise.control import Bound, Cost, RecedingHorizon
 from linkwise.control.recursion import tile
-from linkwise.errors import LinkwiseError
+from linkwise.errors import LinkwiseError, TroubleWarning
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 
@@ -84,6 +84,11 @@ def test_a_batch_solves_what_single_problems_solve(
         assert np.isclose(many.cost[i], one.cost, rtol=1e-9)
         assert np.allclose(many.q[i], one.q, atol=1e-6) and np.abs(one.gain).max() > 0.1
         assert np.allclose(many.gain[i], one.gain, atol=1e-4 * np.abs(one.gain).max())
+    with pytest.warns(TroubleWarning, match="iterations"):
+        early = lw.optimize(mech, q, **given | {"iterations": 2})
+        one = lw.optimize(mech, q[0], **given | {"iterations": 2})
+    assert (early.status == one.status).all() and (early.iterations == 2).all()
+    assert np.allclose(early.q[0], one.q, atol=1e-9) and np.isclose(early.cost[0], one.cost)
     if np.isfinite(mech.effort_limit).any():
         assert np.isclose(np.abs(many.tau).max(), mech.effort_limit.min())
 

@@ -232,6 +232,7 @@ class Routine:
         s.write("ended", [ended])
         s.write("cost", [where(accepted, new, cost)])
         s.write("running", [_not(_above(ended))])
+        s.write(CODE, [0.0])  # that of a step that was not taken
         return s.segment()
 
     def iteration(self) -> tuple[Statement, ...]:
