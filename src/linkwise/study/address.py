@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -185,6 +186,31 @@ class Nominal:
 def _row(value: Any, n: int, what: str) -> Array:
     array = floats(value, what)
     return np.full(n, array) if array.ndim == 0 else array
+
+
+def made_from(make: Callable[..., Any], names: Sequence[str]) -> tuple[str, ...]:
+    """Variables that a function makes the mechanism from.
+
+    Raises:
+        ModelError: The function needs something that does not vary.
+    """
+    parameters = inspect.signature(make).parameters
+    taken = tuple(x for x in parameters if x in names)
+    try:
+        inspect.signature(make).bind(**dict.fromkeys(taken, 0.0))
+    except TypeError as error:
+        raise ModelError(
+            f"the function that makes the mechanism is called with what varies by keyword: {error}."
+            f" What varies: {', '.join(names)}."
+        ) from None
+    return taken
+
+
+def unknown(name: str, owner: str) -> ModelError:
+    """A variable that is neither an address nor taken by a function."""
+    known = ["q[...]", "v[...]", "mass:BODY", "payload:NODE", "damping", "stiffness", "friction",
+             "armature", "gravity[z]", "tau[...]", "kp", "kv"]  # fmt: skip
+    return unknown_name("variable", name, known, owner=f"{owner}; or give `setup`")
 
 
 def applied(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -14,12 +14,23 @@ from linkwise.errors import ModelError, ShapeError, SimulationError, unknown_nam
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.recording import Recording
 from linkwise.simulation.run import simulate
+from linkwise.simulation.timetable import timetable
 from linkwise.spatial.array import Array
-from linkwise.study.address import Nominal, applied, varied_mechanism
+from linkwise.study.address import (
+    Address,
+    Nominal,
+    applied,
+    made_from,
+    unknown,
+    varied_mechanism,
+)
 from linkwise.study.kept import TRAJECTORY, Batch, Evaluated, Kept, lost, merged, reduced
 
 GROUPS = ("q", "v", "parameters")
 """What names can vary in a simulation."""
+
+TINY = 1e-6
+"""Of a step: times that are this near are equal."""
 
 
 def one_by_one(
@@ -202,10 +213,9 @@ class Simulations:
         if isinstance(self.mech, Mechanism) and self.setup is None:
             nominal = self._nominal(self.mech)
             for name in names:
-                address = nominal.address(name)
-                if address is None or address.group not in GROUPS:
-                    known = ["q[...]", "v[...]", "mass:BODY", "payload:NODE", "damping"]
-                    raise unknown_name("variable", name, known, owner="a simulation; give `setup`")
+                self._address(nominal, name)
+        elif not isinstance(self.mech, Mechanism):
+            made_from(self.mech, names)
         for one in kept:
             if one.statistic == TRAJECTORY and self.options.get("integrator") == "dop853":
                 raise ModelError("trajectories of adaptive steps have different times; keep none.")
@@ -216,17 +226,25 @@ class Simulations:
         speed = np.zeros(mech.nv) if v is None else mech.check_v(v)
         return Nominal(mech, self.options, start, speed, ())
 
+    def _address(self, nominal: Nominal, name: str) -> Address | None:
+        """Where a number goes; None for one that `setup` takes."""
+        address = nominal.address(name)
+        if address is not None and address.group in GROUPS:
+            return address
+        if self.setup is None:
+            raise unknown(name, "a simulation")
+        return None
+
     def _simulated(self, values: Mapping[str, float]) -> Recording:
         mech = self.mech
         made = dict[str, float]()
         if not isinstance(mech, Mechanism):
-            taken = inspect.signature(mech).parameters
-            made = {k: x for k, x in values.items() if k in taken}
+            made = {k: values[k] for k in made_from(mech, tuple(values))}
             mech = mech(**made)
         nominal, pairs = self._nominal(mech), list[Any]()
         for name, x in values.items():
-            address = None if name in made else nominal.address(name)
-            if address is not None and address.group in GROUPS:
+            address = None if name in made else self._address(nominal, name)
+            if address is not None:
                 pairs.append((address, np.array([x])))
         rows = applied(nominal, pairs, 1)
         changed = varied_mechanism(mech, rows)
@@ -259,9 +277,25 @@ class Simulations:
                 return x, tuple(series.labels) or ("",) * x.shape[2]
 
             batch = Batch({k: np.array([x]) for k, x in one.items()}, rec.t, channel)
-            return reduced(batch, kept, [""], np.array([rec.t[-1]]), [rec.stopped or ""])
+            result = reduced(batch, kept, [""], np.array([rec.t[-1]]), [rec.stopped or ""])
+            return self._on_grid(result) if result.trajectories else result
 
         return one_by_one(compute, values)
+
+    def _on_grid(self, result: Evaluated) -> Evaluated:
+        """Trajectories at the planned times: without records of events, NaN after an early end."""
+        given = (self.options.get(x) for x in ("control_step", "record_every"))
+        start = float(self.options.get("start", 0.0))
+        plan = timetable(self.duration, self.options.get("step", 1e-3), *given, start)
+        steps = np.append(np.arange(0, plan.steps, plan.record_every), plan.steps)
+        grid = start + np.minimum(steps * plan.step, self.duration)
+        place = np.minimum(np.searchsorted(grid, result.t - TINY * plan.step), len(grid) - 1)
+        there = np.abs(grid[place] - result.t) <= TINY * plan.step
+        placed = dict[str, Array]()
+        for name, records in result.trajectories.items():
+            placed[name] = np.full((1, len(grid), records.shape[2]), np.nan)
+            placed[name][:, place[there]] = records[:, there]
+        return replace(result, trajectories=placed, t=grid)
 
     def recording(self, values: Mapping[str, Array], case: int) -> Recording:
         """The recording of a case; one that cannot go on has what was computed until then."""

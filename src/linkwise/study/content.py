@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import inspect
 import json
@@ -87,15 +88,24 @@ def _function(function: Callable[..., Any]) -> dict[str, Any]:
 
     Other functions that it calls are not followed.
     """
+    if isinstance(function, functools.partial):
+        parts = {"args": function.args, "keywords": function.keywords}
+        return _function(function.func) | described(parts)
     name = getattr(function, "__qualname__", type(function).__qualname__)
     parts: list[Any] = [name]
     code: Any = getattr(function, "__code__", None)
+    owner: Any = getattr(function, "__self__", None)  # of a bound method
+    if owner is None and code is None and not isinstance(function, type):
+        owner = function  # an object that can be called
+    if owner is not None and not inspect.ismodule(owner):
+        parts.append(described(getattr(owner, "__dict__", repr(type(owner)))))
     try:
-        parts.append(inspect.getsource(function))
+        parts.append(inspect.getsource(type(function) if owner is function else function))
     except (OSError, TypeError):
         parts.append(None if code is None else hashlib.sha256(code.co_code).hexdigest())
     if code is not None:
-        parts.append(described(getattr(function, "__defaults__", None)))
+        parts.append(described([getattr(function, "__defaults__", None),
+                                getattr(function, "__kwdefaults__", None)]))  # fmt: skip
         used: dict[str, Any] = dict(inspect.getclosurevars(function).nonlocals)
         used |= inspect.getclosurevars(function).globals
         simple = {k: x for k, x in used.items() if _is_plain(x)}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.arguments import count, mapping, number, path as checked_path, shown
-from linkwise.errors import ModelError, unknown_name
+from linkwise.errors import ModelError, WriteError, unknown_name
 from linkwise.spatial.array import Array
 from linkwise.study.study import Study
 from linkwise.study.variable import extra
@@ -86,6 +86,10 @@ def optimize(
     storage = None
     if folder is not None:
         place = checked_path(folder, "folder")
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise WriteError(place, error) from error
         storage = f"sqlite:///{place / 'design.sqlite'}"
     sampler = search.samplers.TPESampler(seed=seed)
     done: Any = search.create_study(

@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from linkwise.arguments import number
+from linkwise.arguments import count as whole, number
 from linkwise.codegen.stepping.kernel import describe
 from linkwise.dynamics import center_of_mass, energy, forward_kinematics, node_velocity
 from linkwise.errors import ModelError, unknown_name
@@ -27,6 +27,8 @@ from linkwise.study.address import (
     Setup,
     applied,
     arguments,
+    made_from,
+    unknown,
     varied_mechanism,
 )
 from linkwise.study.kept import Batch, Evaluated, Kept, merged, reduced
@@ -125,10 +127,11 @@ class Rollouts:
                 f"mech is {type(mech).__name__}; it must be a Mechanism, or a function that makes "
                 "one from what varies."
             )
+        every = None if record_every is None else whole(record_every, "record_every", least=1)
         parts = {
             "mech": mech, "q": q, "v": v, "duration": number(duration, "duration", above=0.0),
             "step": number(step, "step", above=0.0), "setup": setup,
-            "record_every": record_every, "options": options,
+            "record_every": every, "options": options,
         }  # fmt: skip
         for name, value in parts.items():
             object.__setattr__(self, name, value)
@@ -153,7 +156,7 @@ class Rollouts:
         """Variables that the mechanism is made from."""
         if isinstance(self.mech, Mechanism):
             return ()
-        return tuple(x for x in inspect.signature(self.mech).parameters if x in names)
+        return made_from(self.mech, names)
 
     def nominal(self, made: tuple[tuple[str, float], ...] = ()) -> Nominal:
         """The mechanism of these values with its numbers; the last few are kept."""
@@ -178,14 +181,9 @@ class Rollouts:
 
     def check(self, names: tuple[str, ...], kept: Sequence[Kept]) -> None:
         """Raise for names that are neither addresses nor used by a function."""
-        if not isinstance(self.mech, Mechanism):
-            return
-        nominal = self.nominal()
-        for name in names:
-            if nominal.address(name) is None and self.setup is None:
-                known = ["q[...]", "v[...]", "mass:BODY", "payload:NODE", "damping", "stiffness",
-                         "friction", "armature", "gravity[z]", "tau[...]", "kp", "kv"]  # fmt: skip
-                raise unknown_name("variable", name, known, owner="a rollout; or give `setup`")
+        makes = self._makes(names)
+        if isinstance(self.mech, Mechanism):
+            self._addresses(self.nominal(), names, makes)
         for one in kept:
             if one.channel in ENERGIES and any(
                 x.removeprefix("scale:").split("[")[0].split(":")[0]
@@ -197,6 +195,16 @@ class Rollouts:
                     "energy are those of the nominal mechanism. study.case(i) has them for a case."
                 )
 
+    def _addresses(
+        self, nominal: Nominal, names: Sequence[str], makes: Sequence[str]
+    ) -> dict[str, Address]:
+        """Where numbers go, by name; those that functions take have no place."""
+        found = {x: nominal.address(x) for x in names if x not in makes}
+        for name, address in found.items():
+            if address is None and self.setup is None:
+                raise unknown(name, "a rollout")
+        return {name: x for name, x in found.items() if x is not None}
+
     # ----------------------------------------------------------------------------- motions
 
     def _prepared(
@@ -204,11 +212,8 @@ class Rollouts:
     ) -> tuple[dict[tuple[str, str], Array], Any, Any, dict[str, Any]]:
         """Rows that vary, and the arguments of the rollout."""
         count = len(next(iter(values.values()))) if values else 1
-        pairs = list[tuple[Address, Array]]()
-        for name, each in values.items():
-            address = nominal.address(name)
-            if address is not None:
-                pairs.append((address, each))
+        addresses = self._addresses(nominal, tuple(values), self._makes(tuple(values)))
+        pairs = [(address, values[name]) for name, address in addresses.items()]
         rows = applied(nominal, pairs, count)
         q, v, options = arguments(nominal, rows)
         if self.setup is not None:
@@ -279,7 +284,8 @@ class Rollouts:
         for i in np.flatnonzero(stopped >= 0):
             stops[i] = runs.conditions[int(stopped[i])]
         early = np.asarray(runs.failed_step) >= 0
-        ends = np.where(early, np.asarray(runs.failed_step) * self.step, self.duration)
+        reached = np.asarray(runs.failed_step) + (stopped >= 0)  # a condition is met after its step
+        ends = np.where(early, reached * self.step, self.duration)
         batch = Batch(full, np.asarray(runs.t), look.channel)
         return reduced(batch, kept, reasons, ends, stops).taken(count)
 

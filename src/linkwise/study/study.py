@@ -41,6 +41,9 @@ ON_GPU = 8
 TRIALS = 64
 """Cases that are tried until one runs and shows which columns there are."""
 
+SPREAD = np.linspace(1e-9, 1.0 - 1e-9, 1001)
+"""Quantiles at which a proposal must have a density."""
+
 MEMORY = 64_000_000
 """Bytes of the records of a chunk, at most."""
 
@@ -140,7 +143,12 @@ class Study:
         for name, given in mapping(propose or {}, "propose", EXAMPLE).items():
             if name not in names:
                 raise unknown_name("variable", name, names, owner="vary")
-            proposal[names.index(name)] = variable(name, given)
+            proposal[names.index(name)] = drawn = variable(name, given)
+            if np.isneginf(drawn.log_density(each[names.index(name)].at(SPREAD))).any():
+                raise ModelError(
+                    f"propose[{name!r}] is {drawn.text} and never draws some values of "
+                    f"{each[names.index(name)].text}: estimates would be wrong. It must cover them."
+                )
         correlation = checked_correlation(names, correlate)
         if correlation is not None and proposal:
             raise ModelError("correlate and propose cannot both be given.")

@@ -62,7 +62,8 @@ class Variable:
             low, high = self.bounds
             inside = (x >= low) & (x <= high)
             return np.where(inside, -np.log(high - low), -np.inf)
-        return np.asarray(self.distribution.logpdf(x), np.float64)
+        density = getattr(self.distribution, "logpdf", None) or self.distribution.logpmf
+        return np.asarray(density(x), np.float64)
 
     @property
     def text(self) -> str:
@@ -93,8 +94,8 @@ def variable(name: object, given: Varied) -> Variable:
     name = checked_name(name, "each name in vary")
     if isinstance(given, Variable):
         return Variable(name, given.values, given.distribution, given.bounds)
-    if any(hasattr(given, x) for x in ("ppf", "icdf")) and hasattr(given, "logpdf"):
-        return _continuous(name, given)
+    if any(hasattr(given, x) for x in ("ppf", "icdf")) and not hasattr(given, "freeze"):
+        return _distributed(name, given)
     if isinstance(given, tuple):
         pair = cast("tuple[Any, ...]", given)
         if len(pair) != 2:
@@ -105,8 +106,8 @@ def variable(name: object, given: Varied) -> Variable:
         return Variable(name, bounds=(low, high))
     if hasattr(given, "ppf") or hasattr(given, "rvs"):
         raise ModelError(
-            f"vary[{name!r}] is {shown(given)}; give a frozen continuous distribution, like "
-            "scipy.stats.norm(1.0, 0.1), or a list of values."
+            f"vary[{name!r}] is {shown(given)}; give a frozen distribution with its "
+            "parameters, like scipy.stats.norm(1.0, 0.1), or a list of values."
         )
     array = floats(cast("Sequence[float]", given), f"vary[{name!r}]")
     if array.ndim > 1 or not array.size or not np.isfinite(array).all():
@@ -117,7 +118,7 @@ def variable(name: object, given: Varied) -> Variable:
     return Variable(name, tuple(array.ravel().tolist()))
 
 
-def _continuous(name: str, distribution: Any) -> Variable:
+def _distributed(name: str, distribution: Any) -> Variable:
     middle = Variable(name, distribution=distribution).at(np.array([0.5]))
     if middle.shape != (1,) or not np.isfinite(middle).all():
         raise ModelError(
