@@ -620,7 +620,8 @@ RECORDS = frozenset(
 """Classes that the library fills in, results for the most part: nobody else makes them."""
 
 LEFT_OUT: dict[str, str] = dict.fromkeys(
-    "Study plot.study_band plot.study_distribution plot.study_indices plot.study_scatter".split(),
+    "Study plot.study_band plot.study_design plot.study_distribution plot.study_indices "
+    "plot.study_probability plot.study_rare_event plot.study_scatter".split(),
     "takes a study, whose calls tests/study checks",
 )
 """Public functions that are not walked, each with the reason."""

@@ -124,8 +124,58 @@ def test_bands_of_trajectories(tmp_path):
     t = np.linspace(0.0, 1.0, 5)
     work = Calls(lambda a: {"y": a[:, None] * t}, batched=True)
     study = Study(work, {"a": (0.0, 1.0)}, keep=["trajectory:y"], cases=2001, sampler="sobol")
-    _, quantiles = band(study.run(tmp_path, progress=False), "y", q=[0.25, 0.75])
-    np.testing.assert_allclose(quantiles, [0.25 * t, 0.75 * t], atol=2e-3)
+    found = band(study.run(tmp_path, progress=False), "y", q=[0.25, 0.75])
+    np.testing.assert_allclose(found.values, [0.25 * t, 0.75 * t], atol=2e-3)
+    assert found.cases == 2001 and found.left_out == 0
+    assert (found.low[:, 1:] < found.values[:, 1:]).all()
+    assert (found.high[:, 1:] > found.values[:, 1:]).all()
+
+
+def test_bands_of_weighted_cases_are_those_of_the_distribution(tmp_path):
+    for package in ("zarr", "xarray", "dask.array"):
+        pytest.importorskip(package)
+    work = Calls(lambda a: {"y": a[:, None] * np.ones(3)}, batched=True)
+    study = Study(work, {"a": stats.norm()}, keep=["trajectory:y"], cases=4000, seed=1,
+                  propose={"a": stats.norm(1.0, 1.5)})  # fmt: skip
+    found = band(study.run(tmp_path, progress=False), "y", q=[0.2, 0.9], level=0.999)
+    truth = stats.norm.ppf([0.2, 0.9])[:, None]
+    assert ((found.low <= truth) & (truth <= found.high)).all()
+    assert (found.high - found.low < 0.4).all()
+
+
+def test_indices_leave_out_groups_that_are_not_computed_yet(tmp_path):
+    pytest.importorskip("SALib")
+    vary = dict.fromkeys("abc", (0.0, 1.0))
+    work = Calls(lambda a, b, c: {"y": a + 10.0 * b}, batched=True)
+    study = Study(work, vary, cases=5 * 512, sampler="saltelli")
+    results = study.run(tmp_path, chunk=16, progress=False)
+    lines = (tmp_path / "chunks.jsonl").read_text().splitlines(keepends=True)
+    kept = [x for x in lines if '"chunk": 3,' not in x and '"chunk": 70,' not in x]
+    assert len(kept) == len(lines) - 2
+    (tmp_path / "chunks.jsonl").write_text("".join(kept))
+    np.testing.assert_allclose(sensitivity(results, "y").total, [0.01, 0.99, 0.0], atol=0.03)
+
+
+def test_pictures_of_everything(tmp_path):
+    pytest.importorskip("matplotlib")
+    for package in ("zarr", "xarray", "dask.array"):
+        pytest.importorskip(package)
+    import linkwise as lw
+
+    work = Calls(lambda a: {"y": a, "path": a[:, None] * np.ones(3)}, batched=True)
+    study = Study(work, {"a": stats.norm()}, keep=["y", "trajectory:path"], cases=400)
+    results = study.run(tmp_path, progress=False)
+    lw.plot.study_distribution(results, "y")
+    lw.plot.study_scatter(results, "a", "y")
+    lw.plot.study_band(results, "path")
+    line = lw.plot.study_probability(results, "y").lines[0]
+    bounds, chance = line.get_data()
+    np.testing.assert_allclose(chance, stats.norm.sf(bounds), atol=0.1)
+    event = rare_event(normal(1), "y", above=3.0, cases=200)
+    levels = lw.plot.study_rare_event(event).lines[0].get_ydata()
+    assert levels[-1] == event.probability.value and len(levels) == len(event.levels)
+    with pytest.raises(ModelError, match="lw.study.rare_event makes it"):
+        lw.plot.study_rare_event(results)
 
 
 def test_design_finds_the_best_value():

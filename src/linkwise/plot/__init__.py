@@ -12,7 +12,15 @@ from linkwise.plot.identification import identification
 from linkwise.plot.inertial import belted_ellipsoid, shape
 from linkwise.plot.operator import mass_matrix, operator
 from linkwise.plot.skeleton import skeleton
-from linkwise.plot.study import study_band, study_distribution, study_indices, study_scatter
+from linkwise.plot.study import (
+    study_band,
+    study_design,
+    study_distribution,
+    study_indices,
+    study_probability,
+    study_rare_event,
+    study_scatter,
+)
 
 __all__ = [
     "DARK",
@@ -28,8 +36,11 @@ __all__ = [
     "shape",
     "skeleton",
     "study_band",
+    "study_design",
     "study_distribution",
     "study_indices",
+    "study_probability",
+    "study_rare_event",
     "study_scatter",
 ]
 

@@ -1,20 +1,26 @@
-"""Pictures of a study: distributions, what depends on what, indices, bands over time."""
+"""Pictures of a study: distributions, probabilities, dependence, indices, bands, designs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
 from linkwise.arguments import is_a
+from linkwise.errors import ModelError
 from linkwise.plot.canvas import Axes, ThemeLike, axes_for, legend, themed
-from linkwise.spatial.array import Array
+from linkwise.study.design import WORST, Design
+from linkwise.study.rare_event import RareEvent
 from linkwise.study.results import Results
 from linkwise.study.sensitivity import Sensitivity
-from linkwise.study.statistics import band
+from linkwise.study.statistics import Estimate, band, chance, column as numbers, quantile
 
 DOTS = 4000
 """Cases that a scatter shows, at most: every k-th."""
+
+POINTS = 80
+"""Bounds of a curve of probabilities."""
 
 
 def study_distribution(
@@ -35,11 +41,14 @@ def study_distribution(
         mark: Quantiles that are marked.
     """
     look = themed(theme)
-    y = _numbers(results, column)
+    y, weight, _ = numbers(results, column)
+    fine = np.isfinite(y)
     board: Axes = axes_for(ax, 2, look)
-    board.hist(y, bins=bins, color=look.color(1), alpha=0.8, density=True)
+    board.hist(
+        y[fine], bins=bins, weights=weight[fine], color=look.color(1), alpha=0.8, density=True
+    )
     for share in mark:
-        at = float(np.quantile(y, share))
+        at = cast(Estimate, quantile(results, column, share)).value
         board.axvline(at, color=look.color(0), linewidth=1.0)
         board.annotate(f"{100 * share:g} %", (at, 1.0), xycoords=("data", "axes fraction"),
                     fontsize=7, color=look.ink, rotation=90, va="top", ha="right")  # fmt: skip
@@ -64,7 +73,8 @@ def study_scatter(
     a, b = a[fine], b[fine]
     board: Axes = axes_for(ax, 2, look)
     every = max(1, len(a) // DOTS)
-    board.plot(a[::every], b[::every], ".", markersize=2, color=look.color(1), alpha=0.35)
+    board.plot(a[::every], b[::every], ".", markersize=2, color=look.color(1), alpha=0.35,
+               rasterized=True)  # fmt: skip
     if len(a) >= 100:
         order = np.array_split(np.argsort(a, kind="stable"), 10)
         middle = [float(np.median(a[part])) for part in order]
@@ -83,6 +93,7 @@ def study_band(
     *,
     entry: str | None = None,
     q: Sequence[float] = (0.05, 0.5, 0.95),
+    level: float = 0.95,
     ax: Axes | None = None,
     theme: ThemeLike = "light",
 ) -> Axes:
@@ -93,13 +104,17 @@ def study_band(
         trajectory: The trajectory, as named in `keep`.
         entry: The label of its entry; default: the first one.
         q: The lower quantile, the middle and the upper one.
+        level: Of the confidence intervals around the three lines.
     """
     look = themed(theme)
-    t, lines = band(results, trajectory, q=q, entry=entry)
+    found = band(results, trajectory, q=q, entry=entry, level=level)
+    t, middle = found.t, len(found.q) // 2
     board: Axes = axes_for(ax, 2, look)
-    board.fill_between(t, lines[0], lines[-1], color=look.color(1), alpha=0.25,
+    board.fill_between(t, found.values[0], found.values[-1], color=look.color(1), alpha=0.25,
                     label=f"{100 * q[0]:g} % to {100 * q[-1]:g} %")  # fmt: skip
-    board.plot(t, lines[len(lines) // 2], color=look.color(0), label=f"{100 * q[len(q) // 2]:g} %")
+    for low, high in zip(found.low, found.high, strict=True):
+        board.fill_between(t, low, high, color=look.color(0), alpha=0.25, linewidth=0.0)
+    board.plot(t, found.values[middle], color=look.color(0), label=f"{100 * q[middle]:g} %")
     board.set_xlabel("t [s]")
     board.set_ylabel(trajectory if entry is None else f"{trajectory}[{entry}]")
     legend(board, look)
@@ -133,6 +148,84 @@ def study_indices(
     return board
 
 
-def _numbers(results: Results, column: str) -> Array:
-    y = np.asarray(results[column], np.float64)
-    return y[np.isfinite(y)]
+def study_probability(
+    results: Results,
+    column: str,
+    *,
+    level: float = 0.95,
+    ax: Axes | None = None,
+    theme: ThemeLike = "light",
+) -> Axes:
+    """Draw the probability that a column is above a bound, over the bound, with its interval.
+
+    Args:
+        results: The results of a study. Failed cases count as being above every bound.
+        column: Its name.
+        level: Of the confidence interval.
+    """
+    look = themed(theme)
+    y, weight, failed = numbers(results, column)
+    finite = y[np.isfinite(y)]
+    if not len(finite):
+        raise ModelError(f"{column!r} has no case with a number.")
+    bounds = np.linspace(float(finite.min()), float(finite.max()), POINTS)
+    with np.errstate(invalid="ignore"):
+        each = [chance((y > b) | failed, weight, level) for b in bounds]
+    board: Axes = axes_for(ax, 2, look)
+    value = np.array([x.value for x in each])
+    floor = 0.3 * float(value[value > 0].min(initial=1.0))  # of a logarithmic axis
+    low = [max(x.low, floor) for x in each]
+    share = f"{100 * level:g} % interval"
+    board.fill_between(
+        bounds, low, [x.high for x in each], color=look.color(1), alpha=0.25, label=share
+    )
+    board.plot(bounds[value > 0], value[value > 0], color=look.color(0), label="estimate")
+    board.set_yscale("log")
+    board.set_xlabel(column)
+    board.set_ylabel("probability of more")
+    legend(board, look)
+    return board
+
+
+def study_rare_event(
+    event: RareEvent, *, ax: Axes | None = None, theme: ThemeLike = "light"
+) -> Axes:
+    """Draw the levels of subset simulation and their probabilities, down to the rare event.
+
+    Args:
+        event: From `lw.study.rare_event`.
+    """
+    look = themed(theme)
+    event = is_a(RareEvent, event, "event", "lw.study.rare_event makes it.")
+    board: Axes = axes_for(ax, 2, look)
+    board.plot(event.levels, event.chances, "o-", color=look.color(1), label="levels")
+    last = event.probability
+    width = [[last.value - last.low], [last.high - last.value]]
+    board.errorbar(event.levels[-1:], [last.value], yerr=width, fmt="o", color=look.color(0),
+                   capsize=4, label=f"{last.value:.2g}, {100 * last.level:g} % interval")  # fmt: skip
+    board.set_yscale("log")
+    board.set_xlabel("bound")
+    board.set_ylabel("probability of more")
+    legend(board, look)
+    return board
+
+
+def study_design(design: Design, *, ax: Axes | None = None, theme: ThemeLike = "light") -> Axes:
+    """Draw the objective of each design that was tried, and the best one so far.
+
+    Args:
+        design: From `lw.study.optimize`.
+    """
+    look = themed(theme)
+    design = is_a(Design, design, "design", "lw.study.optimize makes it.")
+    board: Axes = axes_for(ax, 2, look)
+    trials = np.arange(1, len(design.history) + 1)
+    fine = design.history < WORST  # without designs whose cases fail
+    board.plot(trials[fine], design.history[fine], ".", color=look.color(1), label="designs")
+    best = np.minimum.accumulate(design.history)
+    board.step(trials[best < WORST], best[best < WORST], where="post", color=look.color(0),
+               label="the best so far")  # fmt: skip
+    board.set_xlabel("design")
+    board.set_ylabel("objective")
+    legend(board, look)
+    return board

@@ -35,6 +35,7 @@ from linkwise.study.sensitivity import (
     sensitivity as sensitivity,
 )
 from linkwise.study.statistics import (
+    Band as Band,
     Estimate as Estimate,
     band as band,
     mean as mean,

@@ -18,6 +18,9 @@ from linkwise.study.variable import extra
 
 TEXTS = ("stopped", "reason")
 
+BATCH = 1 << 16
+"""Rows that are encoded at a time: with the default of 1024, encoding takes 1.6 times as long."""
+
 
 def computed(study: Study, folder: Folder, index: int, threads: int | None = 1) -> Chunk:
     """Compute a chunk and write its files; its line is still to be appended."""
@@ -59,7 +62,9 @@ def encoded(
         columns[name] = texts if any(texts) else arrow.repeat("", n)
     table = arrow.table(columns)
     sink = arrow.BufferOutputStream()
-    parquet.write_table(table, sink, compression="none", use_dictionary=list(TEXTS))
+    parquet.write_table(
+        table, sink, compression="none", use_dictionary=list(TEXTS), write_batch_size=BATCH
+    )
     return sink.getvalue().to_pybytes()
 
 

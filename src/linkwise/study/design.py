@@ -16,6 +16,10 @@ from linkwise.study.study import Study
 from linkwise.study.variable import extra
 
 
+WORST = 1e300
+"""The objective of designs whose cases fail: the search takes finite numbers."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Design:
     """The best values that were found.
@@ -80,7 +84,7 @@ def optimize(
         if name not in result.columns:
             raise unknown_name("column", name, result.columns, owner="the study")
         y = np.where(result.failed, np.inf, result.columns[name])
-        return float(min(reduce(y), 1e300))
+        return float(min(reduce(y), WORST))
 
     search.logging.set_verbosity(search.logging.WARNING)
     storage = None

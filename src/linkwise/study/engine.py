@@ -6,6 +6,7 @@ scheduler of Dask holds a few tasks, not millions. A chunk counts when its line 
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 import os
@@ -14,7 +15,7 @@ import time
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -24,7 +25,7 @@ import numpy as np
 from linkwise.arguments import count, path as checked_path, shown
 from linkwise.errors import ModelError, StudyError, WriteError
 from linkwise.study.chunk import computed, encoded, on_worker
-from linkwise.study.folder import Chunk, Folder, prepared
+from linkwise.study.folder import Chunk, Folder, locked, made, prepared
 from linkwise.study.kept import Evaluated
 from linkwise.study.results import Results
 from linkwise.study.rollouts import Rollouts
@@ -183,6 +184,10 @@ class Threads:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
+CANCELLED = asyncio.CancelledError, CancelledError
+"""What waiting for tasks raises when their scheduler is gone."""
+
+
 class Tasks:
     """Tasks of Dask, on any cluster whose workers see the folder."""
 
@@ -201,7 +206,13 @@ class Tasks:
         self._under_way[future] = index
 
     def done(self) -> Iterator[tuple[int, Chunk | BaseException]]:
-        """Wait for some chunks; raises when no worker is left."""
+        """Wait for some chunks; raises when no worker or no scheduler is left."""
+        try:
+            yield from self._finished()
+        except (OSError, *CANCELLED):
+            raise StudyError("the scheduler of Dask cannot be reached any more") from None
+
+    def _finished(self) -> Iterator[tuple[int, Chunk | BaseException]]:
         while True:
             try:
                 finished, _ = self._distributed.wait(
@@ -254,8 +265,12 @@ def run(
     tell = _teller(progress)
     extra("pyarrow", "pyarrow.parquet", "a study")
     sample = study.trial()
-    with _Opened(prepared(study, place, chunk, sample)) as home:
-        missing = _missing(home)
+    made(place)
+    with locked(place):
+        home = prepared(study, place, chunk, sample)
+        home.clean()
+        done = home.finished()
+        missing = [k for k in range(home.count) if k not in done]
         if missing:
             encoded(study, home, 0, study.values(0, 1), sample)  # loads what every chunk needs
             threads = _threads(study) if workers is None else 1
@@ -265,26 +280,6 @@ def run(
                 tell(needs)
             _run(study, home, missing, workers, tell)
     return Results(home)
-
-
-class _Opened:
-    """The folder, locked and clean."""
-
-    def __init__(self, folder: Folder) -> None:
-        self.folder, self._lock = folder, folder.locked()
-
-    def __enter__(self) -> Folder:
-        self._lock.__enter__()
-        self.folder.clean()
-        return self.folder
-
-    def __exit__(self, *error: Any) -> None:
-        self._lock.__exit__(*error)
-
-
-def _missing(folder: Folder) -> list[int]:
-    done = folder.finished()
-    return [k for k in range(folder.count) if k not in done]
 
 
 def _check_disk(folder: Folder, needs: Plan, missing: int) -> None:

@@ -182,27 +182,50 @@ class Folder:
                     if TEMPORARY.fullmatch(name):
                         os.unlink(place / name)
 
-    @contextlib.contextmanager
-    def locked(self) -> Generator[None]:
-        """Only one process runs a study in a folder; the system frees it even after kill -9.
 
-        Raises:
-            StudyError: Another process has it.
-        """
-        with open(self.path / LOCK, "a+b") as file:
-            try:
-                import fcntl
-            except ImportError:  # Windows: nothing is locked
-                yield
-                return
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise StudyError(
-                    f"{self.path} is in use by another process that runs this study; wait for it, "
-                    "or choose another folder."
-                ) from None
+def made(path: Path) -> None:
+    """Make the folder, unless it is there.
+
+    Raises:
+        StudyError: It has files of others.
+        WriteError: It cannot be made.
+    """
+    if not (path / MANIFEST).exists() and path.exists() and not _is_unused(path):
+        raise StudyError(
+            f"{path} is not empty and has no study; choose a new folder, or empty this one."
+        )
+    try:
+        (path / TABLE).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WriteError(path, error) from error
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Generator[None]:
+    """Only one process runs a study in a folder; the system frees it even after kill -9.
+
+    Raises:
+        StudyError: Another process has it.
+        WriteError: The folder is read-only.
+    """
+    try:
+        file = open(path / LOCK, "a+b")  # noqa: SIM115 (closed below)
+    except OSError as error:
+        raise WriteError(path / LOCK, error) from error
+    with file:
+        try:
+            import fcntl
+        except ImportError:  # Windows: nothing is locked
             yield
+            return
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise StudyError(
+                f"{path} is in use by another process that runs a study there; wait for it, or "
+                "choose another folder."
+            ) from None
+        yield
 
 
 def opened(path: str | os.PathLike[str]) -> Folder:
@@ -242,14 +265,6 @@ def prepared(study: Study, path: Path, chunk: int | None, sample: Evaluated) -> 
             "digest": study.digest,
         }
     else:
-        if path.exists() and not _is_unused(path):
-            raise StudyError(
-                f"{path} is not empty and has no study; choose a new folder, or empty this one."
-            )
-        try:
-            (path / TABLE).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise WriteError(path, error) from error
         manifest = {
             "format": FORMAT,
             "request": study.description,
@@ -274,6 +289,8 @@ def prepared(study: Study, path: Path, chunk: int | None, sample: Evaluated) -> 
 
 def _is_unused(path: Path) -> bool:
     """Whether a folder is empty, or has what a run leaves that is killed before its manifest."""
+    if not path.is_dir():
+        return False
     ours = (TABLE, TRAJECTORIES, PICKLE, LOCK)
     names = [x.name for x in path.iterdir() if not TEMPORARY.fullmatch(x.name)]
     parts = path / TABLE

@@ -41,12 +41,14 @@ class RareEvent:
     Attributes:
         probability: The estimate with its interval, from the coefficient of variation.
         levels: The bounds of each level.
+        chances: The probability of being above each of them.
         cases: How many cases were computed.
         values: What varies in the samples beyond the last bound, by name (n,).
     """
 
     probability: Estimate
     levels: tuple[float, ...]
+    chances: tuple[float, ...]
     cases: int
     values: dict[str, Array]
 
@@ -94,7 +96,8 @@ def rare_event(
 
     z = normal("rare", cases)
     y = response(z)
-    computed, chance, variance, levels = cases, 1.0, 0.0, list[float]()
+    computed, chance, variance = cases, 1.0, 0.0
+    levels, chances = list[float](), list[float]()
     chain = 1  # samples of a chain that follow each other
     while True:
         order = np.argsort(-y, kind="stable")
@@ -110,6 +113,7 @@ def rare_event(
         chance *= p
         variance += (1.0 - p) / (p * len(y)) * (1.0 + _dependence(beyond, chain))
         levels.append(level)
+        chances.append(chance)
         if level >= bound:
             break
         z, y = z[order[:kept]], y[order[:kept]]
@@ -130,6 +134,7 @@ def rare_event(
     return RareEvent(
         Estimate(chance, *ends, 0.95, float(computed)),
         tuple(levels),
+        tuple(chances),
         computed,
         {k: x[:, i] for i, k in enumerate(study.names)},
     )

@@ -93,7 +93,14 @@ class Results:
         """
         for name in columns or ():
             self._check(name)
-        return self.dataset.to_table(columns=None if columns is None else list(columns))
+        dataset = self.dataset
+        try:
+            return dataset.to_table(columns=None if columns is None else list(columns))
+        except (OSError, ValueError) as error:  # pyarrow's own errors are these too
+            raise StudyError(
+                f"{self.folder.path} has a chunk that cannot be read: {error}. Run the study again "
+                "with the same command: chunks without their checksum are computed again."
+            ) from None
 
     def __getitem__(self, name: str) -> Array:
         """A column as an array (cases,); texts as objects."""

@@ -72,7 +72,7 @@ class Sampling:
         match self.sampler:
             case "random":
                 columns = [counter.uniform(self.seed, x, begin, end) for x in self.names]
-                return np.stack(columns, axis=1) if d else np.zeros((n, 0))
+                return np.stack(columns).T if d else np.zeros((n, 0))
             case "sobol":
                 return _sobol(d, self.seed, begin, end)
             case "latin":
@@ -102,7 +102,7 @@ class Sampling:
         u = self._correlated(u)
         drawn = [self.proposal.get(i, x) for i, x in enumerate(self.variables)]
         columns = [x.at(u[:, i]) for i, x in enumerate(drawn)]
-        return np.stack(columns, axis=1) if columns else u
+        return np.stack(columns).T if columns else u  # each variable in one piece
 
     def log_weights(self, values: Array) -> Array:
         """Logarithms of the densities over those that were drawn from (n,)."""

@@ -52,7 +52,7 @@ class Sensitivity:
 def sensitivity(results: Results, name: str, *, level: float = 0.95) -> Sensitivity:
     """Sobol indices of a study with the sampler "saltelli", Morris indices of one with "morris".
 
-    Groups with a failed case are left out.
+    Groups with a case that failed or is missing are left out.
 
     Args:
         results: The results of a study.
@@ -71,8 +71,9 @@ def sensitivity(results: Results, name: str, *, level: float = 0.95) -> Sensitiv
             f"the study has the sampler {sampler!r}; indices need sampler='saltelli' (Sobol) or "
             "'morris'."
         )
-    size, y = sizes[sampler], np.asarray(results[name], np.float64)
-    y = y[: len(y) // size * size].reshape(-1, size)
+    size, y = sizes[sampler], np.full(results.cases, np.nan)
+    y[results["case"]] = results[name]  # chunks may be missing in between
+    y = y.reshape(-1, size)
     fine: Any = np.isfinite(y).all(axis=1)
     y = y[fine]
     if len(y) < 4:

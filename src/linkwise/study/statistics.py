@@ -44,7 +44,7 @@ class Estimate:
         )
 
 
-def _column(results: Results, name: str) -> tuple[Array, Array, Any]:
+def column(results: Results, name: str) -> tuple[Array, Array, Any]:
     """A column, its weights, and which cases failed."""
     names = [name, "failed"]
     weighted = "log_weight" in results.columns
@@ -64,7 +64,7 @@ def mean(results: Results, name: str, *, level: float = 0.95) -> Estimate:
         level: Of the confidence interval.
     """
     level = number(level, "level", above=0.0, below=1.0)
-    x, weight, failed = _column(results, name)
+    x, weight, failed = column(results, name)
     fine: Any = ~failed & ~np.isnan(x)
     x, weight = x[fine], weight[fine]
     if len(x) < 2:
@@ -88,30 +88,36 @@ def quantile(
         level: Of the confidence interval.
     """
     level = number(level, "level", above=0.0, below=1.0)
-    x, weight, failed = _column(results, name)
+    x, weight, failed = column(results, name)
     fine: Any = ~failed & ~np.isnan(x)
     x, weight = x[fine], weight[fine]
     if not len(x):
         raise ModelError(f"{name!r} has no case with a number.")
-    shares = np.atleast_1d(floats(q, "q"))
-    if not ((shares > 0.0) & (shares < 1.0)).all():
-        raise ModelError("q must be between 0 and 1, both excluded.")
-    order = np.argsort(x, kind="stable")
-    ranked, share = x[order], np.cumsum(weight[order]) / weight.sum()
-    n = _effective(weight)
-    binomial: Any = extra("scipy", "scipy.stats", "an interval").binom
-    result = list[Estimate]()
-    for each in shares.tolist():
-        ends = [
-            float(binomial.ppf(p, round(n), each)) / n for p in (0.5 - level / 2, 0.5 + level / 2)
-        ]
-        low, value, high = (_at(ranked, share, p) for p in (ends[0], each, ends[1] + 1.0 / n))
-        result.append(Estimate(value, low, high, level, n))
+    shares = _shares(q)
+    ends = _ends(shares, _effective(weight), level)
+    rows = zip(*_ranked(x, weight, shares, ends), strict=True)
+    result = [Estimate(*row, level, _effective(weight)) for row in rows]
     return result if np.ndim(q) else result[0]
 
 
-def _at(ranked: Array, share: Array, p: float) -> float:
-    return float(ranked[min(int(np.searchsorted(share, p, side="left")), len(ranked) - 1)])
+def _ends(shares: Array, n: float, level: float) -> tuple[Array, Array]:
+    """Shares below the ends of the intervals of quantiles, from n equal cases."""
+    binomial: Any = extra("scipy", "scipy.stats", "an interval").binom
+    low, high = (binomial.ppf(p, round(n), shares) / n for p in (0.5 - level / 2, 0.5 + level / 2))
+    return low, high + 1.0 / n
+
+
+def _ranked(
+    x: Array, weight: Array, shares: Array, ends: tuple[Array, Array]
+) -> tuple[list[float], list[float], list[float]]:
+    """Quantiles and the ends of their intervals: order statistics."""
+    order = np.argsort(x, kind="stable")
+    ranked, share = x[order], np.cumsum(weight[order]) / weight.sum()
+    value, low, high = (
+        ranked[np.minimum(np.searchsorted(share, p, side="left"), len(x) - 1)].tolist()
+        for p in (shares, *ends)
+    )
+    return value, low, high
 
 
 def _weighted(weight: Array, x: Array, *, complete: bool) -> tuple[float, float]:
@@ -157,7 +163,7 @@ def probability(
     level = number(level, "level", above=0.0, below=1.0)
     if above is None and below is None:
         raise ModelError("neither above nor below is given: what is the event?")
-    x, weight, failed = _column(results, name)
+    x, weight, failed = column(results, name)
     hit = np.zeros(len(x), bool)
     with np.errstate(invalid="ignore"):
         if above is not None:
@@ -168,11 +174,16 @@ def probability(
         hit |= failed
     else:
         hit, weight = hit[~failed], weight[~failed]
-    n = len(hit)
-    if not n:
+    if not len(hit):
         raise ModelError(f"{name!r} has no case to count.")
+    return chance(hit, weight, level, complete=len(hit) == len(x))
+
+
+def chance(hit: Any, weight: Array, level: float, *, complete: bool = True) -> Estimate:
+    """The probability of an event from cases (n,) in which it happened."""
+    n = len(hit)
     if (weight != 1.0).any():
-        value, width = _weighted(weight, hit, complete=n == len(x))
+        value, width = _weighted(weight, hit, complete=complete)
         width *= float(extra("scipy", "scipy.special", "an interval").ndtri(0.5 + 0.5 * level))
         return Estimate(value, max(0.0, value - width), min(1.0, value + width), level,
                         _effective(weight))  # fmt: skip
@@ -182,26 +193,70 @@ def probability(
     return Estimate(k / n, low, high, level, float(n))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Band:
+    """Quantiles of a trajectory at each time, with pointwise confidence intervals.
+
+    Attributes:
+        t: Times (k,) [s].
+        q: The quantiles' shares (m,).
+        values: The quantiles (m, k).
+        low: Lower ends of their intervals (m, k).
+        high: Upper ends (m, k).
+        level: Of the intervals, at each time.
+        cases: How many cases they are made from.
+        left_out: Cases with gaps: failed, ended early or not computed yet.
+    """
+
+    t: Array
+    q: Array
+    values: Array
+    low: Array
+    high: Array
+    level: float
+    cases: int
+    left_out: int
+
+
 def band(
-    results: Results, name: str, *, q: ArrayLike = (0.05, 0.5, 0.95), entry: str | None = None
-) -> tuple[Array, Array]:
-    """Quantiles of a trajectory at each time: times (k,), and quantiles (len(q), k).
+    results: Results,
+    name: str,
+    *,
+    q: ArrayLike = (0.05, 0.5, 0.95),
+    entry: str | None = None,
+    level: float = 0.95,
+) -> Band:
+    """Quantiles of a trajectory at each time, with their confidence intervals.
 
     Args:
         results: The results of a study.
         name: The trajectory, as in `keep`.
         q: Between 0 and 1, several.
         entry: The label of its entry; default: the first one.
+        level: Of the confidence intervals.
     """
+    level = number(level, "level", above=0.0, below=1.0)
     array = results.trajectory(name)
     labels = [str(x) for x in array.entry.values]
     if entry is not None and entry not in labels:
         raise unknown_name("entry", entry, labels, owner=f"trajectory {name!r}")
-    place = 0 if entry is None else labels.index(entry)
-    values: Array = array[:, :, place].values
+    values: Array = array[:, :, 0 if entry is None else labels.index(entry)].values
+    weight = np.ones(len(values))
+    if "log_weight" in results.columns:
+        weight[results["case"]] = np.exp(results["log_weight"])
     fine: Any = np.isfinite(values).all(axis=1)
     if not fine.any():
         raise ModelError(f"trajectory {name!r} has no case without gaps.")
-    levels = np.atleast_1d(floats(q, "q"))
-    quantiles: Array = np.quantile(values[fine], levels, axis=0)
-    return array.time.values, quantiles
+    values, weight = values[fine], weight[fine]
+    shares = _shares(q)
+    ends = _ends(shares, _effective(weight), level)
+    lines = np.transpose([_ranked(x, weight, shares, ends) for x in values.T], (1, 2, 0))
+    count = int(fine.sum())
+    return Band(array.time.values, shares, *lines, level, count, len(fine) - count)
+
+
+def _shares(q: ArrayLike) -> Array:
+    shares = np.atleast_1d(floats(q, "q"))
+    if not ((shares > 0.0) & (shares < 1.0)).all():
+        raise ModelError("q must be between 0 and 1, both excluded.")
+    return shares

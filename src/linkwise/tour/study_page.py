@@ -13,7 +13,7 @@ import numpy as np
 from linkwise.atomic_file import write_file
 from linkwise.errors import MissingExtraError
 from linkwise.plot.canvas import Figure, Theme
-from linkwise.plot.study import study_distribution, study_indices, study_scatter
+from linkwise.plot.study import study_band, study_distribution, study_indices, study_scatter
 from linkwise.study.results import Results
 from linkwise.study.sensitivity import sensitivity
 from linkwise.study.statistics import Estimate, mean, quantile
@@ -40,12 +40,13 @@ def study_page(results: Results, path: str | os.PathLike[str]) -> Path:
         Section("Distributions", "distributions",
                 [_drawn(_histogram(results, x), f"Distribution of {x}.") for x in columns[:MOST]]),
         Section("What matters", "dependence", _dependence(results, columns)),
+        *([Section("Over time", "time", _bands(results))] if manifest["trajectories"] else []),
         Section("Failures", "failures", _failures(results)),
     ]  # fmt: skip
     figures = {
         "cases": f"{results.done:,}",
         "failed": f"{results.failed:,}",
-        "variables": str(len(request["vary"])),
+        "variables": str(len(_names(request))),
         "columns": str(len(manifest["columns"])),
     }
     lede = f"{results.done:,} of {results.cases:,} cases by {request['sampler']!r} samples, " \
@@ -60,12 +61,22 @@ def study_page(results: Results, path: str | os.PathLike[str]) -> Path:
 
 def _request(manifest: Mapping[str, Any]) -> list[Block]:
     request: dict[str, Any] = manifest["request"]
-    vary = tuple((str(k), str(x)) for k, x in request["vary"].items())
+    vary = tuple((name, _varied(request, name)) for name in _names(request))
     rest = {k: x for k, x in request.items() if k != "vary"}
     return [
         Table(("variable", "distribution"), vary, "What varies."),
         Listing(json.dumps(rest, indent=1, ensure_ascii=False), "The request."),
     ]
+
+
+def _names(request: Mapping[str, Any]) -> list[str]:
+    """What varies."""
+    vary = request["vary"]
+    return list(vary["columns"] if request["sampler"] == "table" else vary)
+
+
+def _varied(request: Mapping[str, Any], name: str) -> str:
+    return "a table" if request["sampler"] == "table" else str(request["vary"][name])
 
 
 def _table(results: Results, columns: list[str]) -> list[Block]:
@@ -95,6 +106,22 @@ def _scatter(results: Results, x: str, y: str) -> Draw:
     return draw
 
 
+def _bands(results: Results) -> list[Block]:
+    """The first entries of trajectories over time."""
+    blocks = list[Block]()
+    for name, about in results.folder.manifest["trajectories"].items():
+        for entry in about["labels"][: MOST // 4]:
+            blocks.append(
+                _drawn(
+                    lambda theme, n=name, e=entry: (
+                        study_band(results, n, entry=e, theme=theme).figure
+                    ),
+                    f"{name}, {entry}: 5 %, 50 % and 95 % of the cases over time.",
+                )
+            )
+    return blocks
+
+
 def _drawn(draw: Draw, caption: str) -> Block:
     try:
         return picture(draw, caption)
@@ -106,7 +133,7 @@ def _dependence(results: Results, columns: list[str]) -> list[Block]:
     """Indices where the design has them; else the variable with the largest rank correlation."""
     blocks = list[Block]()
     request = results.folder.manifest["request"]
-    names = [x for x in request["vary"] if x in results.columns]
+    names = _names(request)
     for column in columns[: MOST // 2]:
         if request["sampler"] in ("saltelli", "morris"):
             indices = sensitivity(results, column)
