@@ -23,7 +23,7 @@ import numpy as np
 
 import linkwise as lw
 
-CASES, CHUNK = 4000, 16
+CASES, CHUNK = int(os.environ.get("STUDY_KILLS_CASES", "4000")), 16
 STARTING, PATIENCE, WAIT = 60.0, 300.0, 25.0
 AT_ONCE = 0.3
 """Share of the kills that do not wait for a chunk: processes die while they start."""

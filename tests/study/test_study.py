@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -87,6 +88,41 @@ def test_correlation_is_that_of_normal_scores():
     x = study.sampling.values(0, 20000)
     assert abs(np.corrcoef(x.T)[0, 1] - 0.6) < 0.02
     assert abs(x[:, 0].mean() - 1.0) < 0.07 and abs(x[:, 0].std() - 2.0) < 0.07
+
+
+def test_discrete_distributions_and_proposals_that_cover():
+    stats = pytest.importorskip("scipy.stats")
+    a = Study(lambda a: a, {"a": stats.randint(1, 7)}, cases=6000).values()["a"]
+    assert set(a) == {1.0, 2.0, 3.0, 4.0, 5.0, 6.0} and abs(a.mean() - 3.5) < 0.1
+    with pytest.raises(ModelError, match="never draws some values"):
+        Study(lambda a: a, {"a": (0.0, 1.0)}, cases=6, propose={"a": (0.0, 0.5)})
+    with pytest.raises(ModelError, match="frozen distribution"):
+        Study(lambda a: a, {"a": stats.norm}, cases=6)
+
+
+class Scaled:
+    """An object that can be called, with a method."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    def __call__(self, a: float) -> float:
+        return self.factor * a
+
+    def method(self, a: float) -> float:
+        return self.factor * a
+
+
+def scaled(factor: float, a: float) -> float:
+    return factor * a
+
+
+@pytest.mark.parametrize(
+    "make", [Scaled, lambda x: Scaled(x).method, lambda x: functools.partial(scaled, x)]
+)
+def test_numbers_of_callables_are_part_of_the_request(make):
+    one, same, other = (Study(Calls(make(x)), {"a": (0.0, 1.0)}, cases=3).digest for x in (1, 1, 2))
+    assert one == same != other
 
 
 def test_grid_has_all_combinations():
@@ -222,7 +258,20 @@ def test_only_one_process_runs_a_study(tmp_path):
         assert other.stdout.readline()
         with pytest.raises(StudyError, match="in use"):
             small(70).run(tmp_path, progress=False)
+        assert load(tmp_path).cases == 50  # the folder is as it was
         other.communicate()
+
+
+def test_a_chunk_that_cannot_be_read_is_named(tmp_path):
+    study = small()
+    results = study.run(tmp_path, chunk=16, progress=False)
+    good = files(tmp_path)
+    (tmp_path / "table" / "part-0000001.parquet").write_bytes(b"damaged " * 40)
+    with pytest.raises(StudyError, match=r"part-0000001\.parquet.*computed again"):
+        results.table()
+    with pytest.warns(StudyWarning, match=r"1 chunks.*checksum"):
+        study.run(tmp_path, progress=False)
+    assert files(tmp_path) == good
 
 
 def test_a_full_disk_is_reported_and_survived(tmp_path, monkeypatch):
@@ -343,6 +392,34 @@ def test_simulations_with_varied_mechanisms():
     assert rec.mech.body(body).inertia.mass == pytest.approx(3.0)
 
 
+def test_trajectories_of_simulations_that_end_early(tmp_path):
+    for package in ("zarr", "xarray", "dask.array"):
+        pytest.importorskip(package)
+    watch = {"fast": lambda t, q, v, tau: 1.0 - abs(v[1])}
+    work = Simulations(ARM, Q, duration=0.3, step=1e-2, watch=watch)
+    keep = ["trajectory:q", "time:fast", "events"]
+    study = Study(work, {"gravity[z]": [-9.81, 0.0]}, keep=keep, sampler="grid")
+    results = study.run(tmp_path, progress=False)
+    q = results.trajectory("q")
+    assert q.shape == (2, 31, 2) and np.allclose(q.time, np.arange(31) * 1e-2)
+    assert np.isnan(q[0, 1:]).all() and np.isfinite(q[1]).all()
+    assert results["stopped"].tolist() == ["'fast' was lost", ""]
+    assert results["events"].tolist() == [1.0, 0.0]
+    assert results["time:fast"][0] == results["end_time"][0] == study.case(0).t[-1] < 0.01
+
+
+def test_variables_that_nothing_takes_are_refused():
+    def make(length: float) -> lw.Mechanism:
+        return lw.models.chain(2, length=length)
+
+    for kind in (Rollouts, Simulations):
+        work = kind(make, Q, duration=0.02, step=1e-2)
+        with pytest.raises(ModelError, match=r"missing a required argument: 'length'.*lenght"):
+            Study(work, {"lenght": (0.1, 0.2)}, cases=3)
+        with pytest.raises((UnknownNameError, ModelError), match=r"called .dampin.*damping"):
+            Study(work, {"length": (0.1, 0.2), "dampin": (0.0, 1.0)}, cases=3).trial()
+
+
 def test_mechanisms_made_from_what_varies():
     def make(count: float) -> lw.Mechanism:
         return lw.models.chain(int(count))
@@ -419,13 +496,21 @@ def test_kill_at_random_moments_loses_nothing(tmp_path):
     assert len({json.loads(x)["chunk"] for x in lines if x.endswith("}")}) == 25
 
 
-@pytest.mark.nightly
-def test_50_kills_of_client_workers_and_scheduler():
+@pytest.mark.parametrize(
+    "kills",
+    [pytest.param(2, marks=pytest.mark.prove), pytest.param(50, marks=pytest.mark.nightly)],
+)
+def test_kills_of_client_workers_and_scheduler(kills):
+    """`python tools/study_kills.py 50` writes docs/evidence/study_kills.md."""
     pytest.importorskip("distributed")
     root = Path(__file__).parents[2]
-    tool = [sys.executable, str(root / "tools" / "study_kills.py"), "50"]
-    done = subprocess.run(tool, cwd=root, capture_output=True, text=True, check=False)
-    assert "50 kills" in done.stdout and "nothing lost" in done.stdout, done.stdout + done.stderr
+    tool = [sys.executable, str(root / "tools" / "study_kills.py"), str(kills), "--print"]
+    env = os.environ | {"PYTHONPATH": f"{root / 'src'}:{root}"}
+    if kills < 50:
+        env["STUDY_KILLS_CASES"] = "800"
+    done = subprocess.run(tool, cwd=root, env=env, capture_output=True, text=True, check=False)
+    shown = done.stdout + done.stderr
+    assert f"{kills} kills" in done.stdout and "nothing lost" in done.stdout, shown
 
 
 @pytest.mark.prove

@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     from linkwise.study.file import load_file
 
     path = Path(options.file)
-    plan = load_file(path, _robot)
+    plan = load_file(path, _robot, trial=options.action in ("run", "resume"))
     if options.action in ("run", "resume"):
         if options.action == "resume" and not (plan.folder / "manifest.json").exists():
             raise ModelError(

@@ -18,20 +18,22 @@ import importlib.util
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
+from linkwise.arguments import count, number
 from linkwise.errors import LinkwiseError, MissingFileError, ParseError, unknown_name
 from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, floats
 from linkwise.spatial.pose import Pose
 from linkwise.study.calls import Calls, Simulations
 from linkwise.study.rollouts import Rollouts
 from linkwise.study.study import Study
-from linkwise.study.variable import extra
+from linkwise.study.variable import extra, variable
 from linkwise.tasks.law import control_law
 from linkwise.tasks.measure import task_position
 from linkwise.tasks.task import Task
@@ -41,7 +43,6 @@ KEYS: dict[str, tuple[str, ...]] = {
     "study": ("cases", "seed", "sampler", "folder", "chunk", "workers", "scheduler", "keep"),
     "mechanism": ("robot", "base"),
     "run.law": ("task", "node", "kp", "kv", "goal", "move", "hinges"),
-    "correlate": ("pair", "value"),
 }
 """What each table of a file may have."""
 
@@ -72,12 +73,15 @@ class StudyFile:
     workers: int | str | None
 
 
-def load_file(path: Path, robot: Callable[[str, str], Mechanism]) -> StudyFile:
+def load_file(
+    path: Path, robot: Callable[[str, str], Mechanism], *, trial: bool = True
+) -> StudyFile:
     """Read a study from a TOML file.
 
     Args:
         path: The file.
         robot: Function from the name and the base of a mechanism to it.
+        trial: Whether to compute one case: then what cannot run has its line too.
 
     Raises:
         ParseError: Gives the line of what is wrong.
@@ -94,7 +98,7 @@ def load_file(path: Path, robot: Callable[[str, str], Mechanism]) -> StudyFile:
         line = re.search(r"line (\d+)", str(error))
         reason = f"not TOML: {error}"
         raise ParseError(reason, file=str(path), line=int(line[1]) if line else None) from None
-    return _Reader(path, content, lines_of(text)).study(robot)
+    return _Reader(path, content, lines_of(text)).study(robot, trial)
 
 
 def lines_of(text: str) -> dict[tuple[str, ...], int]:
@@ -130,15 +134,18 @@ class _Reader:
                      if where[:k] in self.lines), None)  # fmt: skip
         return ParseError(reason, file=str(self.path), line=line)
 
-    def table(self, *where: str, needed: bool = False) -> dict[str, Any]:
-        """A table; {} where there is none."""
+    def table(self, *where: str, needed: bool = False, any_kind: bool = False) -> dict[str, Any]:
+        """A table; {} where there is none, or with `any_kind` something else."""
         table: Any = self.content
         for name in where:
-            table = cast("dict[str, Any]", table).get(name, {})
+            table = cast("dict[str, Any]", table).get(name, {}) if isinstance(table, dict) else {}
+        if any_kind and not isinstance(table, dict):
+            return {}
         if not isinstance(table, dict):
             raise self.error(where, f"{'.'.join(where)} must be a table: [{'.'.join(where)}]")
         if needed and not table:
-            raise self.error(where, f"the table [{'.'.join(where)}] is missing")
+            reason = f"the table [{'.'.join(where)}] is missing"
+            raise ParseError(reason, file=str(self.path), line=self.lines.get(where, 1))
         return cast("dict[str, Any]", table)
 
     def check(self, where: tuple[str, ...], allowed: tuple[str, ...]) -> None:
@@ -152,16 +159,17 @@ class _Reader:
         """Do something; errors get the line of a key."""
         try:
             return work()
-        except ParseError:
-            raise
-        except KeyError as error:
-            raise self.error(where, f"{error.args[0]!r} is missing") from None
-        except (LinkwiseError, TypeError, ValueError, AttributeError) as error:
-            raise self.error(where, str(error)) from None
+        except (LinkwiseError, TypeError, ValueError, AttributeError, ImportError) as error:
+            text = str(error)
+            for key, given in self.table(*where, any_kind=True).items():  # the key it is about
+                about = re.match(rf"(no \w+ called )?'?{re.escape(key)}\b", text)
+                if about or (isinstance(given, str) and f"called {given!r}" in text):
+                    raise self.error((*where, key), text) from None
+            raise self.error(where, text) from None
 
     # ------------------------------------------------------------------------------- parts
 
-    def study(self, robot: Callable[[str, str], Mechanism]) -> StudyFile:
+    def study(self, robot: Callable[[str, str], Mechanism], trial: bool) -> StudyFile:
         """The study."""
         self.check((), KEYS[""])
         self.check(("study",), KEYS["study"])
@@ -169,17 +177,29 @@ class _Reader:
         vary = self._variables("vary", needed=True)
         propose = self._variables("propose")
         correlate = dict[tuple[str, str], float]()
-        for row in self.content.get("correlate", []):
-            pair = row.get("pair", [])
-            if len(pair) != 2 or not isinstance(row.get("value"), int | float):
-                reason = 'a correlation is pair = ["a", "b"] and value = 0.5'
+        rows: Any = self.content.get("correlate", [])
+        for row in rows if isinstance(rows, list) else [rows]:
+            pair = row.get("pair") if isinstance(row, dict) else None
+            right = isinstance(pair, list) and len(pair) == 2 and set(row) == {"pair", "value"}
+            if not right or not isinstance(row["value"], int | float):
+                reason = 'a correlation is [[correlate]] with pair = ["a", "b"] and value = 0.5'
                 raise self.error(("correlate",), reason)
             correlate[(str(pair[0]), str(pair[1]))] = float(row["value"])
         work = self._work(robot)
         options = {k: main[k] for k in ("cases", "seed", "sampler") if k in main}
         study = self._checked(work, vary, main.get("keep"), correlate, propose, options)
-        folder = Path(main.get("folder") or self.path.with_suffix(""))
-        folder = folder if folder.is_absolute() else self.path.parent / folder
+        for key in ("chunk", "workers"):
+            if key in main:
+                self.at(("study",), lambda key=key: count(main[key], key, least=1))
+        for key in ("folder", "scheduler"):
+            if not isinstance(main.get(key, ""), str):
+                raise self.error(("study", key), f"{key} is {main[key]!r}; it must be a text")
+        try:
+            if trial:
+                study.trial()
+        except LinkwiseError as error:
+            raise self.error(self._place(str(error), study.names), str(error)) from None
+        folder = self.path.parent / (main.get("folder") or self.path.stem)
         return StudyFile(
             study, folder, main.get("chunk"), main.get("scheduler", main.get("workers"))
         )
@@ -191,19 +211,37 @@ class _Reader:
         try:
             return Study(work, vary, keep=keep, correlate=correlate, propose=propose, **options)
         except LinkwiseError as error:
-            where: tuple[str, ...] = ("study",)
-            for name in vary:
-                if repr(name) in str(error) or repr(name.split("[")[-1].rstrip("]")) in str(error):
-                    where = ("vary", name)
-            for key in ("cases", "seed", "sampler", "keep"):
-                if str(error).startswith(f"{key} ") and key in self.table("study"):
-                    where = ("study", key)
-            raise self.error(where, str(error)) from None
+            raise self.error(self._place(str(error), vary), str(error)) from None
+
+    def _place(self, text: str, names: Iterable[str]) -> tuple[str, ...]:
+        """The table or key that a message is about."""
+        main, run = self.table("study"), self.table("run")
+        if "channel called" in text or "result called" in text:
+            return "study", "keep"
+        if "parameter called" in text:
+            return "run", "parameters"
+        for key in ("correlate", "propose"):
+            if text.startswith(f"{key} ") or f"{key}[" in text:
+                return (key,)
+        for table, keys in (("study", main), ("run", run)):
+            for key in keys:
+                if re.match(rf"(no )?{key}\b", text):
+                    return table, key
+        asked = re.match(r"no \w+ called '([^']*)'", text)
+        if asked and asked[1] in self.table("propose"):
+            return "propose", asked[1]
+        if asked and any(asked[1] in row.get("pair", ()) for row in self.content.get("correlate", ())):
+            return ("correlate",)
+        for name in names:
+            if repr(name) in text or repr(name.split("[")[-1].rstrip("]")) in text:
+                return "vary", name
+        return ("study",) if "cases" in text.split()[:3] else ("run",)
 
     def _variables(self, name: str, *, needed: bool = False) -> dict[str, Any]:
         result = dict[str, Any]()
         for key, given in self.table(name, needed=needed).items():
             result[key] = self.at((name, key), lambda given=given: _variable(given))
+            self.at((name, key), lambda key=key: variable(key, result[key]))
         return result
 
     def _work(self, robot: Callable[[str, str], Mechanism]) -> Any:
@@ -218,14 +256,21 @@ class _Reader:
         name, base = str(about.get("robot", "")), str(about.get("base", "auto"))
         near = self.path.parent / name
         name = str(near) if near.is_file() else name
-        mech = self.at(("mechanism", "robot"), lambda: robot(name, base))
+        try:
+            mech = robot(name, base)
+        except LinkwiseError as error:
+            raise self.error(("mechanism", "robot"), str(error)) from None
         q = run.pop("q", None)
         q = mech.couple(mech.neutral()) if q is None else q
-        q = self.at(("run", "q"), lambda: mech.check_q(q))
+        q = self.at(("run",), lambda: mech.check_q(q))
+        v = run.pop("v", None)
+        v = None if v is None else self.at(("run",), lambda: mech.check_v(v))
         if law := run.pop("law", None):
             run["controller"] = self._law(mech, q, law)
         make: Any = Rollouts if kind == "rollout" else Simulations
-        return self.at(("run",), lambda: make(mech, q, run.pop("v", None), **run))
+        if "duration" not in run:
+            raise self.error(("run",), "[run] needs 'duration', in seconds")
+        return self.at(("run",), lambda: make(mech, q, v, **run))
 
     def _law(self, mech: Mechanism, q: Any, law: dict[str, Any]) -> Any:
         where = ("run", "law")
@@ -241,16 +286,17 @@ class _Reader:
             made = control_law(mech, task, kp=law["kp"], kv=law["kv"])
             place: Any = task_position(mech, q, task)
             goal: Any = law.get("goal")
-            move = np.array(law.get("move", (0.0, 0.0, 0.0)), np.float64)
+            move = _three(law, "move")
+            goal = None if goal is None else _three(law, "goal")
             if kind == "position":
-                return made, np.asarray(goal, np.float64) if goal is not None else place + move
-            if goal is not None:
-                return made, Pose(place.rot, np.asarray(goal, np.float64))
-            return made, Pose(place.rot, place.p + move)
+                return made, place + move if goal is None else goal
+            return made, Pose(place.rot, place.p + move if goal is None else goal)
 
         for key in ("node", "kp", "kv"):
             if key not in law:
                 raise self.error(where, f"[run.law] needs {key!r}")
+        if "goal" in law and "move" in law:
+            raise self.error((*where, "move"), "[run.law] has both goal and move; give one")
         return self.at(where, made)
 
     def _function(self, run: dict[str, Any]) -> Calls:
@@ -271,24 +317,51 @@ class _Reader:
         return Calls(function, batched=bool(run.get("batched", False)))
 
 
+def _three(law: Mapping[str, Any], key: str) -> Array:
+    """A vector of three numbers, zeros where it is not given."""
+    vector = floats(law.get(key, (0.0, 0.0, 0.0)), key)
+    if vector.shape != (3,):
+        raise ValueError(f"{key} is {law[key]!r}; it must be three numbers [x, y, z]")
+    return vector
+
+
+def _numbers(table: Mapping[str, Any], needed: tuple[str, ...], kind: str) -> list[float]:
+    """Numbers of a table that has these keys and no others."""
+    for key in table:
+        if key not in needed:
+            raise unknown_name("key", key, needed, owner=kind)
+    for key in needed:
+        if key not in table:
+            raise ValueError(f"{kind} needs {key!r}; its keys are {', '.join(needed)}")
+    return [number(table[key], key) for key in needed]
+
+
 def _variable(given: Any) -> Any:
     """What varies, from a table, a list or a number."""
     if not isinstance(given, dict):
         return given
     table = dict(cast("dict[str, Any]", given))
     if "values" in table:
-        return table["values"]
+        values = table.pop("values")
+        _numbers(table, (), "a list of values")
+        return values
     if "start" in table:
-        return np.linspace(float(table["start"]), float(table["stop"]), int(table["count"]))
+        start, stop, points = _numbers(table, ("start", "stop", "count"), "a grid")
+        return np.linspace(start, stop, count(int(points), "count", least=1))
     kind = str(table.pop("distribution", "uniform"))
-    if kind == "uniform" and "low" in table:
-        return float(table["low"]), float(table["high"])
+    if kind == "uniform" and not {"loc", "scale"} & set(table):
+        low, high = _numbers(table, ("low", "high"), "'uniform'")
+        return low, high
     stats: Any = extra("scipy", "scipy.stats", "a distribution")
     if kind == "normal":
-        return stats.norm(float(table["mean"]), float(table["deviation"]))
+        return stats.norm(*_numbers(table, ("mean", "deviation"), "'normal'"))
     made: Any = getattr(stats, kind, None)
-    if made is None or not hasattr(made, "ppf"):
+    if not hasattr(made, "ppf") or not hasattr(made, "freeze"):
         raise ValueError(
             f"distribution is {kind!r}; give 'uniform', 'normal' or one of scipy.stats"
         )
-    return made(**table)
+    shapes = tuple(x.strip() for x in (made.shapes or "").split(",") if x.strip())
+    scale = () if not hasattr(made, "logpdf") else ("scale",)  # discrete ones have none
+    shift = {"loc": 0.0} | ({"scale": 1.0} if scale else {})
+    names = (*shapes, "loc", *scale)
+    return made(**dict(zip(names, _numbers(shift | table, names, repr(kind)), strict=True)))
