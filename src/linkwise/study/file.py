@@ -230,7 +230,9 @@ class _Reader:
         asked = re.match(r"no \w+ called '([^']*)'", text)
         if asked and asked[1] in self.table("propose"):
             return "propose", asked[1]
-        if asked and any(asked[1] in row.get("pair", ()) for row in self.content.get("correlate", ())):
+        if asked and any(
+            asked[1] in row.get("pair", ()) for row in self.content.get("correlate", ())
+        ):
             return ("correlate",)
         for name in names:
             if repr(name) in text or repr(name.split("[")[-1].rstrip("]")) in text:
