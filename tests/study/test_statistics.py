@@ -174,7 +174,7 @@ def test_pictures_of_everything(tmp_path):
     event = rare_event(normal(1), "y", above=3.0, cases=200)
     levels = lw.plot.study_rare_event(event).lines[0].get_ydata()
     assert levels[-1] == event.probability.value and len(levels) == len(event.levels)
-    with pytest.raises(ModelError, match="lw.study.rare_event makes it"):
+    with pytest.raises(ModelError, match=r"lw\.study\.rare_event makes it"):
         lw.plot.study_rare_event(results)
 
 

@@ -414,8 +414,8 @@ def test_variables_that_nothing_takes_are_refused():
 
     for kind in (Rollouts, Simulations):
         work = kind(make, Q, duration=0.02, step=1e-2)
-        with pytest.raises(ModelError, match=r"missing a required argument: 'length'.*lenght"):
-            Study(work, {"lenght": (0.1, 0.2)}, cases=3)
+        with pytest.raises(ModelError, match=r"missing a required argument: 'length'.*lngth"):
+            Study(work, {"lngth": (0.1, 0.2)}, cases=3)
         with pytest.raises((UnknownNameError, ModelError), match=r"called .dampin.*damping"):
             Study(work, {"length": (0.1, 0.2), "dampin": (0.0, 1.0)}, cases=3).trial()
 

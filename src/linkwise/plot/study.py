@@ -201,8 +201,11 @@ def study_rare_event(
     board.plot(event.levels, event.chances, "o-", color=look.color(1), label="levels")
     last = event.probability
     width = [[last.value - last.low], [last.high - last.value]]
-    board.errorbar(event.levels[-1:], [last.value], yerr=width, fmt="o", color=look.color(0),
-                   capsize=4, label=f"{last.value:.2g}, {100 * last.level:g} % interval")  # fmt: skip
+    label = f"{last.value:.2g}, {100 * last.level:g} % interval"
+    board.errorbar(
+        event.levels[-1:], [last.value], yerr=width, fmt="o", color=look.color(0), capsize=4,
+        label=label,
+    )  # fmt: skip
     board.set_yscale("log")
     board.set_xlabel("bound")
     board.set_ylabel("probability of more")

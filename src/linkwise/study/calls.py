@@ -284,9 +284,9 @@ class Simulations:
 
     def _on_grid(self, result: Evaluated) -> Evaluated:
         """Trajectories at the planned times: without records of events, NaN after an early end."""
-        given = (self.options.get(x) for x in ("control_step", "record_every"))
-        start = float(self.options.get("start", 0.0))
-        plan = timetable(self.duration, self.options.get("step", 1e-3), *given, start)
+        given, start = self.options, float(self.options.get("start", 0.0))
+        step, ticks, every = given.get("step", 1e-3), given.get("control_step"), "record_every"
+        plan = timetable(self.duration, step, ticks, given.get(every), start)
         steps = np.append(np.arange(0, plan.steps, plan.record_every), plan.steps)
         grid = start + np.minimum(steps * plan.step, self.duration)
         place = np.minimum(np.searchsorted(grid, result.t - TINY * plan.step), len(grid) - 1)

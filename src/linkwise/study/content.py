@@ -89,8 +89,9 @@ def _function(function: Callable[..., Any]) -> dict[str, Any]:
     Other functions that it calls are not followed.
     """
     if isinstance(function, functools.partial):
-        parts = {"args": function.args, "keywords": function.keywords}
-        return _function(function.func) | described(parts)
+        bound = cast("functools.partial[Any]", function)
+        given = {"args": bound.args, "keywords": bound.keywords}
+        return _function(bound.func) | described(given)
     name = getattr(function, "__qualname__", type(function).__qualname__)
     parts: list[Any] = [name]
     code: Any = getattr(function, "__code__", None)

@@ -15,7 +15,6 @@ from linkwise.spatial.array import Array
 from linkwise.study.study import Study
 from linkwise.study.variable import extra
 
-
 WORST = 1e300
 """The objective of designs whose cases fail: the search takes finite numbers."""
 

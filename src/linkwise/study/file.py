@@ -104,15 +104,15 @@ def load_file(
 def lines_of(text: str) -> dict[tuple[str, ...], int]:
     """The line of each key of a TOML file, by its path; the last one where a table repeats."""
     lines, table = dict[tuple[str, ...], int](), ()
-    for number, line in enumerate(text.splitlines(), start=1):
+    for at, line in enumerate(text.splitlines(), start=1):
         if match := _TABLE.match(line):
             table = _parts(match["path"])
-            lines[table] = number
+            lines[table] = at
         elif match := _KEY.match(line):
             path = (*table, *_parts(match["path"]))
             for k in range(len(table) + 1, len(path) + 1):
-                lines.setdefault(path[:k], number)
-            lines[path] = number
+                lines.setdefault(path[:k], at)
+            lines[path] = at
     return lines
 
 
@@ -177,14 +177,14 @@ class _Reader:
         vary = self._variables("vary", needed=True)
         propose = self._variables("propose")
         correlate = dict[tuple[str, str], float]()
-        rows: Any = self.content.get("correlate", [])
-        for row in rows if isinstance(rows, list) else [rows]:
-            pair = row.get("pair") if isinstance(row, dict) else None
-            right = isinstance(pair, list) and len(pair) == 2 and set(row) == {"pair", "value"}
-            if not right or not isinstance(row["value"], int | float):
+        for row in self.content.get("correlate", []):
+            try:
+                (a, b), value = row["pair"], number(row["value"], "value")
+                correlate[(str(a), str(b))] = value
+                self.at(("correlate",), lambda row=row: _only(row, ("pair", "value"), "correlate"))
+            except (KeyError, TypeError, ValueError):
                 reason = 'a correlation is [[correlate]] with pair = ["a", "b"] and value = 0.5'
-                raise self.error(("correlate",), reason)
-            correlate[(str(pair[0]), str(pair[1]))] = float(row["value"])
+                raise self.error(("correlate",), reason) from None
         work = self._work(robot)
         options = {k: main[k] for k in ("cases", "seed", "sampler") if k in main}
         study = self._checked(work, vary, main.get("keep"), correlate, propose, options)
@@ -266,7 +266,8 @@ class _Reader:
         q = mech.couple(mech.neutral()) if q is None else q
         q = self.at(("run",), lambda: mech.check_q(q))
         v = run.pop("v", None)
-        v = None if v is None else self.at(("run",), lambda: mech.check_v(v))
+        if v is not None:
+            v = self.at(("run",), lambda v=v: mech.check_v(v))
         if law := run.pop("law", None):
             run["controller"] = self._law(mech, q, law)
         make: Any = Rollouts if kind == "rollout" else Simulations
@@ -327,11 +328,15 @@ def _three(law: Mapping[str, Any], key: str) -> Array:
     return vector
 
 
+def _only(table: Mapping[str, Any], allowed: tuple[str, ...], kind: str) -> None:
+    for key in table:
+        if key not in allowed:
+            raise unknown_name("key", key, allowed, owner=kind)
+
+
 def _numbers(table: Mapping[str, Any], needed: tuple[str, ...], kind: str) -> list[float]:
     """Numbers of a table that has these keys and no others."""
-    for key in table:
-        if key not in needed:
-            raise unknown_name("key", key, needed, owner=kind)
+    _only(table, needed, kind)
     for key in needed:
         if key not in table:
             raise ValueError(f"{kind} needs {key!r}; its keys are {', '.join(needed)}")

@@ -209,7 +209,7 @@ def locked(path: Path) -> Generator[None]:
         WriteError: The folder is read-only.
     """
     try:
-        file = open(path / LOCK, "a+b")  # noqa: SIM115 (closed below)
+        file = open(path / LOCK, "a+b")
     except OSError as error:
         raise WriteError(path / LOCK, error) from error
     with file:

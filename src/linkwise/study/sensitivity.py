@@ -72,7 +72,7 @@ def sensitivity(results: Results, name: str, *, level: float = 0.95) -> Sensitiv
             "'morris'."
         )
     size, y = sizes[sampler], np.full(results.cases, np.nan)
-    y[results["case"]] = results[name]  # chunks may be missing in between
+    y[results["case"].astype(np.int64)] = results[name]  # chunks may be missing in between
     y = y.reshape(-1, size)
     fine: Any = np.isfinite(y).all(axis=1)
     y = y[fine]

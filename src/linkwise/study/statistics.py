@@ -243,7 +243,7 @@ def band(
     values: Array = array[:, :, 0 if entry is None else labels.index(entry)].values
     weight = np.ones(len(values))
     if "log_weight" in results.columns:
-        weight[results["case"]] = np.exp(results["log_weight"])
+        weight[results["case"].astype(np.int64)] = np.exp(results["log_weight"])
     fine: Any = np.isfinite(values).all(axis=1)
     if not fine.any():
         raise ModelError(f"trajectory {name!r} has no case without gaps.")
@@ -252,7 +252,8 @@ def band(
     ends = _ends(shares, _effective(weight), level)
     lines = np.transpose([_ranked(x, weight, shares, ends) for x in values.T], (1, 2, 0))
     count = int(fine.sum())
-    return Band(array.time.values, shares, *lines, level, count, len(fine) - count)
+    middle, low, high = lines
+    return Band(array.time.values, shares, middle, low, high, level, count, len(fine) - count)
 
 
 def _shares(q: ArrayLike) -> Array:
