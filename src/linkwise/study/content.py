@@ -99,7 +99,7 @@ def _function(function: Callable[..., Any]) -> dict[str, Any]:
     if owner is None and code is None and not isinstance(function, type):
         owner = function  # an object that can be called
     if owner is not None and not inspect.ismodule(owner):
-        parts.append(described(getattr(owner, "__dict__", repr(type(owner)))))
+        parts.append(described(getattr(owner, "__dict__", type(owner).__qualname__)))
     try:
         parts.append(inspect.getsource(type(function) if owner is function else function))
     except (OSError, TypeError):
