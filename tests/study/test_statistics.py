@@ -124,11 +124,11 @@ def test_bands_of_trajectories(tmp_path):
     t = np.linspace(0.0, 1.0, 5)
     work = Calls(lambda a: {"y": a[:, None] * t}, batched=True)
     study = Study(work, {"a": (0.0, 1.0)}, keep=["trajectory:y"], cases=2001, sampler="sobol")
-    found = band(study.run(tmp_path, progress=False), "y", q=[0.25, 0.75])
-    np.testing.assert_allclose(found.values, [0.25 * t, 0.75 * t], atol=2e-3)
-    assert found.cases == 2001 and found.left_out == 0
-    assert (found.low[:, 1:] < found.values[:, 1:]).all()
-    assert (found.high[:, 1:] > found.values[:, 1:]).all()
+    bands = band(study.run(tmp_path, progress=False), "y", q=[0.25, 0.75])
+    np.testing.assert_allclose(bands.values, [0.25 * t, 0.75 * t], atol=2e-3)
+    assert bands.cases == 2001 and bands.left_out == 0
+    assert (bands.low[:, 1:] < bands.values[:, 1:]).all()
+    assert (bands.high[:, 1:] > bands.values[:, 1:]).all()
 
 
 def test_bands_of_weighted_cases_are_those_of_the_distribution(tmp_path):
@@ -137,10 +137,10 @@ def test_bands_of_weighted_cases_are_those_of_the_distribution(tmp_path):
     work = Calls(lambda a: {"y": a[:, None] * np.ones(3)}, batched=True)
     study = Study(work, {"a": stats.norm()}, keep=["trajectory:y"], cases=4000, seed=1,
                   propose={"a": stats.norm(1.0, 1.5)})  # fmt: skip
-    found = band(study.run(tmp_path, progress=False), "y", q=[0.2, 0.9], level=0.999)
+    bands = band(study.run(tmp_path, progress=False), "y", q=[0.2, 0.9], level=0.999)
     truth = stats.norm.ppf([0.2, 0.9])[:, None]
-    assert ((found.low <= truth) & (truth <= found.high)).all()
-    assert (found.high - found.low < 0.4).all()
+    assert ((bands.low <= truth) & (truth <= bands.high)).all()
+    assert (bands.high - bands.low < 0.4).all()
 
 
 def test_indices_leave_out_groups_that_are_not_computed_yet(tmp_path):

@@ -107,14 +107,14 @@ def study_band(
         level: Of the confidence intervals around the three lines.
     """
     look = themed(theme)
-    found = band(results, trajectory, q=q, entry=entry, level=level)
-    t, middle = found.t, len(found.q) // 2
+    bands = band(results, trajectory, q=q, entry=entry, level=level)
+    t, middle = bands.t, len(bands.q) // 2
     board: Axes = axes_for(ax, 2, look)
-    board.fill_between(t, found.values[0], found.values[-1], color=look.color(1), alpha=0.25,
+    board.fill_between(t, bands.values[0], bands.values[-1], color=look.color(1), alpha=0.25,
                     label=f"{100 * q[0]:g} % to {100 * q[-1]:g} %")  # fmt: skip
-    for low, high in zip(found.low, found.high, strict=True):
+    for low, high in zip(bands.low, bands.high, strict=True):
         board.fill_between(t, low, high, color=look.color(0), alpha=0.25, linewidth=0.0)
-    board.plot(t, found.values[middle], color=look.color(0), label=f"{100 * q[middle]:g} %")
+    board.plot(t, bands.values[middle], color=look.color(0), label=f"{100 * q[middle]:g} %")
     board.set_xlabel("t [s]")
     board.set_ylabel(trajectory if entry is None else f"{trajectory}[{entry}]")
     legend(board, look)

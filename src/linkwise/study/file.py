@@ -227,11 +227,11 @@ class _Reader:
             for key in keys:
                 if re.match(rf"(no )?{key}\b", text):
                     return table, key
-        asked = re.match(r"no \w+ called '([^']*)'", text)
-        if asked and asked[1] in self.table("propose"):
-            return "propose", asked[1]
-        if asked and any(
-            asked[1] in row.get("pair", ()) for row in self.content.get("correlate", ())
+        unknown = re.match(r"no \w+ called '([^']*)'", text)
+        if unknown and unknown[1] in self.table("propose"):
+            return "propose", unknown[1]
+        if unknown and any(
+            unknown[1] in row.get("pair", ()) for row in self.content.get("correlate", ())
         ):
             return ("correlate",)
         for name in names:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from linkwise.arguments import count as whole, number
+from linkwise.arguments import count as checked_count, number
 from linkwise.codegen.stepping.kernel import describe
 from linkwise.dynamics import center_of_mass, energy, forward_kinematics, node_velocity
 from linkwise.errors import ModelError, unknown_name
@@ -127,7 +127,9 @@ class Rollouts:
                 f"mech is {type(mech).__name__}; it must be a Mechanism, or a function that makes "
                 "one from what varies."
             )
-        every = None if record_every is None else whole(record_every, "record_every", least=1)
+        every = (
+            None if record_every is None else checked_count(record_every, "record_every", least=1)
+        )
         parts = {
             "mech": mech, "q": q, "v": v, "duration": number(duration, "duration", above=0.0),
             "step": number(step, "step", above=0.0), "setup": setup,
@@ -199,11 +201,11 @@ class Rollouts:
         self, nominal: Nominal, names: Sequence[str], makes: Sequence[str]
     ) -> dict[str, Address]:
         """Where numbers go, by name; those that functions take have no place."""
-        found = {x: nominal.address(x) for x in names if x not in makes}
-        for name, address in found.items():
+        addresses = {x: nominal.address(x) for x in names if x not in makes}
+        for name, address in addresses.items():
             if address is None and self.setup is None:
                 raise unknown(name, "a rollout")
-        return {name: x for name, x in found.items() if x is not None}
+        return {name: x for name, x in addresses.items() if x is not None}
 
     # ----------------------------------------------------------------------------- motions
 

@@ -38,9 +38,9 @@ def thresholds(mech: Mechanism, k: int, itemsize: int = 8) -> Array:
             H_i = lump.hinge.hinge_map(lump.hinge.neutral())
             D = D + H_i @ lump.inertia.matrix @ H_i.T
         return CARRIED[itemsize] * np.diag(D)
-    own = mech.inertias[k]
-    noise = ROUNDING * _size(H, float(np.trace(own.J)), float(own.mass))
-    alone = _pivots(H @ own.matrix @ H.T, noise)
+    inertia = mech.inertias[k]
+    noise = ROUNDING * _size(H, float(np.trace(inertia.J)), float(inertia.mass))
+    alone = _pivots(H @ inertia.matrix @ H.T, noise)
     limit = np.full(body.hinge.nq, np.inf)
     elsewhere = body.hinge.random(np.random.default_rng(0), -limit, limit)
     turned = body.hinge.hinge_map(elsewhere)
