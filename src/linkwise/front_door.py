@@ -204,6 +204,28 @@ def checked(function: F, *, keeps: bool = False) -> F:
     return cast(F, call)
 
 
+def begins_bare(function: F) -> F:
+    """A function f(mech, ...) whose calls without options mostly need one kernel.
+
+    `model.memo.keep_bare_call` tells which: it is called before all else. Where it returns None,
+    or where there is none yet, the function itself does the work.
+    """
+    name = function.__name__
+
+    @wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        if not options:
+            try:
+                result = args[0]._memo[name](*args[1:])
+            except (AttributeError, KeyError, IndexError, TypeError):  # the function reports it
+                result = None
+            if result is not None:
+                return result
+        return function(*args, **options)
+
+    return cast(F, call)
+
+
 # -------------------------------------------------------------------------------- before a call
 
 

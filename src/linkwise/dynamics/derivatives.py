@@ -39,12 +39,13 @@ from linkwise.dynamics.kernels import (
 )
 from linkwise.dynamics.quantity import FRAMES, NODE_AXES, Frame, check_frame, expression
 from linkwise.errors import ModelError, ShapeError
+from linkwise.front_door import begins_bare
 from linkwise.model.embedded import Embedded
 from linkwise.model.hinges import Free
 from linkwise.model.hinges.hinge import Hinge
 from linkwise.model.hinges.jet import Jet
 from linkwise.model.mechanism import Mechanism
-from linkwise.model.memo import once_per_mechanism
+from linkwise.model.memo import keep_bare_call, once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.sweeps.factored import factored
 
@@ -97,6 +98,7 @@ class Linearization(NamedTuple):
     B: Array
 
 
+@begins_bare
 def inverse_dynamics_derivatives(
     mech: Mechanism | Embedded,
     q: ArrayLike,
@@ -134,8 +136,9 @@ def inverse_dynamics_derivatives(
     """
     plain = forces is None and forces_frame is NODE_AXES and loops is HELD
     if plain and not options:  # most calls: one state
-        quick = _one_state(mech, INVERSE_DERIVATIVES)(q, v, vdot)
-        if quick is not None:
+        bare = _one_state(mech, INVERSE_DERIVATIVES)
+        keep_bare_call(mech, "inverse_dynamics_derivatives", bare)
+        if (quick := bare(q, v, vdot)) is not None:
             return quick
     check_mechanism(mech)
     formula, nodes, given = _with_forces(INVERSE_DERIVATIVES, forces, forces_frame)
@@ -152,6 +155,7 @@ def inverse_dynamics_derivatives(
     return InverseDynamicsDerivatives(**recorded(computed, options))
 
 
+@begins_bare
 def forward_dynamics_derivatives(
     mech: Mechanism | Embedded,
     q: ArrayLike,
@@ -198,8 +202,9 @@ def forward_dynamics_derivatives(
         return ForwardDynamicsDerivatives(*_plus(plain_record, parts, options))
     plain = forces is None and forces_frame is NODE_AXES and loops is HELD
     if plain and not options:  # most calls: one state
-        quick = _one_state(mech, FORWARD_DERIVATIVES)(q, v, tau)
-        if quick is not None:
+        bare = _one_state(mech, FORWARD_DERIVATIVES)
+        keep_bare_call(mech, "forward_dynamics_derivatives", bare)
+        if (quick := bare(q, v, tau)) is not None:
             return quick
     arrays = {"q": q, "v": v, "tau": tau}
     parts = _moved(mech, FORWARD_DERIVATIVES, arrays, forces, forces_frame, loops, options)

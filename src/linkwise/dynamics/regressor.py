@@ -34,8 +34,9 @@ from linkwise.dynamics.kernels import (
     written,
 )
 from linkwise.errors import ModelError
+from linkwise.front_door import begins_bare
 from linkwise.model.mechanism import Mechanism
-from linkwise.model.memo import once_per_mechanism
+from linkwise.model.memo import keep_bare_call, once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ PARAMETERS = ("m", "mcx", "mcy", "mcz", "Jxx", "Jyy", "Jzz", "Jxy", "Jxz", "Jyz"
 """The ten numbers of a body: mass, first moment, and tensor about its origin, in its axes."""
 
 
+@begins_bare
 def regressor(
     mech: Mechanism,
     q: ArrayLike,
@@ -78,8 +80,9 @@ def regressor(
     if type(of) is not str or of not in FORMULAS:
         raise ModelError(f"of is {of!r}; it must be 'torque', 'energy' or 'momentum'.")
     if of == "torque" and vdot is not None and not options:  # most calls: one state
-        quick = _one_state(mech)(q, v, vdot)
-        if quick is not None:
+        bare = _one_state(mech)
+        keep_bare_call(mech, "regressor", bare)
+        if (quick := bare(q, v, vdot)) is not None:
             return quick
     if (vdot is not None) != (of == "torque"):
         given = "is given" if vdot is not None else "is missing"

@@ -59,6 +59,11 @@ def once_per_mechanism(
     return cast("Any", known)
 
 
+def keep_bare_call(mech: Any, function: str, call: Callable[..., Any]) -> None:
+    """Let a function, by name, begin with this call (`front_door.begins_bare`)."""
+    mech.__dict__.setdefault(_SLOT, {})[function] = call
+
+
 def time_compiling() -> float:
     """How long [s] this thread has been compiling; take the difference to time a task."""
     return float(getattr(_CLOCK, "seconds", 0.0))
