@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from inspect import CO_VARKEYWORDS, Parameter, cleandoc, signature
+from inspect import CO_VARKEYWORDS, Parameter, cleandoc, signature, unwrap
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -69,7 +69,7 @@ def documented(function: F, texts: Mapping[str, str] = STANDARD) -> F:
         function: The function.
         texts: What each shared argument means.
     """
-    code, text = function.__code__, function.__doc__
+    code, text = unwrap(function).__code__, function.__doc__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     if code.co_flags & CO_VARKEYWORDS:
         names = _unpack(function, code.co_varnames[len(names)], names)
@@ -83,7 +83,7 @@ def _unpack(function: Callable[..., Any], last: str, names: tuple[str, ...]) -> 
     match = re.fullmatch(r"Unpack\[(\w+)\]", str(function.__annotations__.get(last)))
     if match is None:
         return names
-    keys: dict[str, Any] = function.__globals__[match[1]].__annotations__
+    keys: dict[str, Any] = unwrap(function).__globals__[match[1]].__annotations__
     full = signature(function)
     before = [x for x in full.parameters.values() if x.kind is not Parameter.VAR_KEYWORD]
     more = [
