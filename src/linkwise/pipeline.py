@@ -243,6 +243,11 @@ def requested(
     if rolled not in (None, True, False):
         raise ExpressionError(f"rolled is {rolled!r}; it must be True, False or None.")
     named = cast("Mapping[str, Expr]", expr if isinstance(expr, Mapping) else {})
+    if len(named) == 1:
+        raise ExpressionError(
+            f"lw.compile was called with a dictionary of one expression, {next(iter(named))!r}; "
+            "dictionaries are for several. Pass the expression itself."
+        )
     quantity: Any = tuple(named.values()) if isinstance(expr, Mapping) else (expr,)
     if isinstance(expr, Formula):
         quantity = expr

@@ -92,5 +92,7 @@ def test_no_expression_and_parts_of_several_are_refused() -> None:
     mech = lw.models.pendulum()
     with pytest.raises(ExpressionError, match="no expression"):
         lw.compile({}, mech)
+    with pytest.raises(ExpressionError, match="dictionary of one expression, 'mass'"):
+        lw.compile({"mass": mass}, mech)
     with pytest.raises(ExpressionError, match="several expressions"):
         lw.compile({"a": mass, "b": mass.inv}, mech, rolled=True)  # pyright: ignore

@@ -34,6 +34,10 @@ PART, PART_OF_SEVERAL = 500, 200
 value takes as much memory as eight of one state."""
 
 
+SPAN = 1 << 14
+"""Bytes of the result of a state that are stored one after another where several states are done
+together: each has its own rows, and memory takes contiguous numbers of few rows much faster."""
+
 LOOPED = 50_000
 """Nodes of a graph above which code for a batch has loops over columns."""
 
@@ -133,7 +137,11 @@ def store_status(emit: Emitter, build: ir.IRBuilder, code: Any, place: Place) ->
 
 
 class GraphBody:
-    """The straight code of one state (or of `lanes` of them), in one piece or in parts."""
+    """The straight code of one state (or of `lanes` of them), in one piece or in parts.
+
+    Attributes:
+        span: Entries of a result that parts store one after another; 1 for each when it is made.
+    """
 
     def __init__(self, emit: Emitter, traced: Traced) -> None:
         self.emit, self.traced, self.graph = emit, traced, traced.graph
@@ -144,6 +152,7 @@ class GraphBody:
             self.needed = traced.by_columns()
         self.checks = {check.node: check for check in traced.checks}
         self.slots = 0
+        self.span = 1 if emit.lanes == 1 else SPAN // emit.itemsize
         self.loops = dict[int, _Loop]()
         # zeros among the outputs that are there before others are stored: start and count
         self.blank = list[tuple[int, int]]()
@@ -318,7 +327,7 @@ class _Round(GraphBody):
 
     def __init__(self, emit: Emitter, traced: Traced, size: int) -> None:
         super().__init__(emit, traced)
-        self.size = size
+        self.size, self.span = size, 1
 
     def loaded(self, build: ir.IRBuilder, place: Place) -> list[Any]:
         count = sum(size for _, size in self.traced.inputs)
@@ -440,8 +449,13 @@ class _Parts:
                     if -2 < self._made(x) < i:
                         last[x] = i
         self.groups = list[tuple[int, int, list[int]]]()  # part, start, nodes
-        for start, group in self.body.groups():
-            where = max(0, *(self._made(n) for n in group))
+        groups, ready = self.body.groups(), dict[int, int]()
+        span = self.body.span
+        for start, group in groups:
+            at = start // span
+            ready[at] = max(ready.get(at, 0), *(self._made(n) for n in group))
+        for start, group in groups:
+            where = ready[start // span]
             self.groups.append((where, start, group))
             for node in group:
                 if -2 < self._made(node) < where:

@@ -76,6 +76,7 @@ class ColumnBody(GraphBody):
         nodes = [node for _, node in self.kept]
         kept = replace(traced, outputs=nodes, shape=(len(nodes),), parts=(), solve=None)
         super().__init__(emit, kept)
+        self.span = 1  # in work memory
 
     def order(self, traced: Traced) -> list[int]:
         """By sweeps, or depth first from what is solved, where fewer values wait then."""

@@ -92,6 +92,7 @@ class _RegisterBody(GraphBody):
 
     def __init__(self, emit: Emitter, segment: Segment, offset: dict[str, int]) -> None:
         super().__init__(emit, segment.traced)
+        self.span = 1
         moves, self.pieces = dict(segment.moves), (*segment.reads, *segment.writes)
         self.start = [at(offset, name) for name, _ in self.pieces]
         self.stride = [moves.get(name, 0) for name, _ in self.pieces]
