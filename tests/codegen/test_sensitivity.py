@@ -10,6 +10,7 @@ from linkwise.algebra import J, bias, mass, tau, v, vdot
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar.graph import Graph
 from linkwise.codegen.sensitivity import pulled, pushed
+from linkwise.errors import ExpressionError
 
 FORWARD = mass.inv @ (tau - bias)
 
@@ -182,3 +183,31 @@ def test_goals_and_gains_of_laws():
             expected = weight @ (up - down) / (2 * h)
             assert abs(expected) > 1e-4
             assert abs(ours[name][i] - expected) < 1e-7 * max(abs(expected), 1.0), name
+
+
+def test_raw_coordinates():
+    mech = lw.models.quadruped()
+    given, four = state(mech), slice(0, 4)
+    rng = np.random.default_rng(1)
+    dq, weight = rng.standard_normal(mech.nq), rng.standard_normal(mech.nv)
+
+    def moved(step):
+        q = given["q"] + step * dq
+        q[four] /= np.linalg.norm(q[four])
+        return lw.forward_dynamics(mech, q, given["v"], given["tau"])
+
+    along = called(lw.jvp(FORWARD, "q", raw_q=True), mech, given | {"dq": dq})
+    h = 1e-5
+    expected = (8 * (moved(h) - moved(-h)) - (moved(2 * h) - moved(-2 * h))) / (12 * h)
+    assert np.abs(along).max() > 1.0
+    np.testing.assert_allclose(along, expected, atol=1e-8 * np.abs(expected).max())
+    gradient = called(lw.vjp(FORWARD, "q", raw_q=True), mech, given | {"weight": weight})["q"]
+    assert gradient.shape == (mech.nq,)
+    np.testing.assert_allclose(gradient @ dq, weight @ along, rtol=1e-11)
+    np.testing.assert_allclose(gradient[four] @ given["q"][four], 0.0, atol=1e-12)
+    by_velocity = called(lw.vjp(FORWARD, "q"), mech, given | {"weight": weight})["q"]
+    rates = mech.qdot(given["q"], given["dq"])
+    np.testing.assert_allclose(gradient @ rates, by_velocity @ given["dq"], rtol=1e-11)
+    embedded = lw.loops.embed(lw.models.four_bar())
+    with pytest.raises(ExpressionError, match="raw_q was given"):
+        lw.compile(lw.jvp(mass @ vdot, "q", raw_q=True), embedded)

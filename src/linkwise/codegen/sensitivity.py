@@ -24,6 +24,7 @@ from linkwise.algebra.differential import differentiate
 from linkwise.algebra.expr import Expr, total
 from linkwise.algebra.space import JOINT
 from linkwise.algebra.symbols import vector
+from linkwise.arguments import flag
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.rolled.layout import total_size
 from linkwise.codegen.scalar.graph import Graph
@@ -42,7 +43,7 @@ Differentiable = Expr | Formula
 _SOME = vector("u", JOINT)
 
 
-def jvp(of: Differentiable, *wrt: str) -> Formula:
+def jvp(of: Differentiable, *wrt: str, raw_q: bool = False) -> Formula:
     """The derivative of a kernel along a direction: a formula, to be compiled.
 
         lw.compile(lw.jvp(mass.inv @ (tau - bias), "q", "v"), mech)     # of q, v, tau, dq, dv
@@ -51,16 +52,18 @@ def jvp(of: Differentiable, *wrt: str) -> Formula:
         of: An expression or a formula.
         wrt: Names of inputs. For each there is one more input, "d" and the name: the direction.
             That of q is a velocity (nv,), as in `mech.integrate`.
+        raw_q: Give the direction of q by its entries (nq,) instead. What would change the length
+            of a quaternion makes no difference.
 
     Returns:
         A formula whose result has the shape of the original, all results of one that has several
         behind one another. For mechanisms that are too large for straight code it is
         `lw.differentiate(of, name)`, applied to the directions.
     """
-    return Formula(_along, (of, _names(of, wrt)))
+    return Formula(_along, (of, _names(of, wrt), flag(raw_q, "raw_q")))
 
 
-def vjp(of: Differentiable, *wrt: str) -> Formula:
+def vjp(of: Differentiable, *wrt: str, raw_q: bool = False) -> Formula:
     """The gradient of a weighted sum of a kernel's results: a formula, to be compiled.
 
         lw.compile(lw.vjp(mass.inv @ (tau - bias), "q", "v", "tau"), mech)
@@ -69,13 +72,15 @@ def vjp(of: Differentiable, *wrt: str) -> Formula:
         of: An expression or a formula.
         wrt: Names of inputs. There is one more input, "weight", with a number for each entry of
             the result (of all results, behind one another).
+        raw_q: Return the gradient by the entries of q (nq,) instead of velocities. That by a
+            quaternion is at right angles to it.
 
     Returns:
         A formula with the gradient by each input, by name; by q it has nv entries, one for each
         velocity, as in `mech.integrate`.
     """
     names = _names(of, wrt)
-    return Formula(_gradients, (of, names), names=names)
+    return Formula(_gradients, (of, names, flag(raw_q, "raw_q")), names=names)
 
 
 def _names(of: object, wrt: tuple[str, ...]) -> tuple[str, ...]:
@@ -113,11 +118,16 @@ def _inputs(at: Writing, name: str) -> Any:
     return at.reads[name]
 
 
-def _algebraic(at: Writing, of: Differentiable, name: str) -> Expr | None:
+def _algebraic(at: Writing, of: Differentiable, name: str, raw_q: bool) -> Expr | None:
     """∂/∂name as an expression, where a mechanism is too large for a scalar graph, else None."""
+    if raw_q and isinstance(at.mech, Embedded):
+        raise ExpressionError(
+            f"raw_q was given for {at.mech.name!r}, whose loops are built in: the entries of its q "
+            "depend on each other. Leave it out: directions of q are independent velocities."
+        )
     if hasattr(at, "graph"):
         return None
-    if not isinstance(of, Expr):
+    if not isinstance(of, Expr) or raw_q:
         raise _too_long(at, of)
     return differentiate(of, name)
 
@@ -130,8 +140,8 @@ def _too_long(at: Writing, of: object) -> ExpressionError:
     )
 
 
-def _along(at: Writing, of: Differentiable, wrt: tuple[str, ...]) -> Any:
-    large = [_algebraic(at, of, name) for name in wrt]
+def _along(at: Writing, of: Differentiable, wrt: tuple[str, ...], raw_q: bool) -> Any:
+    large = [_algebraic(at, of, name, raw_q) for name in wrt]
     exprs = [
         A @ vector(f"d{x}", A.domain) for A, x in zip(large, wrt, strict=True) if A is not None
     ]
@@ -141,14 +151,15 @@ def _along(at: Writing, of: Differentiable, wrt: tuple[str, ...]) -> Any:
     seeds = dict[int, int]()
     for name in wrt:
         x = _inputs(at, name)
-        d = at.read(f"d{name}", at.mech.nv if name == "q" else len(x))
-        d = _rates(at, d) if name == "q" else d
+        d = at.read(f"d{name}", at.mech.nv if name == "q" and not raw_q else len(x))
+        if name == "q":
+            d = _of_unit_length(at, d) if raw_q else _rates(at, d)
         seeds |= {here.node: at.scalar(rate).node for here, rate in zip(x, d, strict=True)}
     return at.scalars(pushed(at.graph, outputs, seeds)).reshape(shape)
 
 
-def _gradients(at: Writing, of: Differentiable, wrt: tuple[str, ...]) -> Any:
-    large = [_algebraic(at, of, name) for name in wrt]
+def _gradients(at: Writing, of: Differentiable, wrt: tuple[str, ...], raw_q: bool) -> Any:
+    large = [_algebraic(at, of, name, raw_q) for name in wrt]
     exprs = [A.T @ vector("w", A.range) for A in large if A is not None]
     if exprs and isinstance(of, Expr):
         weight = at.read("weight", total_size(of.range, at.mech, len(at.nodes)))
@@ -162,7 +173,7 @@ def _gradients(at: Writing, of: Differentiable, wrt: tuple[str, ...]) -> Any:
     ends = np.cumsum([len(array) for array in arrays.values()])
     each = dict(zip(arrays, np.split(flat, ends[:-1]), strict=True))
     if "q" in each:
-        each["q"] = _by_velocities(at, each["q"])
+        each["q"] = (_of_unit_length if raw_q else _by_velocities)(at, each["q"])
     return tuple(each[name] for name in wrt)
 
 
@@ -206,6 +217,18 @@ def _by_velocities(at: Writing, gradient: Any) -> Any:
         out[rows] = [sum((n * x for n, x in zip(c, g, strict=True)), 0.0) for c in columns]
     if isinstance(at.mech, Embedded):
         return at.value(velocity_map.T @ tree_tau, q=at.q, tree_tau=out[at.mech.order])
+    return out
+
+
+def _of_unit_length(at: Writing, x: Any) -> Any:
+    """Entries along q, or a gradient by them, without what changes the length of a quaternion."""
+    out = x.copy()
+    for hinge, q, entries, _ in _hinges(at):
+        if hinge.quaternion is not None:
+            four, part = q[hinge.quaternion], out[entries]
+            along = four @ part[hinge.quaternion]
+            part[hinge.quaternion] = part[hinge.quaternion] - along * four
+            out[entries] = part
     return out
 
 
