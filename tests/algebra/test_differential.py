@@ -11,6 +11,7 @@ from linkwise.algebra.dense import Dense
 from linkwise.algebra.differential import differentiate
 from linkwise.algebra.differential_form import decomposed, tidied
 from linkwise.algebra.differential_leaf import cross, swap
+from linkwise.algebra.space import CONSTRAINT
 from linkwise.algebra.symbols import A_V, B_V, D, E_phi, P, X, a_g, f, phi_tilde, servo, weight
 from tests.algebra.trees import MOVING
 
@@ -224,6 +225,8 @@ diff = differentiate(D @ u, "q") @ w
         (P @ V, "payload", r"P cannot be differentiated by payload.*textbook form"),
         (diff, "q", r"∂\[P H\* u\]/∂q cannot be differentiated by q"),
         (servo, "q", r"ẍ cannot be differentiated by q"),
+        (servo, vector("kp", CONSTRAINT), r"ẍ cannot be differentiated by kp.*lw.vjp"),
+        (V, "damping", r"Dampings and stiffnesses are such vectors"),
         (weight.T @ X, "payload", r"weight cannot be differentiated by payload"),
         (V, "nothing", r'by nothing; it must be "q"'),
         (V, mass, r'by 𝓜; it must be "q"'),

@@ -127,8 +127,9 @@ class _Differential:
             raise ExpressionError(
                 f'differentiate was requested the derivative by {wrt}; it must be "q", "inertia", '
                 '"payload", "armature", "gravity", or a vector such as "v", "tau" or one made with '
-                "lw.algebra.vector. lw.jvp and lw.vjp take all inputs of a kernel, such as goals "
-                "and gains."
+                "lw.algebra.vector. Dampings and stiffnesses are such vectors: with "
+                "lw.algebra.diagonal(v) @ d in the expression, d is one. lw.jvp and lw.vjp take "
+                "all inputs of a kernel, such as goals and gains."
             )
         self.space: Space = SPACES[self.name] if leaf is None else leaf.range
         self._known = dict[Expr, Expr]()

@@ -57,6 +57,7 @@ from linkwise.algebra.symbols import (
     vector,
     weight,
 )
+from linkwise.model.task_rows import SERVO
 
 SPACES = {
     **{"q": JOINT, "v": JOINT, "armature": JOINT, "gravity": GRAVITY, "a_g": BODY},
@@ -177,5 +178,5 @@ RULES: dict[tuple[Expr, str], LeafRule] = {
 }
 """By leaf and variable."""
 
-UNKNOWN = frozenset({(servo, "q"), (servo, "v"), (weight, "payload")})
+UNKNOWN = frozenset({(weight, "payload"), *((servo, x) for x in ("q", "v", *SERVO))})
 """Leaves that depend on a variable, without a rule."""
