@@ -207,7 +207,7 @@ def checked(function: F, *, keeps: bool = False) -> F:
 def begins_bare(function: F) -> F:
     """A function f(mech, ...) whose calls without options mostly need one kernel.
 
-    `model.memo.keep_bare_call` tells which: it is called before all else. Where it returns None,
+    `model.memo.keep_bare_call` says which: it is called before all else. Where it returns None,
     or where there is none yet, the function itself does the work.
     """
     name = function.__name__
