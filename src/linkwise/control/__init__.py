@@ -20,6 +20,10 @@ from linkwise.control.optimize import (
     Trajectory as Trajectory,
     optimize as optimize,
 )
+from linkwise.control.phase import (
+    Contact as Contact,
+    Phase as Phase,
+)
 from linkwise.control.receding_horizon import (
     RecedingHorizon as RecedingHorizon,
 )

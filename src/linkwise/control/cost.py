@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from linkwise.arguments import all_are, function as checked_function, is_a, names, option
 from linkwise.control.residual import Kind
 from linkwise.errors import ModelError
 from linkwise.spatial.array import ArrayLike
 from linkwise.tasks.task import Task
+
+if TYPE_CHECKING:
+    from linkwise.control.phase import Contact
 
 WHEN = ("all", "final", "before")
 """Knots at which a bound holds: all of them, the last one, or all but the last one."""
@@ -21,7 +24,7 @@ class Cost:
     """∫ ½ w |r|² dt + ½ w_N |r(T)|². Use the functions below to make one.
 
     Attributes:
-        kind: "task", "posture", "velocity", "effort" or "function".
+        kind: "task", "posture", "velocity", "effort", "force" or "function".
         weight: w while the motion lasts [1/s]: a number, (m,) for the rows, or (N, m) for each
             step.
         final: w_N at its end: a number or (m,).
@@ -100,6 +103,15 @@ class Cost:
         return Cost("effort", weight, 0.0, tau)
 
     @staticmethod
+    def force(*, weight: ArrayLike) -> Cost:
+        """Forces of all contacts in parts of the weight of the mechanism, (x, y, z) of each.
+
+        Args:
+            weight: w [1/s]: a number, (m,) with three for each contact, or (N, m).
+        """
+        return Cost("force", weight)
+
+    @staticmethod
     def of_function(
         rows: Callable[[Any], Any], *, weight: ArrayLike = 0.0, final: ArrayLike = 0.0
     ) -> Cost:
@@ -119,14 +131,15 @@ class Bound:
     """low ≤ c ≤ high at knots; an equation where both are equal. Use the functions below.
 
     Attributes:
-        kind: "task", "posture", "velocity" or "function".
-        low: Lower bounds: a number or (m,).
-        high: Upper bounds: a number or (m,).
+        kind: "task", "posture", "velocity" or "function"; "cone" for the forces of a contact.
+        low: Lower bounds: a number, (m,), or (N + 1, m) for each knot.
+        high: Upper bounds, likewise.
         goal: Of a task, where c is zero.
         task: The task.
         hinges: Names of hinges; None for all.
         function: Rows c in array code.
         when: Knots at which it holds: "all", "final" or "before".
+        contact: Of a cone, the contact.
     """
 
     kind: Kind
@@ -137,6 +150,7 @@ class Bound:
     hinges: tuple[str, ...] | None = None
     function: Callable[[Any], Any] | None = None
     when: str = "all"
+    contact: Contact | None = None
 
     @staticmethod
     def on_task(

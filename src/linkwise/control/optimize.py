@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.arguments import count, flag, function, mapping, names, number, option
+from linkwise.arguments import all_are, count, flag, function, mapping, names, number, option
 from linkwise.control.cost import Bound, Cost, checked_bounds, checked_costs
+from linkwise.control.holding import contact_rows
+from linkwise.control.phase import Phase, schedule, steps_of
 from linkwise.control.problem import LIMITS, Shape, data_of, limits_of, structure_of
 from linkwise.control.program import Program, program
 from linkwise.control.routine import Routine, routine
@@ -28,8 +30,17 @@ from linkwise.control.solver import (
     Limits,
 )
 from linkwise.control.transition import INTEGRATED
-from linkwise.dynamics.kernels import Loops, check_mechanism, require_open, tree_of
-from linkwise.errors import ModelError, ShapeError, TroubleWarning, caller
+from linkwise.dynamics.closure import constraint_error, constraint_names
+from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, tree_of
+from linkwise.errors import (
+    ClosureError,
+    LoweringError,
+    ModelError,
+    ShapeError,
+    TroubleWarning,
+    caller,
+)
+from linkwise.model.closure import is_traceable
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -49,6 +60,10 @@ ADVICE = {
     NOT_FINITE: "The motion grows without bounds: shorten the step, or give another guess.",
     INFEASIBLE: "Widen or remove bounds, allow a longer horizon, or give another guess.",
 }
+
+
+OPEN = 1e-3
+"""Largest error of a loop at the start [m or rad]."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,6 +112,7 @@ class Trajectory:
         history: Cost with penalties, and length of the gaps, after each iteration.
         step: Length of a step [s].
         integrator: Name of the integrator.
+        forces: Force on each node of a contact, by its name (N, 3), in axes of the world [N].
     """
 
     mech: Mechanism
@@ -111,6 +127,7 @@ class Trajectory:
     history: tuple[tuple[Array, Array], ...]
     step: float
     integrator: str
+    forces: Mapping[str, Array] = field(default_factory=dict[str, Array])
 
     @property
     def time(self) -> Array:
@@ -176,12 +193,16 @@ class Problem:
         data: Its numbers.
         shape: How many problems and knots there are.
         step: Length of a step [s].
+        mech: The mechanism, without loops for contacts.
+        contacts: Nodes of contacts.
     """
 
     program: Program
     data: Data
     shape: Shape
     step: float
+    mech: Mechanism
+    contacts: tuple[str, ...] = ()
 
 
 def optimize(
@@ -191,7 +212,8 @@ def optimize(
     *,
     costs: Cost | Sequence[Cost],
     step: float,
-    horizon: int,
+    horizon: int | None = None,
+    phases: Phase | Sequence[Phase] = (),
     bounds: Bound | Sequence[Bound] = (),
     limits: Sequence[str] = LIMITS,
     driven: Sequence[str] | None = None,
@@ -225,7 +247,9 @@ def optimize(
         v: Velocities at the start, likewise; default: at rest.
         costs: What is weighed, such as `Cost.of_task`, `Cost.posture` and `Cost.effort`.
         step: h, the length of a step [s].
-        horizon: N, the number of steps.
+        horizon: N, the number of steps; default: that of all phases.
+        phases: Which contacts hold, phase by phase; default: none. Contacts slip and pull as
+            little as bounds are violated, and swinging feet stay above the ground.
         bounds: What must hold, such as `Bound.on_task`.
         limits: Which limits of the mechanism hold: "position", "velocity", "effort".
         driven: Names of the hinges that have a motor; default: all.
@@ -235,7 +259,8 @@ def optimize(
             ("inertia", "payload:hand" ...), with (batch,) in front where problems differ.
         integrator: "euler" (semi-implicit) or "rk4", as in `lw.rollout`.
         passive: Whether dampers and springs act.
-        loops: "open" optimises the tree of a mechanism that has loops or couplings.
+        loops: "open" optimises the tree of a mechanism that has loops or couplings; they are held
+            otherwise, by steps of "euler" only.
         iterations: Sweeps at most.
         tolerance: Expected decrease of the cost, relative to it, at which a problem is solved.
         violation: Largest violation of a bound that is accepted [m, rad, ...].
@@ -248,14 +273,15 @@ def optimize(
 
     Raises:
         ModelError: A cost, bound or limit that does not fit.
-        ClosureError: The mechanism has loops or couplings.
+        ClosureError: Loops are open at the start, or the integrator cannot hold them.
         LoweringError: A mechanism whose steps cannot be compiled.
     """
     problem = problem_of(
-        mech, q, v, costs=costs, step=step, horizon=horizon, bounds=bounds, limits=limits,
-        driven=driven, guess=guess, parameters=parameters, integrator=integrator, passive=passive,
-        loops=loops,
+        mech, q, v, costs=costs, step=step, horizon=horizon, phases=phases, bounds=bounds,
+        limits=limits, driven=driven, guess=guess, parameters=parameters, integrator=integrator,
+        passive=passive, loops=loops,
     )  # fmt: skip
+    _check_closed(problem.mech, problem.data.start[:, : problem.mech.nq])
     ends = Limits(
         count(iterations, "iterations", least=1),
         number(tolerance, "tolerance", above=0.0),
@@ -275,7 +301,8 @@ def problem_of(
     *,
     costs: Any,
     step: float,
-    horizon: int,
+    horizon: int | None = None,
+    phases: Any = (),
     bounds: Any = (),
     limits: Sequence[str] = LIMITS,
     driven: Sequence[str] | None = None,
@@ -287,12 +314,14 @@ def problem_of(
 ) -> Problem:
     """A problem, checked; the arguments are those of `optimize`."""
     check_mechanism(mech)
-    require_open(mech, loops, "lw.optimize", "Give loops='open' for the tree.")
-    mech = tree_of(mech)
+    mech = mech if is_closed(mech, loops) else tree_of(mech)
     if not mech.nv:
         raise ModelError(f"{mech.name!r} has no degrees of freedom; there is no motion to choose.")
     given = checked_costs(costs)
-    h, steps = number(step, "step", above=0.0), count(horizon, "horizon", least=1)
+    h, parts = number(step, "step", above=0.0), all_are(
+        Phase, (phases,) if isinstance(phases, Phase) else phases, "phases"
+    )  # fmt: skip
+    steps = _steps(horizon, parts)
     held = tuple(option(x, LIMITS, "limits") for x in names(limits, "limits"))
     scheme = option(integrator, INTEGRATED, "integrator")
     numbers = {} if parameters is None else dict(
@@ -307,15 +336,56 @@ def problem_of(
     start = np.concatenate(
         [np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]) for x in (q0, v0)], -1
     )
-    every = checked_bounds(bounds) + limits_of(mech, held)
+    plan = schedule(mech, parts, start[:, : mech.nq], shape.batch is None)
+    _check_held(plan.mech, scheme)
+    every = checked_bounds(bounds) + limits_of(mech, held) + plan.bounds
+    tree, mech = mech, plan.mech
     structure = structure_of(
         mech, given, every, driven=driven, integrator=scheme, passive=flag(passive, "passive"),
         boxed="effort" in held and bool(np.isfinite(mech.effort_limit).any()),
         parameters=tuple(numbers),
     )  # fmt: skip
     first = _guess(mech, guess, start, steps, list(structure.driven))
-    data = data_of(mech, structure, given, every, shape, h, start, first, numbers)
-    return Problem(program(mech, structure), data, shape, h)
+    data = data_of(mech, structure, given, every, shape, h, start, first, numbers, plan.held)
+    return Problem(program(mech, structure), data, shape, h, tree, plan.nodes)
+
+
+def _steps(horizon: int | None, phases: tuple[Phase, ...]) -> int:
+    if horizon is None and phases:
+        return steps_of(phases)
+    steps = count(horizon, "horizon", least=1)
+    if phases and steps != steps_of(phases):
+        raise ModelError(
+            f"horizon is {steps} and the phases have {steps_of(phases)} steps; leave out horizon."
+        )
+    return steps
+
+
+def _check_held(mech: Mechanism, integrator: str) -> None:
+    """Raise unless the loops, couplings and contacts of a mechanism can be held."""
+    if (mech.loops or mech.couplings) and integrator != "euler":
+        raise ClosureError(
+            f"lw.optimize was called for {mech.name!r} with integrator={integrator!r}; only steps "
+            "of 'euler' hold loops, couplings and contacts."
+        )
+    for loop in mech.loops:
+        if not is_traceable(loop):
+            raise LoweringError(
+                f"loop {loop.name!r} of {mech.name!r} has a hinge without a formula for the "
+                "directions it blocks; lw.optimize holds loops with hinges of the library."
+            )
+
+
+def _check_closed(mech: Mechanism, q: Array) -> None:
+    """Raise unless loops are closed in all states (batch, nq)."""
+    error = np.abs(constraint_error(mech, q))
+    if error.max(initial=0.0) > OPEN:
+        i, row = np.unravel_index(int(error.argmax()), error.shape)
+        raise ClosureError(
+            f"q{f' of problem {i}' if len(q) > 1 else ''} leaves {constraint_names(mech)[row]!r} "
+            f"of {mech.name!r} open by {error.max():.3g} m or rad; a motion starts with closed "
+            f"loops, up to {OPEN:g}. Close them first: lw.loops.assemble(mech, q)."
+        )
 
 
 def _guess(mech: Mechanism, given: Any, start: Array, steps: int, driven: list[int]) -> Array:
@@ -364,7 +434,7 @@ def _solved(problem: Problem, ends: Limits, threads: int | None, inform: Any) ->
         assert inform is not None
         now = time.monotonic() - begun
         rest = now / (i + 1) * (ends.iterations - i - 1)
-        costs, off = float(np.nanmean(iteration.cost)), float(iteration.violation.max(initial=0.0))
+        costs, off = float(np.nanmean(iteration.cost)), float(iteration.violated().max(initial=0.0))
         solved = min(ended[0] + int(np.sum(iteration.ended != 0)), total)
         inform(Progress(i + 1, costs, off, solved, total, now, rest))
 
@@ -428,7 +498,13 @@ def _result(problem: Problem, done: list[Iteration], total: int) -> Trajectory:
         for name in ("cost", "violation", "count", "ended")
     ]
     history = tuple(done[0].history) if total == 1 else ()
-    return _trajectory(problem, x, gains, *numbers, history=history)
+    forces = dict[str, Array]()
+    if problem.contacts:
+        pulls = np.concatenate([it.at_knots(problem.program.forces) for it in done])[:total, :N]
+        pulls = pulls[..., contact_rows(problem.program.mech)].reshape(total, N, -1, 3)
+        pulls = pulls[0] if problem.shape.batch is None else pulls
+        forces = {name: pulls[..., i, :] for i, name in enumerate(problem.contacts)}
+    return _trajectory(problem, x, gains, *numbers, history=history, forces=forces)
 
 
 def _trajectory(
@@ -440,6 +516,7 @@ def _trajectory(
     count: Any,
     codes: Any,
     history: Any = (),
+    forces: Mapping[str, Array] | None = None,
 ) -> Trajectory:
     """Results from rows of q, v and u (batch, N + 1, .) and K (batch, N, nu 2 nv)."""
     mech, p = problem.program.mech, problem.program
@@ -452,8 +529,10 @@ def _trajectory(
     parts: list[Any] = [x[..., :nq], x[..., nq:nx], tau, gain, cost, violation, count, status]
     if problem.shape.batch is None:
         parts = [a[0] for a in parts]
-    scheme = p.structure.integrator
-    return Trajectory(mech, *parts, history=history, step=problem.step, integrator=scheme)
+    return Trajectory(
+        problem.mech, *parts, history=history, step=problem.step,
+        integrator=p.structure.integrator, forces={} if forces is None else forces,
+    )  # fmt: skip
 
 
 def _report(result: Trajectory) -> None:

@@ -13,7 +13,9 @@ from linkwise.codegen.request import Request
 from linkwise.codegen.scalar import parameters as numbers_of
 from linkwise.codegen.writing import Writing
 from linkwise.control.cost import Bound, Cost
+from linkwise.control.holding import CONTACT, contact_rows
 from linkwise.control.lqr import driven_places
+from linkwise.control.phase import loop_name
 from linkwise.control.residual import Term
 from linkwise.control.shooting import Structure
 from linkwise.control.solver import Data
@@ -88,6 +90,8 @@ def _term(mech: Mechanism, x: Cost | Bound, forces: int) -> Term:
         at = Writing(Request(Formula(x.function), mech))
         rows = np.asarray(x.function(at), dtype=object).size
         return Term("function", bounded=bounded, function=x.function, rows=rows)
+    if x.kind in ("force", "cone"):
+        return _contact_term(mech, x)
     if x.kind == "effort":
         return Term("effort", tuple(range(forces)), rows=forces)
     if x.task is not None:
@@ -104,6 +108,19 @@ def _term(mech: Mechanism, x: Cost | Bound, forces: int) -> Term:
         _check_plain(mech, x.hinges or ())
         places = [i for i in places if _plain_at(mech, i)]
     return Term(x.kind, tuple(places), rows=len(places), bounded=bounded)
+
+
+def _contact_term(mech: Mechanism, x: Cost | Bound) -> Term:
+    rows = contact_rows(mech)
+    if isinstance(x, Cost):
+        if not rows:
+            raise ModelError("Cost.force was given without contacts; list them in phases.")
+        return Term("force", tuple(rows), rows=len(rows))
+    assert x.contact is not None
+    loops = [loop.name for loop in mech.loops if loop.hinge == CONTACT]
+    first = 3 * loops.index(loop_name(x.contact.node))
+    places = tuple(rows[first : first + 3])
+    return Term("cone", places, rows=2, bounded=True, friction=float(x.contact.friction))
 
 
 def _check_plain(mech: Mechanism, hinges: Sequence[str]) -> None:
@@ -151,6 +168,7 @@ def data_of(
     start: Array,
     guess: Array,
     parameters: Mapping[str, ArrayLike],
+    contacts: Mapping[str, Array],
 ) -> Data:
     """The numbers of a problem."""
     knots, terms = shape.steps + 1, structure.terms
@@ -170,7 +188,7 @@ def data_of(
             goals.append(_goal(mech, x, term, shape, structure))
     joined = np.ones((1, knots, 1))
     joined[:, -1] = 0.0
-    held = {"weight": np.concatenate(weights, axis=-1), "joined": joined}
+    held = {"weight": np.concatenate(weights, axis=-1), "joined": joined, **contacts}
     if goals:
         held["goal"] = _side_by_side(goals)
     if structure.boxed:
@@ -237,12 +255,16 @@ def _bounds(mech: Mechanism, x: Bound, term: Term, shape: Shape) -> tuple[Array,
     out = list[Array]()
     for given, what in ((x.low, "low"), (x.high, "high")):
         array = floats(given, what)
-        if array.shape not in ((), (term.rows,)) or np.isnan(array).any():
+        knots = shape.steps + 1
+        allowed = (), (term.rows,), (knots, term.rows)
+        if array.shape not in allowed or np.isnan(array).any():
             raise ShapeError(
-                f"{what} of a bound on {x.kind} is {array.tolist()}; it must be a number or "
-                f"({term.rows},)."
+                f"{what} of a bound on {x.kind} has shape {array.shape}; it must be a number, "
+                f"({term.rows},) or ({knots}, {term.rows}), without NaN."
             )
-        out.append(np.broadcast_to(np.clip(array, -FAR, FAR), (1, 1, term.rows)))
+        array = np.clip(array, -FAR, FAR)
+        rows = knots if array.ndim == 2 else 1
+        out.append(np.broadcast_to(array, (1, rows, term.rows)))
     if np.any(out[0] > out[1]):
         raise ModelError(f"low of a bound on {x.kind} is above high.")
     if x.task is None or x.task.kind != "joints":

@@ -21,7 +21,15 @@ from linkwise.codegen.stepping.stepping import STEP, Segment, Sketch, Stepping
 from linkwise.codegen.writing import Writing
 from linkwise.control.recursion import SUMS, Recursion
 from linkwise.control.residual import rows_of
-from linkwise.control.shooting import Layout, Structure, expansion, forward, knot, riccati
+from linkwise.control.shooting import (
+    Layout,
+    Structure,
+    expansion,
+    forces_of_rows,
+    forward,
+    knot,
+    riccati,
+)
 from linkwise.dynamics.kernels import written
 from linkwise.errors import LoweringError
 from linkwise.model.mechanism import Mechanism
@@ -171,11 +179,16 @@ class Program:
 
     @cached_property
     def bounded(self) -> Any:
-        """The kernel of the bounded rows (c,) at a knot, of q, v and goal; None without bounds."""
+        """The kernel of the bounded rows (c,) at a knot, of its inputs; None without bounds."""
         terms = self.structure.terms
         if not any(term.bounded for term in terms):
             return None
         return written(self.mech, Formula(_bounded, (self.structure,)))
+
+    @cached_property
+    def forces(self) -> Any:
+        """The kernel of the forces λ of loops, couplings and contacts at a knot, of its inputs."""
+        return written(self.mech, Formula(forces_of_rows, (self.structure,)))
 
     def compiled(self, name: tuple[Any, ...], make: Any) -> RolloutKernel:
         """A kernel of this mechanism and structure, by name."""
@@ -204,7 +217,9 @@ def _nothing(at: Writing) -> Any:
 
 def _bounded(at: Writing, s: Structure) -> Any:
     u = np.full(len(s.driven), 0.0, dtype=object)
-    r, _ = rows_of(at, s.terms, u, derivatives=False, bare=True)
+    felt = any(term.kind in ("force", "cone") for term in s.terms)
+    pull = (forces_of_rows(at, s), None) if felt else None
+    r, _ = rows_of(at, s.terms, u, derivatives=False, bare=True, pull=pull)
     keep = [term.bounded for term in s.terms for _ in range(term.rows)]
     return r[keep]
 

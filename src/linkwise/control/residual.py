@@ -22,7 +22,7 @@ from linkwise.codegen.sensitivity import pushed, slopes
 from linkwise.dynamics.configuration import missing as difference
 from linkwise.dynamics.quantity import expression
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.choice import clip
+from linkwise.spatial.choice import clip, root
 from linkwise.spatial.vector import cross
 from linkwise.sweeps.sparse import times
 from linkwise.tasks.measure import missing
@@ -31,7 +31,10 @@ from linkwise.tasks.task import Task
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
 
-Kind = Literal["task", "posture", "velocity", "effort", "function"]
+Kind = Literal["task", "posture", "velocity", "effort", "function", "force", "cone"]
+
+ROUND = 1e-3
+"""How far the tip of a friction cone is rounded off, in parts of the weight."""
 
 GOALS = {"pose": 12, "orientation": 9, "position": 3, "direction": 3}
 """Numbers of a goal, by the kind of a task."""
@@ -43,11 +46,13 @@ class Term:
 
     Attributes:
         kind: What the rows are of.
-        at: Their places in v, or in the joint forces; empty for tasks and functions.
+        at: Their places in v, in the joint forces, or in the forces of contacts; empty for tasks
+            and functions.
         task: The task.
         bounded: Whether it is a constraint.
         function: Rows of a formula, in array code.
         rows: How many there are.
+        friction: Of a cone, its coefficient.
     """
 
     kind: Kind
@@ -56,6 +61,7 @@ class Term:
     bounded: bool = False
     function: Callable[[Any], Any] | None = None
     rows: int = 0
+    friction: float = 0.0
 
     def goals(self, mech: Mechanism) -> int:
         """Numbers of its goal."""
@@ -73,11 +79,18 @@ class Term:
 
 
 def rows_of(
-    at: Writing, terms: tuple[Term, ...], tau: Any, *, derivatives: bool, bare: bool = False
+    at: Writing,
+    terms: tuple[Term, ...],
+    tau: Any,
+    *,
+    derivatives: bool,
+    bare: bool = False,
+    pull: tuple[Any, Any] | None = None,
 ) -> Any:
     """The rows r (m,) of all terms, and where wanted their derivatives by q, v and τ.
 
     Inputs are "goal", and for constraints "shift", "low" and "high"; `bare` rows are c themselves.
+    `pull` are the forces λ of loops and contacts, with their derivatives where these are wanted.
 
     Returns:
         r, and (m, nv) by q, by v and by τ (m, nu); None without derivatives.
@@ -90,7 +103,11 @@ def rows_of(
     values, parts, taken, held = list[Any](), list[Any](), 0, 0
     for term in terms:
         size = term.goals(mech)
-        r, by = _row(at, term, goal[taken : taken + size], tau, derivatives)
+        if term.kind in ("force", "cone"):
+            assert pull is not None
+            r, by = _force(mech, term, *pull)
+        else:
+            r, by = _row(at, term, goal[taken : taken + size], tau, derivatives)
         taken += size
         if term.bounded and not bare:
             shift, low, high = (x[held : held + term.rows] for x in bounds)
@@ -149,6 +166,23 @@ def _row(at: Writing, term: Term, goal: Any, tau: Any, derivatives: bool) -> tup
                 return r, nothing
             inputs = {"q": at.q, "v": at.v}
             return r, [slopes(at, [r], x)[0] for x in inputs] + [None]
+        case _:
+            raise AssertionError(term.kind)
+
+
+def _force(mech: Mechanism, term: Term, force: Any, by: Any) -> tuple[Any, list[Any]]:
+    """Forces f of contacts in parts of the weight; or of a cone f_z and μ f_z − |f_xy|."""
+    weight = mech.total_mass * (float(np.linalg.norm(mech.gravity)) or 9.81)
+    places = list(term.at)
+    f = force[places] / weight
+    change = [None] * 3 if by is None else [x[places] / weight for x in by]
+    if term.kind == "force":
+        return f, change
+    x, y, z = f
+    length = root(x * x + y * y + ROUND**2)
+    r = np.array([z, term.friction * z - length + ROUND], dtype=object)
+    slope = np.array([[0.0, 0.0, 1.0], [-x / length, -y / length, term.friction]], dtype=object)
+    return r, [None if d is None else times(slope, d) for d in change]
 
 
 def _coordinate(mech: Mechanism, i: int) -> int:

@@ -98,11 +98,16 @@ def _expanded(at: Writing, s: Structure) -> tuple[Any, ...]:
     """F, G, W, the gap g, l_z, l_zz and l of a knot, (1)."""
     mech, (u, tau) = at.mech, _forces(at, s)
     (h,) = at.read("h", 1)
-    q, v, F, G, W = transition(at, s.integrator, tau, h, _passive(mech, s), s.parameters)
+    q, v, F, G, W, held = transition(at, s.integrator, tau, h, _passive(mech, s), s.parameters)
     W = np.concatenate([W[:, : 2 * mech.nv], W[:, 2 * mech.nv :][:, list(s.driven)]], axis=1)
     after = at.read("q_next", mech.nq), at.read("v_next", mech.nv)
     gap = at.read("joined", 1) * np.concatenate([missing(mech, after[0], q), v - after[1]])
-    r, by = rows_of(at, s.terms, u, derivatives=True)
+    pull = None
+    if held is not None:
+        assert held.by is not None
+        change = [x[mech.nv :] for x in held.by]
+        pull = held.force, [*change[:2], change[2][:, list(s.driven)]]
+    r, by = rows_of(at, s.terms, u, derivatives=True, pull=pull)
     weight = at.read("weight", s.rows)
     by_z = np.concatenate(by, axis=1)
     weighted = weight[:, None] * by_z
@@ -184,6 +189,13 @@ def riccati(at: Any, layout: tuple[Layout, ...], n: int, m: int, bounded: bool) 
     }  # fmt: skip
 
 
+def forces_of_rows(at: Writing, s: Structure) -> Any:
+    """λ of loops, couplings and contacts (m,) in the step of a knot."""
+    _, tau = _forces(at, s)
+    (h,) = at.read("h", 1)
+    return stepped(at, s.integrator, tau, h, _passive(at.mech, s), s.parameters)[2]
+
+
 def forward(at: Writing, s: Structure) -> tuple[Any, ...]:
     """u, the next state, the cost of this knot, and (P g)* (x ⊖ x_k): (4)."""
     mech, m = at.mech, len(s.driven)
@@ -196,10 +208,10 @@ def forward(at: Writing, s: Structure) -> tuple[Any, ...]:
         u = np.array([_clipped(*x) for x in zip(u, low, high, strict=True)], dtype=object)
     tau = np.full(mech.nv, 0.0, dtype=object)
     tau[list(s.driven)] = u
-    q, v = stepped(at, s.integrator, tau, h, _passive(mech, s), s.parameters)
+    q, v, pull = stepped(at, s.integrator, tau, h, _passive(mech, s), s.parameters)
     rest = (alpha - 1.0) * at.read("gap", n)
     q, v = moved(mech, q, rest[: mech.nv]), v + rest[mech.nv :]
-    r, _ = rows_of(at, s.terms, u, derivatives=False)
+    r, _ = rows_of(at, s.terms, u, derivatives=False, pull=(pull, None))
     weight = at.read("weight", s.rows)
     cost = 0.5 * sum((w * x * x for w, x in zip(weight, r, strict=True)), 0.0)
     change = at.read("pulled", n) @ away

@@ -144,7 +144,7 @@ class Iteration:
         self.cost, self.violation = np.full(self.batch, np.nan), np.zeros(self.batch)
         self.before = np.full(self.batch, np.inf)
         self.history = list[tuple[Array, Array]]()
-        self._measure()
+        self.violation = self.violated()
 
     # ----------------------------------------------------------------------- one that moves on
 
@@ -310,7 +310,8 @@ class Iteration:
         self.sweep()
         done = self.calls[self.turn][-2][1]
         sums = self.gains[:, self.knots - 1, -len(SUMS) :]
-        first, second, cost, gap = sums[:, 0], sums[:, 1], sums[:, 2], sums[:, 3]
+        first, second, gap = sums[:, 0], sums[:, 1], sums[:, 3]
+        cost = np.where(done.status == 0, sums[:, 2], np.inf)  # a sweep that failed adds up nothing
         on = self.ended == RUNNING
         fine = (done.status == 0) & (sums[:, -1] > 0.0) & np.isfinite(first)
         expected = first + 0.5 * second
@@ -399,24 +400,30 @@ class Iteration:
 
     def values(self) -> Array:
         """The bounded rows c (batch, N + 1, c)."""
+        return self.at_knots(self.program.bounded)
+
+    def at_knots(self, kernel: Any) -> Array:
+        """What a kernel of a formula gives at all knots (batch, N + 1, n)."""
         x, shape = self.trajectory[:, : self.knots], (self.batch, self.knots)
-        given = {"q": x[..., : self.nq], "v": x[..., self.nq : self.nx], **self.data.held}
-        kernel = self.program.bounded
+        u = self.trajectory[:, 1 : self.knots + 1, self.nx : self.nx + self.m]
+        given = {"q": x[..., : self.nq], "v": x[..., self.nq : self.nx], "u": u,
+                 "h": np.full((1, 1, 1), self.h), **self.data.held}  # fmt: skip
         rows = [np.broadcast_to(given[a], (*shape, given[a].shape[-1])) for a in kernel.arguments]
         flat = [x.reshape(-1, x.shape[-1]) for x in rows]
         return kernel(*flat, threads=1).reshape(*shape, -1)
 
-    def _measure(self) -> None:
-        """The largest violation of each problem."""
-        if len(self.bounded):
-            c = self.values()
-            off = np.abs(c - np.clip(c, self.data.low, self.data.high)) * (self.data.active > 0.0)
-            self.violation = off.max(axis=(1, 2), initial=0.0)
+    def violated(self) -> Array:
+        """The largest violation of each problem (batch,)."""
+        if not len(self.bounded):
+            return np.zeros(self.batch)
+        c = self.values()
+        off = np.abs(c - np.clip(c, self.data.low, self.data.high)) * (self.data.active > 0.0)
+        return off.max(axis=(1, 2), initial=0.0)
 
     def _settle(self, ready: Any) -> None:
         """Problems whose cost hardly falls: end them, or update their multipliers."""
         rough = self._tolerance() > self.limits.tolerance
-        self._measure()
+        self.violation = self.violated()
         satisfied = self.violation <= self.limits.violation
         self.ended[ready & satisfied & ~rough] = SOLVED
         more = ready & ~satisfied

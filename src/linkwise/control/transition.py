@@ -8,12 +8,14 @@ sparse where hinges are plain.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linkwise.codegen.scalar.trace import Sketch, Traced
 from linkwise.codegen.sensitivity import pushed
+from linkwise.control.holding import Held, held
 from linkwise.dynamics.configuration import places
 from linkwise.dynamics.derivatives import moving
 from linkwise.dynamics.passive import Passive
@@ -33,18 +35,23 @@ INTEGRATED = ("euler", "rk4")
 
 def stepped(
     at: Writing, integrator: str, tau: Any, h: Any, forces: Passive | None, given: tuple[str, ...]
-) -> tuple[Any, Any]:
-    """q and v after a step with joint forces τ (nv,) held, of length h [s].
+) -> tuple[Any, Any, Any]:
+    """q and v after a step with joint forces τ (nv,) held, of length h [s]; and forces λ of rows.
 
     Args:
         integrator: A name of `INTEGRATED`.
         forces: Dampers and springs, or None.
         given: Numbers of the mechanism that are inputs.
     """
-    mech = at.mech
+    mech, pull = at.mech, np.zeros(0, dtype=object)
 
     def f(t: object, q: Any, u: Any) -> Any:
+        nonlocal pull
         v = velocities(mech, q, u)
+        if mech.loops or mech.couplings:
+            rows = held(at, tau, h, forces, given, None, derivatives=False)
+            pull = rows.force
+            return rate_acceleration(mech, q, v, rows.vdot)
         force = tau if forces is None else forces.added(at, tau, q, v)
         name = expression("forward_dynamics")
         return rate_acceleration(mech, q, v, at.value(name, parameters=given, q=q, v=v, tau=force))
@@ -53,26 +60,36 @@ def stepped(
     assert scheme.step is not None
     q, u = scheme.step(mech, f, 0.0, at.q, rates(mech, at.q, at.v), h)  # pyright: ignore
     check_turns(at, mech, h * u)
-    return q, velocities(mech, q, u)
+    return q, velocities(mech, q, u), pull
 
 
 def transition(
     at: Writing, integrator: str, tau: Any, h: Any, forces: Passive | None, given: tuple[str, ...]
-) -> tuple[Any, Any, Any, Any, Any]:
-    """q and v after a step, with F (2 nv, 2 nv), G (2 nv, k) and W (k, 3 nv).
+) -> tuple[Any, Any, Any, Any, Any, Held | None]:
+    """q and v after a step, with F (2 nv, 2 nv), G (2 nv, k), W (k, 3 nv), and what rows do.
 
     Columns of W are those of δq, δv and δτ.
     """
-    mech, nv = at.mech, at.mech.nv
+    mech, nv, rows = at.mech, at.mech.nv, None
+    if mech.loops or mech.couplings:
+        more = None if forces is None else _passive_rates(at, at.q, at.v, forces)
+        rows = held(at, tau, h, forces, given, more, derivatives=True)
+
+    def accelerated(q: Any, v: Any) -> tuple[Any, Any, Any, Any]:
+        if rows is None:
+            return _accelerated(at, q, v, tau, forces, given)
+        assert rows.by is not None
+        return rows.vdot, *(x[:nv] for x in rows.by)
+
     if integrator == "euler" and not places(mech)[1]:
-        vdot, *by = _accelerated(at, at.q, at.v, tau, forces, given)
+        vdot, *by = accelerated(at.q, at.v)
         v = at.v + h * vdot
         W = np.concatenate([h * by[0], h * by[1] + np.eye(nv), h * by[2]], axis=1)
         F, G = _zeros(2 * nv, 2 * nv), _zeros(2 * nv, nv)
         F[:nv, :nv] = G[nv:] = np.eye(nv)
         G[:nv] = h * np.eye(nv)
-        return at.q + h * v, v, F, G, W
-    return _through(at, integrator, tau, h, forces, given)
+        return at.q + h * v, v, F, G, W, rows
+    return *_through(at, integrator, h, accelerated), rows
 
 
 def _accelerated(
@@ -83,10 +100,15 @@ def _accelerated(
     vdot, by_q, by_v, by_tau = moving(at, force, "", given, {"q": q, "v": v})
     if forces is None:
         return vdot, by_q, by_v, by_tau
-    graph, nv = _passive_slopes(at.mech, forces), at.mech.nv
-    flat = np.array(at.replay(graph, {"q": q, "v": v}), dtype=object).reshape(nv, 2 * nv)
+    flat, nv = _passive_rates(at, q, v, forces), at.mech.nv
     by_q, by_v = by_q + times(by_tau, flat[:, :nv]), by_v + times(by_tau, flat[:, nv:])
     return vdot, by_q, by_v, by_tau
+
+
+def _passive_rates(at: Writing, q: Any, v: Any, forces: Passive) -> Any:
+    """How dampers and springs change with q and v (nv, 2 nv)."""
+    graph, nv = _passive_slopes(at.mech, forces), at.mech.nv
+    return np.array(at.replay(graph, {"q": q, "v": v}), dtype=object).reshape(nv, 2 * nv)
 
 
 def _passive_slopes(mech: Mechanism, forces: Passive) -> Traced:
@@ -107,7 +129,7 @@ def _zeros(*shape: int) -> Any:
 
 
 def _through(
-    at: Writing, integrator: str, tau: Any, h: Any, forces: Passive | None, given: tuple[str, ...]
+    at: Writing, integrator: str, h: Any, accelerated: Callable[[Any, Any], tuple[Any, ...]]
 ) -> tuple[Any, Any, Any, Any, Any]:
     """The same for any integrator and any hinges."""
     mech, nv, scheme = at.mech, at.mech.nv, INTEGRATORS[integrator]
@@ -150,7 +172,7 @@ def _through(
         if i == count:
             break
         x = parts[2 * i]
-        vdot, *by = _accelerated(at, x[: mech.nq], x[mech.nq :], tau, forces, given)
+        vdot, *by = accelerated(x[: mech.nq], x[mech.nq :])
         known[f"a{i + 1}"] = vdot
         A = np.concatenate(by[:2], axis=1)
         total = times(A, slopes[:, : 2 * nv])

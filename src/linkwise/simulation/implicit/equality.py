@@ -146,7 +146,7 @@ def equality_rows(
     """
     mech, setting = at.mech, setting_of(at.mech)
     nodes = closure_nodes(mech)
-    errors = _errors(at, mech, q)
+    errors = constraint_errors(at, mech, q)
     for e in errors:
         at.check(status.opened(mech), e, -DRIFT_LIMIT, DRIFT_LIMIT)
     columns = at.value(setting.whitened, nodes=nodes, **given)
@@ -197,19 +197,21 @@ def check_beginning(mech: Mechanism, states: Sequence[Array], itemsize: int) -> 
 def _write_beginning(at: Writing) -> Any:
     """e and J_c v, side by side."""
     rates = at.value(setting_of(at.mech).jacobian @ velocity, nodes=closure_nodes(at.mech))
-    return np.array([*_errors(at, at.mech, at.q), *rates])
+    return np.array([*constraint_errors(at, at.mech, at.q), *rates])
 
 
 _BEGINNING = Formula(_write_beginning)
 
 
-def _errors(at: Writing, mech: Mechanism, q: Any) -> list[Any]:
-    """`lw.loops.constraint_error` (m,), to first order in the error."""
-    errors = list[Any]()
-    if mech.loops:
-        nodes = closure_nodes(mech)
+def constraint_errors(
+    at: Writing, mech: Mechanism, q: Any, loops: Sequence[Loop] | None = None
+) -> list[Any]:
+    """`lw.loops.constraint_error` (m,), to first order in the error; of some loops, or of all."""
+    errors, loops = list[Any](), mech.loops if loops is None else loops
+    if loops:
+        nodes = tuple(name for loop in loops for name in (loop.node_a, loop.node_b))
         poses = at.value(expression("node_poses"), nodes=nodes, q=q).reshape(-1, 2, 3, 4)
-        for loop, (a, b) in zip(mech.loops, poses, strict=True):
+        for loop, (a, b) in zip(loops, poses, strict=True):
             back = b[:, :3].T @ a[:, :3]  # the axes of a as b has them
             errors += _loop_error(loop, back, b[:, :3].T @ (b[:, 3] - a[:, 3])).tolist()
     return errors + [coupling_error(mech, x, q[None])[0] for x in mech.couplings]
