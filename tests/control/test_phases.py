@@ -103,6 +103,20 @@ def _check_slope(p: Any, it: Iteration, at: tuple[Array, Array, Array], slope: A
     assert np.abs(np.stack(columns, axis=1) - slope).max() < 1e-6 * np.abs(slope).max()
 
 
+def test_kernels_on_disk_are_known_by_dampers() -> None:
+    """Two mechanisms that differ in a damper alone, one after the other."""
+    costs, ends = [Cost.effort(weight=1.0), Cost.velocity(weight=1.0)], list[Array]()
+    for damping in (0.0, 5.0):
+        build = lw.Builder("damped")
+        box = lw.SpatialInertia.solid_box(1.0, (0.1, 0.1, 0.1))
+        drive = lw.Drive(damping=damping)
+        build.body("slider", "world", lw.hinges.Prismatic((1, 0, 0)), inertia=box, drive=drive)
+        ends.append(
+            lw.optimize(build.build(), [0.0], [1.0], costs=costs, step=0.05, horizon=5).v[-1]
+        )
+    assert ends[1][0] < 0.6 * ends[0][0]
+
+
 def test_contacts_hold_open_and_land() -> None:
     mech, rng = hopper(), np.random.default_rng(1)
     q, v = np.array([0.1, 0.5, 0.5, -0.9]), rng.normal(size=4)

@@ -54,6 +54,7 @@ class Structure:
         passive: Whether dampers and springs act.
         boxed: Whether u has bounds.
         parameters: Numbers of the mechanism that are inputs.
+        springs: Numbers of dampers and springs: kernels on disk are known by them.
     """
 
     terms: tuple[Term, ...]
@@ -62,6 +63,7 @@ class Structure:
     passive: bool
     boxed: bool
     parameters: tuple[str, ...]
+    springs: tuple[float, ...] = ()
 
     @property
     def rows(self) -> int:
