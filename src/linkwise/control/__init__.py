@@ -15,6 +15,10 @@ from linkwise.control.lqr import (
     Regulator as Regulator,
     lqr as lqr,
 )
+from linkwise.control.nonlinear_program import (
+    NonlinearProgram as NonlinearProgram,
+    nonlinear_program as nonlinear_program,
+)
 from linkwise.control.optimize import (
     Progress as Progress,
     Trajectory as Trajectory,

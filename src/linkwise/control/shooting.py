@@ -191,11 +191,16 @@ def riccati(at: Any, layout: tuple[Layout, ...], n: int, m: int, bounded: bool) 
     }  # fmt: skip
 
 
-def forces_of_rows(at: Writing, s: Structure) -> Any:
-    """λ of loops, couplings and contacts (m,) in the step of a knot."""
-    _, tau = _forces(at, s)
+def step_of(at: Writing, s: Structure) -> tuple[Any, Any, Any, Any]:
+    """u, q and v after the step of a knot, and λ of loops, couplings and contacts (m,)."""
+    u, tau = _forces(at, s)
     (h,) = at.read("h", 1)
-    return stepped(at, s.integrator, tau, h, _passive(at.mech, s), s.parameters)[2]
+    return u, *stepped(at, s.integrator, tau, h, _passive(at.mech, s), s.parameters)
+
+
+def forces_of_rows(at: Writing, s: Structure) -> Any:
+    """λ alone."""
+    return step_of(at, s)[3]
 
 
 def forward(at: Writing, s: Structure) -> tuple[Any, ...]:

@@ -84,7 +84,7 @@ def to_casadi(
     Raises:
         MissingExtraError: CasADi is not installed: the extra `casadi`.
     """
-    casadi = _casadi()
+    casadi = casadi_module()
     request = requested_by(
         expr, mech, nodes=nodes, rows=rows, columns=columns, parameters=parameters, derive=derive
     )
@@ -134,7 +134,8 @@ def _checked_name(name: str | None, mech: Tree, order: int) -> str:
     return check_identifier(name or default_name(mech.name, "casadi"))
 
 
-def _casadi() -> Any:
+def casadi_module() -> Any:
+    """CasADi; raises where it is not installed."""
     try:
         return importlib.import_module("casadi")
     except ImportError:

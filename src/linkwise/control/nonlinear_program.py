@@ -1,0 +1,166 @@
+"""The same problem as a nonlinear programme of CasADi: multiple shooting, for IPOPT and others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.codegen.formula import Formula
+from linkwise.control.optimize import problem_of
+from linkwise.control.problem import FAR
+from linkwise.control.residual import rows_of
+from linkwise.control.shooting import Structure, step_of
+from linkwise.convert.casadi import casadi_module, to_casadi
+from linkwise.dynamics.configuration import missing
+from linkwise.errors import ModelError
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NonlinearProgram:
+    """min f(x) with bounds on x and g(x), in CasADi's symbols.
+
+    Attributes:
+        mech: The mechanism.
+        problem: "x", "f" and "g", for `casadi.nlpsol`.
+        arguments: "x0", "lbx", "ubx", "lbg" and "ubg" of the solver.
+        steps: N.
+        driven: Places of joint forces in v.
+    """
+
+    mech: Mechanism
+    problem: dict[str, Any]
+    arguments: dict[str, Array]
+    steps: int
+    driven: tuple[int, ...]
+
+    def solve(
+        self, solver: str = "ipopt", **options: Any
+    ) -> tuple[dict[str, Array], float, dict[str, Any]]:
+        """Solve it.
+
+        Args:
+            solver: Name of a solver of CasADi.
+            options: Of `casadi.nlpsol`, such as `print_time=False`.
+
+        Returns:
+            "q" (N + 1, nq), "v" (N + 1, nv) and "tau" (N, nv), which `lw.optimize` takes as a
+            guess; the cost; and what the solver reports.
+        """
+        call = casadi_module().nlpsol("program", solver, self.problem, options)
+        found = call(**self.arguments)
+        return self.trajectory(found["x"].full()[:, 0]), float(found["f"]), dict(call.stats())
+
+    def trajectory(self, x: ArrayLike) -> dict[str, Array]:
+        """Positions, velocities and joint forces of a solution x, by name.
+
+        Args:
+            x: The variables.
+        """
+        nq, nv, m, n = self.mech.nq, self.mech.nv, len(self.driven), self.steps
+        flat = np.asarray(x, dtype=np.float64).ravel()
+        states, forces = flat[: (n + 1) * (nq + nv)], flat[(n + 1) * (nq + nv) :]
+        rows, tau = states.reshape(n + 1, nq + nv), np.zeros((n, nv))
+        tau[:, list(self.driven)] = forces.reshape(n, m)
+        return {"q": rows[:, :nq], "v": rows[:, nq:], "tau": tau}
+
+
+def nonlinear_program(
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    *,
+    compiled: bool = False,
+    **given: Any,
+) -> NonlinearProgram:
+    """The problem that `lw.optimize` solves, for a solver of CasADi.
+
+        program = lw.control.nonlinear_program(arm, q, costs=..., step=0.02, horizon=50)
+        motion, cost, stats = program.solve("ipopt")
+
+    States and joint forces of all knots are variables, and steps are equations (multiple shooting).
+    Costs, bounds, limits, phases and loops are the same, and so are the steps.
+
+    Args:
+        mech: The mechanism.
+        q: Positions at the start (nq,) [m or rad].
+        v: Velocities at the start (nv,); default: at rest.
+        compiled: Whether steps and rows are compiled, see `lw.convert.to_casadi`.
+        given: `costs`, `step` and what else `lw.optimize` takes to describe a problem: `horizon`,
+            `phases`, `bounds`, `limits`, `driven`, `guess`, `parameters`, `integrator`, `passive`
+            and `loops`.
+
+    Raises:
+        MissingExtraError: CasADi is not installed: the extra `casadi`.
+        ModelError: A batch of problems.
+    """
+    ca = casadi_module()
+    p = problem_of(mech, q, v, **given)
+    if p.shape.batch is not None:
+        raise ModelError("q has an axis for a batch; a nonlinear programme is of one problem.")
+    s, data, n = p.program.structure, p.data, p.shape.steps
+    nq, nv, m = p.mech.nq, p.mech.nv, len(s.driven)
+    knot = to_casadi(Formula(_knot, (s,), ("gap", "rows")), p.program.mech, name="knot",
+                     parameters=s.parameters, compiled=compiled)  # fmt: skip
+    held = {k: np.broadcast_to(a, (1, n + 1, a.shape[-1]))[0] for k, a in data.held.items()}
+    held["h"] = np.full((n + 1, 1), p.step)
+    names = [knot.name_in(i) for i in range(knot.n_in())]
+    x, u = ca.MX.sym("x", nq + nv, n + 1), ca.MX.sym("u", m, n)
+    bounded = np.flatnonzero([t.bounded for t in s.terms for _ in range(t.rows)])
+    low, high = (np.broadcast_to(a, (1, n + 1, a.shape[-1]))[0] for a in (data.low, data.high))
+    cost: Any = 0.0
+    equations, lower, upper = list[Any](), list[Array](), list[Array]()
+    for k in range(n + 1):
+        after, force = x[:, min(k + 1, n)], u[:, k] if k < n else ca.MX.zeros(m)
+        state = {"q": x[:nq, k], "v": x[nq:, k], "u": force, "q_next": after[:nq],
+                 "v_next": after[nq:]}  # fmt: skip
+        call = {i: state[i] if i in state else held[i][k] for i in names}
+        out = knot(**call)
+        cost = cost + 0.5 * ca.dot(held["weight"][k], out["rows"] ** 2)
+        if k < n:
+            equations.append(out["gap"])
+            lower.append(np.zeros(2 * nv))
+            upper.append(np.zeros(2 * nv))
+        on = np.flatnonzero(data.active[0, k] > 0.0) if len(bounded) else bounded
+        if len(on):
+            equations.append(out["rows"][[int(i) for i in bounded[on]]])
+            lower.append(_infinite(low[k, on]))
+            upper.append(_infinite(high[k, on]))
+    guess = data.guess[0]
+    states = guess[:, : nq + nv].copy()
+    states[0] = data.start[0]
+    least, most = np.full((n + 1, nq + nv), -np.inf), np.full((n + 1, nq + nv), np.inf)
+    least[0] = most[0] = states[0]
+    box = [np.full((n, m), sign * np.inf) for sign in (-1.0, 1.0)]
+    if s.boxed:
+        box = [_infinite(np.broadcast_to(held[i][:n], (n, m))) for i in ("u_low", "u_high")]
+    arguments = {
+        "x0": np.concatenate([states.ravel(), guess[:-1, nq + nv :].ravel()]),
+        "lbx": np.concatenate([least.ravel(), box[0].ravel()]),
+        "ubx": np.concatenate([most.ravel(), box[1].ravel()]),
+        "lbg": np.concatenate(lower),
+        "ubg": np.concatenate(upper),
+    }
+    problem = {"x": ca.veccat(x, u), "f": cost, "g": ca.vertcat(*equations)}
+    return NonlinearProgram(p.mech, problem, arguments, n, s.driven)
+
+
+def _infinite(x: Array) -> Array:
+    """Bounds that are far away are none."""
+    return np.where(np.abs(x) >= FAR, np.sign(x) * np.inf, x)
+
+
+def _knot(at: Writing, s: Structure) -> Any:
+    """The gap to the next knot (2 nv,), and the rows of costs and constraints."""
+    mech = at.mech
+    u, q_to, v_to, pull = step_of(at, s)
+    after = at.read("q_next", mech.nq), at.read("v_next", mech.nv)
+    gap = np.concatenate([missing(mech, after[0], q_to), v_to - after[1]])
+    r, _ = rows_of(at, s.terms, u, derivatives=False, bare=True, pull=(pull, None))
+    return gap, r
