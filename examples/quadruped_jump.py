@@ -15,7 +15,7 @@ import sys
 import numpy as np
 
 import linkwise as lw
-from linkwise.control import Contact, Cost, Phase
+from linkwise.control import Cost, Foothold, Phase
 
 STEP, FRICTION, WAY = 0.02, 0.6, 0.5  # [s], -, [m]
 THIGH, SHANK, HIP, STANCE = 0.21, 0.21, 0.19, 0.8  # [m], [m], [m], [rad]
@@ -70,7 +70,7 @@ def jump(mech: lw.Mechanism) -> lw.Trajectory:
     guess[:, 1] += 0.5 * 9.81 * flight * (0.3 - flight)
     tau = np.repeat(standing(mech, start)[None], 60, axis=0)
     tau[20:35] = 0.0
-    feet = [Contact(foot, friction=FRICTION) for foot in FEET]
+    feet = [Foothold(foot, friction=FRICTION) for foot in FEET]
     return lw.optimize(
         mech,
         start,

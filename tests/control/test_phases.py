@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.control import Bound, Contact, Cost, Phase
+from linkwise.control import Bound, Cost, Foothold, Phase
 from linkwise.control.optimize import problem_of
 from linkwise.control.solver import Iteration, Limits
 from linkwise.errors import LinkwiseError
@@ -158,7 +158,7 @@ def test_landing_takes_the_velocity_of_the_foot() -> None:
 def test_hop_obeys_the_ground() -> None:
     mech = hopper()
     start = np.array([0.0, 0.6 * np.cos(0.6), 0.6, -1.2])
-    feet, friction = [Contact("foot", friction=0.5)], 0.5
+    feet, friction = [Foothold("foot", friction=0.5)], 0.5
     motion = lw.optimize(
         mech, start, step=STEP, driven=["thigh", "shank"], violation=1e-4, iterations=500,
         phases=[Phase(12, feet), Phase(8), Phase(15, feet)],
@@ -215,7 +215,7 @@ def test_closed_chain_is_optimised_within_its_loop() -> None:
         ({"phases": [Phase(2, ["foot"])], "integrator": "rk4"}, "euler"),
         ({"phases": ["stance"]}, "phases"),
         ({"costs": Cost.force(weight=1.0), "horizon": 2}, "without contacts"),
-        ({"phases": [Phase(1, ["foot"]), Phase(1, [Contact("foot", friction=0.1)])]}, "differ"),
+        ({"phases": [Phase(1, ["foot"]), Phase(1, [Foothold("foot", friction=0.1)])]}, "differ"),
     ],
 )
 def test_bad_phases_are_named(change: dict[str, Any], words: str) -> None:
@@ -230,6 +230,6 @@ def test_open_loops_and_bad_contacts_are_refused() -> None:
         lw.optimize(mech, mech.neutral() + 0.3, costs=Cost.effort(weight=1.0), step=STEP, horizon=2)
     for wrong in ({"friction": -1.0}, {"place": (0.0, 1.0)}, {"height": np.nan}):
         with pytest.raises(LinkwiseError):
-            Contact("foot", **wrong)  # type: ignore[arg-type]
+            Foothold("foot", **wrong)  # type: ignore[arg-type]
     with pytest.raises(LinkwiseError):
         Phase(0)

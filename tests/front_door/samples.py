@@ -45,6 +45,12 @@ def _identified() -> lw.identification.Identification:
 
 
 @cache
+def _optimized() -> lw.Trajectory:
+    costs = lw.control.Cost.effort(weight=1.0)
+    return lw.optimize(arm(), q(), v(), costs=costs, step=0.01, horizon=2)
+
+
+@cache
 def _table() -> str:
     path = folder() / "measured.csv"
     path.write_text("t,q[pin_1],q[pin_2]\n0,0.1,0.2\n0.1,0.1,0.3\n")
@@ -208,6 +214,10 @@ _of(
         arm(), q(), v(), costs=[_COST], step=0.01, horizon=2, iterations=3, integrator="euler"
     ),
 )
+_of("nonlinear_program", lambda: call(arm(), q(), v(), costs=[_COST], step=0.01, horizon=2))
+_of("Phase", lambda: call(3, ["tip"]))
+_of("Foothold", lambda: call("tip", friction=0.5, place=[0.1, 0.0, 0.0]))
+_of("plot.trajectory", lambda: call(_optimized(), theme="dark"))
 _of("RecedingHorizon", lambda: call(arm(), costs=[_COST], step=0.01, horizon=2, first=2))
 _of("identify", lambda: call(arm(), *measured(), parameters=("inertia",), robust=False))
 _of("cross_validate", lambda: call(arm(), *measured(), folds=2, parameters=("inertia",)))
@@ -606,7 +616,7 @@ RECORDS = frozenset(
     "InertialShape InnovationsFactors InternalForces LevelReport LoadDistribution LoadEffect "
     "MacroMini MacroMiniState Mobility MotionForceCommand MultiArm ObjectTorque "
     "OperationalSpace Projection Recording ReducedInertia ReflectedLoad Renumbering Rollout "
-    "RolloutGradient Regulator Cost Bound Progress Trajectory StateFeedback "
+    "RolloutGradient Regulator Cost Bound Progress Trajectory StateFeedback NonlinearProgram "
     "Identification SmoothMotion "
     "SmallestMini Solution TaskCoordinates TaskDynamics TaskSpace Touch viewer.Viewer "
     "VirtualLinkage WholeInertia algebra.Expr convert.Layout convert.Symbolic "

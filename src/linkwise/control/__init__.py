@@ -25,7 +25,7 @@ from linkwise.control.optimize import (
     optimize as optimize,
 )
 from linkwise.control.phase import (
-    Contact as Contact,
+    Foothold as Foothold,
     Phase as Phase,
 )
 from linkwise.control.receding_horizon import (
@@ -33,4 +33,4 @@ from linkwise.control.receding_horizon import (
 )
 from linkwise.front_door import open_front_door
 
-open_front_door(globals(), records=("Cost", "Bound"))
+open_front_door(globals(), records=("Cost", "Bound", "Foothold", "Phase"))

@@ -13,7 +13,7 @@ from linkwise.spatial.array import ArrayLike
 from linkwise.tasks.task import Task
 
 if TYPE_CHECKING:
-    from linkwise.control.phase import Contact
+    from linkwise.control.phase import Foothold
 
 WHEN = ("all", "final", "before")
 """Knots at which a bound holds: all of them, the last one, or all but the last one."""
@@ -150,7 +150,7 @@ class Bound:
     hinges: tuple[str, ...] | None = None
     function: Callable[[Any], Any] | None = None
     when: str = "all"
-    contact: Contact | None = None
+    contact: Foothold | None = None
 
     @staticmethod
     def on_task(

@@ -21,7 +21,7 @@ from linkwise.tasks.task import Task
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Contact:
+class Foothold:
     """A point that the ground holds while it presses on it.
 
     The ground pushes and does not pull, and its force stays in the cone of friction. A flat foot is
@@ -57,24 +57,24 @@ class Phase:
 
     Attributes:
         steps: How many steps it lasts.
-        contacts: What holds, each a `Contact` or the name of a node; nothing in flight.
+        contacts: What holds, each a `Foothold` or the name of a node; nothing in flight.
     """
 
     steps: int
-    contacts: Sequence[Contact | str] = field(default=())
+    contacts: Sequence[Foothold | str] = field(default=())
 
     def __post_init__(self) -> None:
         """Check it."""
         count(self.steps, "steps", least=1)
         self.each()
 
-    def each(self) -> tuple[Contact, ...]:
+    def each(self) -> tuple[Foothold, ...]:
         """Its contacts."""
         given: Any = self.contacts
-        one = isinstance(given, Contact | str)
-        every = all_are((Contact, str), (given,) if one else given, "contacts")
+        one = isinstance(given, Foothold | str)
+        every = all_are((Foothold, str), (given,) if one else given, "contacts")
         return tuple(
-            Contact(x) if isinstance(x, str) else is_a(Contact, x, "a contact") for x in every
+            Foothold(x) if isinstance(x, str) else is_a(Foothold, x, "a contact") for x in every
         )
 
 
@@ -109,7 +109,7 @@ def schedule(mech: Mechanism, phases: tuple[Phase, ...], q: Array, single: bool)
         q: Positions at the start (batch, nq).
         single: Whether it is a problem alone, without an axis for a batch.
     """
-    every = dict[str, Contact]()
+    every = dict[str, Foothold]()
     for phase in phases:
         for x in phase.each():
             known = every.setdefault(x.node, x)

@@ -21,6 +21,7 @@ from linkwise.plot.study import (
     study_rare_event,
     study_scatter,
 )
+from linkwise.plot.trajectory import trajectory
 
 __all__ = [
     "DARK",
@@ -42,6 +43,7 @@ __all__ = [
     "study_probability",
     "study_rare_event",
     "study_scatter",
+    "trajectory",
 ]
 
 open_front_door(globals(), __all__, records=("Theme",))
