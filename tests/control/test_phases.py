@@ -71,12 +71,13 @@ def dense(mech: lw.Mechanism, q: Array, v: Array, tau: Array) -> Array:
     end = -0.5 * STEP * gamma - RECOVERY * lw.loops.constraint_error(mech, q) / STEP
     K = np.block([[M, -J.T], [J, np.zeros((len(J), len(J)))]])
     right = np.concatenate([M @ v + STEP * (tau - bias), end])
-    return np.linalg.lstsq(K, right, rcond=1e-12)[0][: mech.nv]
+    return np.asarray(np.linalg.lstsq(K, right, rcond=1e-12)[0][: mech.nv], dtype=np.float64)
 
 
 @pytest.mark.parametrize("make", [lw.models.four_bar, geared])
 def test_step_with_loops_is_that_of_dense_matrices(make: Any) -> None:
-    mech, rng = make(), np.random.default_rng(0)
+    mech: lw.Mechanism = make()
+    rng = np.random.default_rng(0)
     q = lw.loops.assemble(mech, mech.neutral()).q
     v = lw.loops.project_velocity(mech, q, rng.normal(size=mech.nv))
     tau = rng.normal(size=mech.nv)
@@ -143,7 +144,8 @@ def test_landing_takes_the_velocity_of_the_foot() -> None:
     mech = hopper()
     q, v = np.array([0.0, 0.5, 0.5, -0.9]), np.array([0.4, -1.5, 0.0, 0.0])
     p, it = iteration(mech, q, v, phases=[Phase(1), Phase(1, ["foot"])])
-    it._held["hold"][:, 0], it._held["curve"][:, 0] = 1.0, 0.0  # lands in the first step
+    inputs = it._held  # pyright: ignore[reportPrivateUsage]
+    inputs["hold"][:, 0], inputs["curve"][:, 0] = 1.0, 0.0  # lands in the first step
     _, v_to, _ = stepped(p, it, q, v, np.zeros(4))
     J, M = lw.tasks.task_jacobian(mech, q, lw.Task.position("foot")), lw.mass_matrix(mech, q)
     assert np.abs(J @ v_to).max() < 1e-7 and np.abs(J @ v).max() > 1.0

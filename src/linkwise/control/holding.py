@@ -145,11 +145,11 @@ def held(
 
 def _rows(at: Writing, mech: Mechanism) -> tuple[Any, Any, Any, Any]:
     """What holds, where γ counts, ρ, and e, of all rows."""
-    own = [x for x in mech.loops if x.hinge != CONTACT]
+    loops = [x for x in mech.loops if x.hinge != CONTACT]
     m, contacts = sum(constraint_sizes(mech)), contact_rows(mech)
     others = [i for i in range(m) if i not in contacts]
     hold, curve, pull, error = (np.full(m, x, dtype=object) for x in (1.0, 1.0, RECOVERY, 0.0))
-    error[others] = constraint_errors(at, mech, at.q, own)
+    error[others] = constraint_errors(at, mech, at.q, loops)
     if contacts:
         feet = tuple(x.node_b for x in mech.loops if x.hinge == CONTACT)
         poses = at.value(expression("node_poses"), nodes=feet, q=at.q).reshape(-1, 3, 4)

@@ -54,8 +54,8 @@ class NonlinearProgram:
             guess; the cost; and what the solver reports.
         """
         call = casadi_module().nlpsol("program", solver, self.problem, options)
-        found = call(**self.arguments)
-        return self.trajectory(found["x"].full()[:, 0]), float(found["f"]), dict(call.stats())
+        result = call(**self.arguments)
+        return self.trajectory(result["x"].full()[:, 0]), float(result["f"]), dict(call.stats())
 
     def trajectory(self, x: ArrayLike) -> dict[str, Array]:
         """Positions, velocities and joint forces of a solution x, by name.

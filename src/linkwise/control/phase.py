@@ -174,7 +174,7 @@ RETURN = 0.5
 
 
 def loop_name(node: str) -> str:
-    """Name of the loop that stands for a contact."""
+    """Name of the loop of a contact."""
     return f"contact of {node}"
 
 
