@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from linkwise.model.body import Body, Lump
-from linkwise.model.hinges import Locked
+from linkwise.model.hinges import Locked, Modal
+from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose
@@ -32,6 +35,60 @@ def lump_poses(mech: Mechanism, q: Array, poses: Pose) -> Iterator[tuple[Lump, P
         q_k = q[..., mech.q_start[k] : mech.q_start[k + 1]]
         for lump in body.lumps:
             yield lump, base @ lump.hinge.pose(q_k)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wire:
+    """A flexible body as lines between its nodes; node 0 is its reference frame.
+
+    Attributes:
+        body: Its index.
+        rest: Places of the nodes in hinge frame O+, undeformed (n, 3) [m].
+        pairs: The nodes of each line: the shortest tree through all of them.
+        hinges: How each node but the first moves.
+    """
+
+    body: int
+    rest: Array
+    pairs: tuple[tuple[int, int], ...]
+    hinges: tuple[Modal, ...]
+
+    def nodes(self, q_k: Array) -> Array:
+        """Where the nodes are in hinge frame O+, deformed by q_k (n, 3) [m]."""
+        return np.stack([self.rest[0], *(hinge.pose(q_k).p for hinge in self.hinges)])
+
+
+@once_per_mechanism
+def wires(mech: Mechanism) -> tuple[Wire, ...]:
+    """The flexible bodies of a mechanism as lines; rotors of motors are none."""
+    made = list[Wire]()
+    for k in mech.flexible:
+        body = mech.bodies[k]
+        hinges = [x for x in (body.hinge, *(y.hinge for y in body.lumps)) if isinstance(x, Modal)]
+        if isinstance(body.hinge, Modal):
+            rest = np.stack([np.zeros(3), *(x.rest.p for x in hinges)])
+            made.append(Wire(k, rest, _shortest_tree(rest), tuple(hinges)))
+    return tuple(made)
+
+
+def _shortest_tree(points: Array) -> tuple[tuple[int, int], ...]:
+    """Pairs of points (n, 3) that are joined in the shortest tree through all of them."""
+    distance = np.linalg.norm(points[:, None] - points, axis=-1)
+    near, least = np.zeros(len(points), dtype=np.int64), distance[0].copy()
+    least[0], pairs = np.inf, list[tuple[int, int]]()
+    for _ in range(1, len(points)):
+        i = int(np.argmin(least))
+        pairs.append((int(near[i]), i))
+        closer = (distance[i] < least) & np.isfinite(least)
+        near[closer], least[closer] = i, distance[i][closer]
+        least[i] = np.inf
+    return tuple(pairs)
+
+
+def wire_base(mech: Mechanism, wire: Wire, poses: Pose) -> Pose:
+    """The pose of hinge frame O+ of a flexible body in the world; `poses` are those of bodies."""
+    inboard, p = mech.bodies[wire.body].inboard, int(mech.parent[wire.body])
+    return inboard if p < 0 else poses[p] @ inboard
 
 
 def locked(body: Body, q: tuple[float, ...] | None) -> Body:

@@ -11,6 +11,7 @@ from linkwise.arguments import number
 from linkwise.errors import ShapeError
 from linkwise.inertial.ellipsoid import Plane, plane_basis
 from linkwise.model.hinges import Free, Locked, Prismatic
+from linkwise.model.lumps import wires
 from linkwise.model.mechanism import Mechanism
 from linkwise.plot.canvas import Axes, ThemeLike, axes_for, hold, metres, opacity, themed, tint
 from linkwise.spatial.array import Array, ArrayLike
@@ -52,6 +53,7 @@ def bones(mech: Mechanism, q: ArrayLike, nodes: Sequence[str] = ()) -> Bones:
     links, slides = list[Array](), list[Array]()
     pins, ground, tips = list[Array](), list[Array](), list[Array]()
     outer = list[Array]()  # O of each body
+    bent = {wire.body: wire for wire in wires(mech)}
     for k, body in enumerate(mech.bodies):
         X_WB, above = poses[k], int(mech.parent[k])
         inner = body.inboard if above < 0 else poses[above] @ body.inboard  # O⁺
@@ -63,6 +65,10 @@ def bones(mech: Mechanism, q: ArrayLike, nodes: Sequence[str] = ()) -> Bones:
             ground.append(at)
         else:
             links.append(np.stack([outer[above], at]))
+        if k in bent:  # the lines of a flexible body, from its reference frame
+            nodes = inner.apply(bent[k].nodes(q[mech.q_start[k] : mech.q_start[k + 1]]))
+            links += [nodes[[a, b]] for a, b in bent[k].pairs]
+            continue
         if isinstance(body.hinge, Prismatic) or np.linalg.norm(outer[k] - at) > 1e-12:
             slides.append(np.stack([at, outer[k]]))
         if not isinstance(body.hinge, Prismatic | Locked):
@@ -94,7 +100,7 @@ def skeleton(
 ) -> Axes:
     """Lines through the joints of a mechanism.
 
-    Links are lines, hinges that turn are rings, those that slide are double lines with a
+    Links are lines, bent ones where they are flexible. Hinges that turn are rings, those that slide are double lines with a
     square at the end, the ground is a triangle, and nodes at the ends are dots.
 
     Args:

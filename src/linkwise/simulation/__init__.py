@@ -26,5 +26,6 @@ from linkwise.simulation.rollout_gradient import RolloutGradient as RolloutGradi
 from linkwise.simulation.run import simulate as simulate
 from linkwise.simulation.simulator import Simulator as Simulator
 from linkwise.simulation.vector_env import VectorEnv as VectorEnv
+from linkwise.simulation.vibration import Vibration as Vibration, vibrations as vibrations
 
 open_front_door(globals(), careful=("linearize", "Simulator.step"))

@@ -13,11 +13,12 @@ from linkwise.io.mesh_path import Roots
 from linkwise.model.body import WORLD
 from linkwise.model.geometry import Geometry
 from linkwise.model.hinges import Free, Locked, Modal
-from linkwise.model.lumps import lump_poses
+from linkwise.model.lumps import wire_base, wires
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
+from linkwise.spatial.rotation import skew
 from linkwise.viewer.look import LIGHT, Look, Rgb, rgb
 from linkwise.viewer.mesh import Mesh, together
 from linkwise.viewer.mesh_file import MeshFiles
@@ -34,7 +35,7 @@ class Part:
     """A surface of one colour, fixed to a body.
 
     Attributes:
-        body: Index of its frame in `frame_poses`: a body, or a lump of a flexible one; -1 for the
+        body: Index of its frame in `frame_poses`: a body, or a line of a flexible one; -1 for the
             ground.
         mesh: In that frame.
         rgb: Colour.
@@ -229,44 +230,16 @@ def generated_parts(mech: Mechanism, k: int, size: float, look: Look) -> list[Pa
 
 
 def bending_parts(mech: Mechanism, size: float, look: Look) -> list[Part]:
-    """Rods between the nodes of each flexible body; half of a rod moves with each of its ends."""
-    parts, radius, lump = list[Part](), 0.8 * _radius(mech, size), mech.n_bodies
-    for k in mech.flexible:
-        body, first = mech.bodies[k], lump
-        lump += len(body.lumps)
-        if not isinstance(body.hinge, Modal):  # the rotor of a motor
-            continue
-        places = [Pose.identity(), body.hinge.rest]  # of the nodes in the frame O+
-        homes = [(int(mech.parent[k]), body.inboard), (k, body.outboard.inverse())]
-        for i, x in enumerate(body.lumps):
-            if isinstance(x.hinge, Modal):
-                places.append(x.hinge.rest)
-                homes.append((first + i, Pose.identity()))
-        halves = dict[int, list[Mesh]]()
-        for a, b in _nearest_neighbours(np.array([x.p for x in places])):
-            for i, j in ((a, b), (b, a)):
-                end = places[i].inverse().apply(places[j].p)
-                if np.linalg.norm(end) > 1e-9 * size:
-                    halves.setdefault(i, []).append(rod(np.zeros(3), 0.5 * end, radius, 20))
-        tint = look.bodies[k % len(look.bodies)]
-        for i, meshes in halves.items():
-            frame, at = homes[i]
-            parts.append(Part(frame, together(meshes).moved(at), tint))
+    """Rods between neighbouring nodes of each flexible body, each in a frame of its own."""
+    parts, radius, frame = list[Part](), 0.8 * _radius(mech, size), mech.n_bodies
+    for wire in wires(mech):
+        tint = look.bodies[wire.body % len(look.bodies)]
+        for a, b in wire.pairs:
+            way = wire.rest[b] - wire.rest[a]
+            if np.linalg.norm(way) > 1e-9 * size:
+                parts.append(Part(frame, rod(np.zeros(3), way, radius, 20), tint))
+            frame += 1
     return parts
-
-
-def _nearest_neighbours(points: Array) -> list[tuple[int, int]]:
-    """Pairs of points (n, 3) that are joined in the shortest tree through all of them."""
-    distance = np.linalg.norm(points[:, None] - points, axis=-1)
-    near, least = np.zeros(len(points), dtype=np.int64), distance[0].copy()
-    least[0], pairs = np.inf, list[tuple[int, int]]()
-    for _ in range(1, len(points)):
-        i = int(np.argmin(least))
-        pairs.append((int(near[i]), i))
-        closer = (distance[i] < least) & np.isfinite(least)
-        near[closer], least[closer] = i, distance[i][closer]
-        least[i] = np.inf
-    return pairs
 
 
 def _radius(mech: Mechanism, size: float) -> float:
@@ -275,11 +248,31 @@ def _radius(mech: Mechanism, size: float) -> float:
 
 
 def frame_poses(mech: Mechanism, q: Array) -> Pose:
-    """Poses in the world at q (nq,) of all bodies, then of the lumps of flexible ones."""
+    """Poses in the world at q (nq,) of all bodies, then of the lines between nodes of flexible ones.
+
+    The frame of a line is at its first node; it has the axes of O+, turned the short way from the
+    undeformed line to the deformed one.
+    """
     poses = mech.poses(q)
-    lumps = [pose for _, pose in lump_poses(mech, q, poses)]
-    rot, p = ([getattr(x, name) for x in lumps] for name in ("rot", "p"))
-    return Pose(np.concatenate([poses.rot, rot]), np.concatenate([poses.p, p])) if lumps else poses
+    rots, places = [np.asarray(poses.rot)], [np.asarray(poses.p)]
+    for wire in wires(mech):
+        base = wire_base(mech, wire, poses)
+        nodes = wire.nodes(q[mech.q_start[wire.body] : mech.q_start[wire.body + 1]])
+        start, end = np.array(wire.pairs).T
+        turn = _short_turn(wire.rest[end] - wire.rest[start], nodes[end] - nodes[start])
+        rots.append(base.rot @ turn)
+        places.append(base.apply(nodes[start]))
+    return Pose(np.concatenate(rots), np.concatenate(places)) if len(rots) > 1 else poses
+
+
+def _short_turn(before: Array, after: Array) -> Array:
+    """Rotations (n, 3, 3) that turn vectors (n, 3) into the direction of others.
+
+    With unit vectors a, b and c = a × b:  1 + c~ + c~² / (1 + a·b).
+    """
+    a, b = (x / np.maximum(np.linalg.norm(x, axis=-1), 1e-300)[:, None] for x in (before, after))
+    c, cosine = skew(np.cross(a, b)), np.einsum("ni,ni->n", a, b)
+    return np.eye(3) + c + c @ c / np.maximum(1.0 + cosine, 1e-9)[:, None, None]
 
 
 def frames(poses: Pose) -> tuple[Array, Array]:
