@@ -1,4 +1,4 @@
-"""Draw docs/_static/flexible_arm.png: the motions of model_flexible_bodies.md.
+"""Draw docs/_static/flexible_arm.png and flexible_vibrations.png: the motions of model_flexible_bodies.md.
 
 Run from the repository root, with the extra `plot` installed:
 
@@ -14,6 +14,12 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from pages import COLORS, FAINT, INK, PAPER, names_of, save
+
+from linkwise.viewer.camera import framed
+from linkwise.viewer.look import LIGHT
+from linkwise.viewer.motion import subject_of
+from linkwise.viewer.render import Renderer
+from linkwise.viewer.scene import scene_of
 
 
 def main() -> None:
@@ -44,6 +50,24 @@ def main() -> None:
     panels[3].legend(frameon=False, fontsize=9)
     figure.tight_layout()
     save(figure, "flexible_arm.png")
+    vibrations(names["found"])
+
+
+def vibrations(found) -> None:
+    """Natural vibrations as the viewer draws them, both ways."""
+    figure, panels = plt.subplots(1, 4, figsize=(13.0, 2.8), facecolor=PAPER)
+    for panel, shape in zip(panels, found, strict=True):
+        far = [int(np.argmax(sign * np.sin(np.pi * shape.t))) for sign in (1.0, -1.0)]
+        _, _, motion = subject_of(shape)
+        drawn = scene_of(shape.mech)
+        camera = framed(drawn, shape.q[0], motion, ("shapes",))
+        renderer = Renderer(drawn, LIGHT, camera, (480, 400))  # one camera for both
+        both = [renderer.draw(shape.q[k]) for k in far]
+        panel.imshow(np.minimum(*both)[90:])
+        panel.set_title(f"{shape.frequency:.1f} Hz", color=INK, fontsize=11, loc="left")
+        panel.axis("off")
+    figure.tight_layout()
+    save(figure, "flexible_vibrations.png")
 
 
 def drawn(arm, body, name: str, q: np.ndarray) -> np.ndarray:

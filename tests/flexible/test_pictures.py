@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -101,3 +104,13 @@ def test_an_unstable_posture_has_no_frequency():
     assert rates[0] == 0.0 and rates[1] > 1.0
     with pytest.raises(lw.ShapeError, match="one posture"):
         lw.simulation.vibrations(mech, [[0.0]])
+
+
+@pytest.mark.prove
+def test_example_flexible_arm(tmp_path):
+    """One law leaves a vibration, the other none; its pages are complete."""
+    pytest.importorskip("viser")
+    path = Path(__file__).parents[2] / "examples" / "flexible_arm.py"
+    left = runpy.run_path(str(path))["main"](tmp_path)
+    assert left["stiff"] > 0.005 and left["damped"] < 0.0005
+    assert len(list(tmp_path.glob("flexible_arm_*.html"))) == 4
