@@ -564,6 +564,7 @@ _of(
         damping=bent().damping,
     ),
 )  # fmt: skip
+_of("vibrations", lambda: call(six(), q(six()), size=0.1))
 _of("flexible.save", lambda: call(bent(), folder() / "beam.npz"))
 _of("flexible.load", lambda: call(saved_beam()))
 
@@ -625,7 +626,7 @@ RECORDS = frozenset(
     "estimation.BatchEstimate estimation.KalmanFilter estimation.Smoother "
     "estimation.Draws estimation.Operator Report Consistency Estimate Filter Filtered "
     "MomentumObserver Observation CrossValidation Measurements RolloutFit "
-    "viewer.Part viewer.Scene ledger.Document ledger.Verdict".split()
+    "Vibration viewer.Part viewer.Scene ledger.Document ledger.Verdict".split()
 )
 """Classes that the library fills in, results for the most part: nobody else makes them."""
 
@@ -633,7 +634,7 @@ LEFT_OUT: dict[str, str] = dict.fromkeys(
     "Study plot.study_band plot.study_design plot.study_distribution plot.study_indices "
     "plot.study_probability plot.study_rare_event plot.study_scatter".split(),
     "takes a study, whose calls tests/study checks",
-)
+) | {"flexible.load_nastran": "reads files of another program, in tests/flexible"}
 """Public functions that are not walked, each with the reason."""
 
 FLAT = (

@@ -9,6 +9,7 @@ from linkwise.flexible.modal_file import (
     load as load,
     save as save,
 )
+from linkwise.flexible.nastran import load_nastran as load_nastran
 from linkwise.front_door import open_front_door
 
 open_front_door(globals(), records=("FlexibleBody",))
