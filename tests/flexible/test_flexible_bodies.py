@@ -13,7 +13,7 @@ from linkwise.algebra.dense import Dense
 from linkwise.sweeps.interpret import run
 from linkwise.sweeps.lower import lower
 from tests.codegen.test_c import compiled
-from tests.flexible.cases import apart, mechanism
+from tests.flexible.cases import apart, inertia as part, mechanism
 
 SEEDS = (0, 1)
 EXACT = 1e-12
@@ -117,6 +117,53 @@ def test_emitted_c_agrees(tmp_path):
     same(result, Dense(mech, q, v_)(bias))
 
 
+def test_embedded_flexible_bodies_are_the_same():
+    """Lumps as bodies of aggregates: the same mass matrix and accelerations."""
+    mech, q, v_, tau = state(0)
+    embedded, q_all = lw.loops.embed(mech), lw.flexible.separate_q(mech, q)
+    assert embedded.velocity_names == mech.velocity_names
+    same(lw.mass_matrix(embedded, q_all), lw.mass_matrix(mech, q))
+    reference = lw.forward_dynamics(mech, q, v_, tau)
+    same(lw.forward_dynamics(embedded, q_all, v_, tau), reference, 1e-10)
+
+
+def test_bodies_on_several_nodes():
+    """A beam that carries a load at its tip and one on a spring in between, and is driven there."""
+    section = {"area": 1e-4, "bending": 1e-9, "young": 7e9, "density": 2700.0}
+    beam = lw.flexible.beam(1.0, **section, modes=2, lumps=5, directions=("y", "rz"))
+    b = lw.Builder("crane")
+    beam.add_to(b, "beam", "world", lw.hinges.Pin((0, 0, 1)), nodes={"middle": 2})
+    rng = np.random.default_rng(0)
+    for parent in ("beam.middle", "beam.tip"):
+        b.body(f"{parent}.load", parent, lw.hinges.Pin((0, 1, 1)), inertia=part(rng))
+    mech = b.build()
+    embedded = lw.loops.embed(mech)
+    q, u = np.zeros(mech.nq), rng.standard_normal(embedded.nv)
+    eta = [0.05, -0.02]
+    for name in ("beam.modes", "beam.middle"):
+        q[mech.q_slice(name)] = eta
+    q[mech.q_slice("beam.middle.load")], q[mech.q_slice("beam.tip.load")] = 0.4, -0.7
+    tree = lw.flexible.separate(mech)
+    q_all = lw.flexible.separate_q(mech, q)
+    # X: every part has the velocity of the modes.
+    X = np.zeros((tree.nv, embedded.nv))
+    for i, name in enumerate(tree.velocity_names):
+        hinge, _, mode = name.rpartition(".mode_")
+        of_beam = f"beam.modes.mode_{mode}" if hinge else name
+        X[i, embedded.velocity_names.index(of_beam)] = 1.0
+    free = lw.dynamics.tree_of(tree)
+    inertia = X.T @ lw.mass_matrix(free, q_all) @ X
+    bias_ = X.T @ lw.inverse_dynamics(free, q_all, X @ u, np.zeros(tree.nv))
+    same(lw.mass_matrix(embedded, q_all), inertia)
+    tau = rng.standard_normal(embedded.nv)
+    reference = np.linalg.solve(inertia, tau - bias_)
+    same(lw.forward_dynamics(embedded, q_all, u, tau), reference, 1e-9)
+    apart_ = mech.pose(q, "beam.middle").p - beam.shape(eta)[2]
+    np.testing.assert_allclose(apart_, 0.0, atol=1e-12)
+    with pytest.raises(lw.ModelError, match="not the tip"):
+        beam.add_to(b, "other", "world", lw.hinges.Pin(), nodes={"end": beam.tip})
+
+
 def test_locked_modes_leave_a_rigid_body():
     mech, q, _, _ = state(0)
     names = ["modes_0", "modes_1", "twig"]
@@ -142,7 +189,6 @@ def test_other_lumps_are_other_kernels():
 def test_functions_for_rigid_bodies_refuse_flexible_ones():
     mech, q, v_, vdot_ = state(0)
     for call in (
-        lambda: lw.loops.embed(mech),
         lambda: lw.regressor(mech, q, v_, vdot_),
         lambda: lw.estimation.RandomField(mech, q),
         lambda: lw.save(mech, "robot.urdf"),

@@ -565,8 +565,15 @@ _of(
     ),
 )  # fmt: skip
 _of("vibrations", lambda: call(six(), q(six()), size=0.1))
+_of("flexible.separate", lambda: call(bending()))
+_of("flexible.separate_q", lambda: call(bending(), q(bending())))
 _of("flexible.save", lambda: call(bent(), folder() / "beam.npz"))
 _of("flexible.load", lambda: call(saved_beam()))
+
+
+def bending() -> Any:
+    """A mechanism with that beam."""
+    return bent().add_to(lw.Builder("bending"), "beam", "world", lw.hinges.Pin()).build()
 
 
 def saved_beam() -> Path:

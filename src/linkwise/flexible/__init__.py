@@ -10,6 +10,10 @@ from linkwise.flexible.modal_file import (
     save as save,
 )
 from linkwise.flexible.nastran import load_nastran as load_nastran
+from linkwise.flexible.separate import (
+    separate as separate,
+    separate_q as separate_q,
+)
 from linkwise.front_door import open_front_door
 
 open_front_door(globals(), records=("FlexibleBody",))

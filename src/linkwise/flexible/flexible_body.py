@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -185,10 +186,13 @@ class FlexibleBody:
         inboard: PoseLike | None = None,
         inertia: SpatialInertia | None = None,
         drive: Drive = NO_DRIVE,
+        nodes: Mapping[str, int] | None = None,
     ) -> Builder:
         """Add this body to a mechanism, as `name` (its reference frame) and `name.tip`.
 
-        The modal coordinates are those of the hinge `name.modes`; children hang on `name.tip`.
+        The modal coordinates are those of the hinge `name.modes`; children hang on `name.tip`, and
+        on other `nodes`, which are bodies "name.label" whose coordinates follow by couplings. The
+        dynamics of a mechanism with such nodes are those of `lw.loops.embed(mech)`.
 
         Args:
             builder: Where to add it.
@@ -198,8 +202,15 @@ class FlexibleBody:
             inboard: Pose of the hinge frame in the parent's body frame.
             inertia: What is rigid at the reference frame: a hub; default: nothing.
             drive: Rotor, friction, spring and limits of the hinge.
+            nodes: More nodes that carry bodies, by label; default: the tip only.
         """
         is_a(Builder, builder, "builder")
+        carriers = {
+            label: count(i, f"node {label!r}", least=0, most=len(self.masses) - 1)
+            for label, i in (nodes or {}).items()
+        }
+        if self.tip in carriers.values() or len({*carriers.values()}) < len(carriers):
+            raise ModelError(f"nodes of {name!r} must be different ones, and not the tip.")
         errors = [x for x in self.validate() if x.severity == "error"]
         if errors:
             raise ModelError(f"flexible body {name!r}: {errors[0]}")
@@ -207,17 +218,19 @@ class FlexibleBody:
         second = np.asarray(self.second)
         hinges = [
             Modal(
-                self.modes[i] * (1.0 if self._turns(i) else _LINEAR), Pose.translation(p), second[i]
+                self.modes[i] * (1.0 if self._turns(i) or i in carriers.values() else _LINEAR),
+                Pose.translation(p),
+                second[i],
             )
             for i, p in enumerate(self.positions)
         ]
         lumps = [
             Lump(hinges[i], self._inertia(i))
             for i in range(len(hinges))
-            if i != self.tip and (self.masses[i] or self._turns(i))
+            if i not in (self.tip, *carriers.values()) and (self.masses[i] or self._turns(i))
         ]
         stiffness, damping = (tuple(np.asarray(x).tolist()) for x in (self.stiffness, self.damping))
-        return builder.body(
+        builder.body(
             f"{name}.tip",
             name,
             hinges[self.tip],
@@ -226,6 +239,13 @@ class FlexibleBody:
             drive=Drive(stiffness=stiffness, damping=damping),
             lumps=lumps,
         )
+        for label, i in carriers.items():
+            builder.body(f"{name}.{label}", name, hinges[i], inertia=self._inertia(i))
+            for j in range(len(stiffness)):
+                entry = f"[{j}]" if len(stiffness) > 1 else ""
+                follows = f"{name}.{label}{entry}"
+                builder.couple(follows, follows, {f"{name}.modes{entry}": 1.0})
+        return builder
 
     def _turns(self, i: int) -> bool:
         """Whether the rotation of a node matters: point masses need none."""

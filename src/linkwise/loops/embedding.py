@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linkwise.dynamics.closure import constraint_error, constraint_jacobian
-from linkwise.dynamics.kernels import check_mechanism, require_rigid
+from linkwise.dynamics.kernels import check_mechanism
 from linkwise.errors import ClosureError, ModelError
 from linkwise.model import closure
 from linkwise.model.body import Coupling, Loop
 from linkwise.model.embedded import Aggregate, Embedded
 from linkwise.model.hinges import Hinge
+from linkwise.model.lumps import of_rigid_parts, rigid_parts
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.model.state import split_coordinate
@@ -62,7 +63,8 @@ def embed(
     `lw.mass_matrix(embedded, q)`, `lw.jacobian(embedded, q, "hand")`, `lw.compile(expr, embedded)`.
     They are recursive as for any tree: linear in the number of aggregates, and cubic in the loops
     of one aggregate. A loop that goes through the whole mechanism makes one aggregate of all of it,
-    which is right but not fast.
+    which is right but not fast. The lumps of a flexible body become bodies of an aggregate, whose
+    coordinates `lw.flexible.separate_q` gives.
 
     Args:
         at: A configuration (nq,) in which loops and couplings hold, where the independent
@@ -79,7 +81,11 @@ def embed(
     check_mechanism(mech)
     if isinstance(mech, Embedded):
         return mech
-    require_rigid(mech, "lw.loops.embed")
+    if mech.flexible:
+        given = None if at is None else np.asarray(at, dtype=np.float64)
+        if given is not None and given.shape == (mech.nq,):
+            given = of_rigid_parts(mech, given)
+        return embed(rigid_parts(mech), at=given, independent=independent)
     for loop in mech.loops:
         if not closure.is_traceable(loop):
             raise ModelError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from linkwise.model.body import Body, Lump
+from linkwise.model.body import Body, Coupling, Lump
 from linkwise.model.hinges import Locked, Modal
 from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array
@@ -131,3 +131,24 @@ def separated(mech: Mechanism) -> tuple[Mechanism, list[int]]:
             bodies.append(Body(name, body.parent, lump.hinge, name, place, inertia=inertia))
         part_of += [k] * (1 + len(body.lumps))
     return replace(mech, bodies=tuple(bodies)), part_of
+
+
+def rigid_parts(mech: Mechanism) -> Mechanism:
+    """The mechanism with each lump as a body whose coordinates follow, by couplings, its owner's."""
+    tree, part_of = separated(mech)
+    couplings = list(tree.couplings)
+    for body, k in zip(tree.bodies, part_of, strict=True):
+        owner, n = mech.bodies[k], body.hinge.nq
+        for i in range(n if body.name != owner.name else 0):
+            entry = f"[{i}]" if n > 1 else ""
+            terms = ((owner.hinge_name + entry, (1.0,)),)
+            name = f"{body.name}{entry}"
+            couplings.append(Coupling(name, body.hinge_name + entry, terms))
+    return replace(tree, couplings=tuple(couplings))
+
+
+def of_rigid_parts(mech: Mechanism, q: Array) -> Array:
+    """Coordinates (..., nq') of `rigid_parts(mech)` where the mechanism is at q (..., nq)."""
+    _, part_of = separated(mech)
+    entries = [i for k in part_of for i in range(mech.q_start[k], mech.q_start[k + 1])]
+    return q[..., entries]
