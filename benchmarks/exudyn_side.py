@@ -1,7 +1,7 @@
 """Exudyn's side of `flexible.py`, run by the Python of an environment with Exudyn.
 
-Reads cases from standard input, prints the path of the tip or the middle, and processor times. Beams
-are planar ANCF cables with bending and stretch, which deform without limits.
+Reads cases from standard input, prints paths of points and processor times. Beams are planar
+ANCF cables with bending and stretch, which deform without limits.
 """
 
 import json
@@ -13,10 +13,10 @@ import numpy as np
 from exudyn.beams import GenerateStraightLineANCFCable2D
 from exudyn.utilities import (
     CoordinateConstraint,
-    MarkerNodeCoordinate,
-    MassPoint2D,
     MarkerBodyPosition,
+    MarkerNodeCoordinate,
     MarkerNodePosition,
+    MassPoint2D,
     NodePoint2D,
     NodePointGround,
     ObjectANCFCable2D,
@@ -37,7 +37,7 @@ def run(case):
     system = exu.SystemContainer()
     mbs = system.AddSystem()
     beam, kind, n = case["beam"], case["kind"], case["elements"]
-    line, L = beam["density"] * beam["area"], beam["length"]
+    line, length = beam["density"] * beam["area"], beam["length"]
     cable = ObjectANCFCable2D(
         massPerLength=line,
         bendingStiffness=beam["young"] * beam["bending"],
@@ -48,7 +48,7 @@ def run(case):
     start = (0.0, 0.0)
     if kind == "slider_crank":
         start = (case["crank"], 0.0)
-    end = (start[0] + L, 0.0, 0.0)
+    end = (start[0] + length, 0.0, 0.0)
     made = GenerateStraightLineANCFCable2D(
         mbs, (*start, 0.0), end, n, cable, massProportionalLoad=[0.0, -gravity, 0.0],
         fixedConstraintsNode0=[1, 1, 0, 0] if kind == "pendulum" else [0, 0, 0, 0],
@@ -90,7 +90,9 @@ def run(case):
         # Of the undeformed rod: the crank turns with w, the rod with -w r / L about the slider.
         for i, node in enumerate(nodes):
             part = 1.0 - i / n
-            mbs.SetNodeParameter(node, "initialVelocities", [0.0, r * w * part, 0.0, -r * w / L])
+            mbs.SetNodeParameter(
+                node, "initialVelocities", [0.0, r * w * part, 0.0, -r * w / length]
+            )
     watched = {
         name: mbs.AddSensor(
             SensorNode(

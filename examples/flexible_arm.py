@@ -50,8 +50,8 @@ def controllers(arm: lw.Mechanism) -> dict:
 def main(folder: Path | None = None) -> dict[str, float]:
     """Move the arm with both laws; how far its lower link still bends after 2 s [m]."""
     arm = flexible_arm()
-    found = lw.simulation.vibrations(arm, GOAL)
-    print("natural frequencies [Hz]:", ", ".join(f"{x.frequency:.1f}" for x in found))
+    natural = lw.simulation.vibrations(arm, GOAL)
+    print("natural frequencies [Hz]:", ", ".join(f"{x.frequency:.1f}" for x in natural))
     left = dict[str, float]()
     for name, law in controllers(arm).items():
         run = lw.simulate(arm, START, duration=3.0, controller=law, control_step=1e-3)
@@ -60,7 +60,7 @@ def main(folder: Path | None = None) -> dict[str, float]:
         if folder is not None:
             print("wrote", lw.viewer.export_html(run, folder / f"flexible_arm_{name}.html"))
     if folder is not None:
-        for i, shape in enumerate(found[:2], start=1):
+        for i, shape in enumerate(natural[:2], start=1):
             title = f"vibration {i}: {shape.frequency:.1f} Hz"
             file = folder / f"flexible_arm_mode_{i}.html"
             print("wrote", lw.viewer.export_html(shape, file, title=title))

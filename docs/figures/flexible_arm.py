@@ -1,4 +1,4 @@
-"""Draw docs/_static/flexible_arm.png and flexible_vibrations.png: the motions of model_flexible_bodies.md.
+"""Draw flexible_arm.png and flexible_vibrations.png of docs/_static: model_flexible_bodies.md.
 
 Run from the repository root, with the extra `plot` installed:
 
@@ -50,13 +50,13 @@ def main() -> None:
     panels[3].legend(frameon=False, fontsize=9)
     figure.tight_layout()
     save(figure, "flexible_arm.png")
-    vibrations(names["found"])
+    vibrations(names["natural"])
 
 
-def vibrations(found) -> None:
+def vibrations(natural) -> None:
     """Natural vibrations as the viewer draws them, both ways."""
     figure, panels = plt.subplots(1, 4, figsize=(13.0, 2.8), facecolor=PAPER)
-    for panel, shape in zip(panels, found, strict=True):
+    for panel, shape in zip(panels, natural, strict=True):
         far = [int(np.argmax(sign * np.sin(np.pi * shape.t))) for sign in (1.0, -1.0)]
         _, _, motion = subject_of(shape)
         drawn = scene_of(shape.mech)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -58,6 +60,30 @@ def test_free_beam():
 
     exact = np.array([4.7300407449, 7.8532046241]) ** 2 * np.sqrt(EI / (LINE * L**4))
     np.testing.assert_allclose(frequencies(mech)[:2], exact, rtol=1e-3)
+
+
+def links(n):
+    """A cantilever of rigid links with springs E I / h, whose first half link is in the wall."""
+    h, b, parent, x = L / n, lw.Builder("links", gravity=(0, 0, 0)), "world", 0.5 * L / n
+    for i, l in enumerate([h] * (n - 1) + [0.5 * h]):
+        m = LINE * l
+        inertia = lw.SpatialInertia.from_com(m, (0.5 * l, 0, 0), [m * l * l / 12.0] * 3)
+        drive = lw.Drive(stiffness=EI / h)
+        b.body(
+            f"link_{i}", parent, lw.hinges.Pin(), inboard=(x, 0, 0), inertia=inertia, drive=drive
+        )
+        parent, x = f"link_{i}", l
+    return b.build()
+
+
+@pytest.mark.prove
+def test_rigid_links_with_springs_converge_to_the_beam():
+    """Frequencies differ by O(1/n²) from those of the modes."""
+    body = mounted(beam(L, **SECTION, modes=3, directions=PLANE))
+    exact = np.array([x.frequency for x in lw.simulation.vibrations(body)])
+    natural = [[x.frequency for x in lw.simulation.vibrations(links(n))][:3] for n in (4, 8, 16)]
+    errors = np.abs(np.array(natural) / exact - 1.0)
+    assert (errors[1:] < errors[:-1] / 3.0).all() and errors[-1].max() < 0.01
 
 
 def test_torsion_and_stretch():
@@ -147,9 +173,11 @@ def kane(**options):
 
 def test_spin_up():
     """The tip lags by 0.57 m and comes back; without the terms of second order it diverges."""
-    tip = spin_up(kane(modes=2, lumps=6), 20.0)
+    body = kane(modes=2, lumps=6)
+    tip = spin_up(body, 20.0)
     assert -0.60 < tip.min() < -0.55
     assert np.abs(tip[-100:]).max() < 0.02
+    assert np.abs(spin_up(replace(body, second=None), 10.0)).max() > 10.0
 
 
 def test_frame_of_one_member_is_a_beam():

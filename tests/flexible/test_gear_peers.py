@@ -13,7 +13,8 @@ JOINT = """<joint name="{name}" type="continuous"><parent link="{parent}"/><chil
 <origin xyz="{x} 0 0"/><axis xyz="{axis}"/></joint>"""
 GEAR = """<transmission name="t_{name}"><type>transmission_interface/SimpleTransmission</type>
 <joint name="{name}"/><actuator name="m_{name}"><mechanicalReduction>{ratio}</mechanicalReduction>
-<drake:rotor_inertia value="{rotor}"/><drake:gear_ratio value="{ratio}"/></actuator></transmission>"""
+<drake:rotor_inertia value="{rotor}"/><drake:gear_ratio value="{ratio}"/></actuator>
+</transmission>"""
 RATIOS, ROTOR = {"shoulder": 40.0, "elbow": -25.0}, 3e-4
 
 

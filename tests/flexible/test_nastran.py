@@ -34,7 +34,9 @@ def lumped():
     for x in _elements(nodes, pairs, table, (YOUNG, YOUNG / 2.6, DENSITY), None):
         K[np.ix_(_ends(x), _ends(x))] += x.stiffness()
         for i in (x.start, x.end):
-            M[range(6 * i + 3, 6 * i + 6), range(6 * i + 3, 6 * i + 6)] += DENSITY * A * x.length / 2
+            M[range(6 * i + 3, 6 * i + 6), range(6 * i + 3, 6 * i + 6)] += (
+                DENSITY * A * x.length / 2
+            )
     M[range(-3, 0), range(-3, 0)] += LOAD
     compliant = np.linalg.inv(K[6:, 6:]) @ M[6:, 6:]
     values, vectors = np.linalg.eig(compliant)
@@ -55,9 +57,7 @@ def test_a_modal_analysis_is_read(tmp_path):
     output, numbers = OP2(debug=None), np.arange(1, 5, dtype="int32")
     points = np.column_stack([np.arange(1, PARTS + 2), np.ones(PARTS + 1)]).astype("int32")
     single = [x.astype("float32") for x in (shapes, values, np.sqrt(values) / (2 * np.pi))]
-    table = RealEigenvectorArray.add_modal_case(
-        "OUGV1", points, single[0], 1, numbers, *single[1:]
-    )
+    table = RealEigenvectorArray.add_modal_case("OUGV1", points, single[0], 1, numbers, *single[1:])
     table.table_code = table.data_code["table_code"] = 7  # eigenvectors
     output.eigenvectors[1] = table
     output.set_as_msc()

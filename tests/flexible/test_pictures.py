@@ -80,16 +80,16 @@ def test_vibrations():
     mech, _ = arm()
     q = mech.neutral()
     q[mech.q_slice("lower")] = 0.7
-    found = lw.simulation.vibrations(mech, q)
+    natural = lw.simulation.vibrations(mech, q)
     poles = np.linalg.eigvals(lw.linearize(mech, q, 0 * q, 0 * q, passive=True).A)
     exact = np.sort(poles.imag[poles.imag > 1.0]) / (2 * np.pi)
-    np.testing.assert_allclose([x.frequency for x in found], exact, rtol=1e-6)
+    np.testing.assert_allclose([x.frequency for x in natural], exact, rtol=1e-6)
     mass = lw.mass_matrix(mech, q)
-    shapes = np.stack([x.shape for x in found])
+    shapes = np.stack([x.shape for x in natural])
     form = shapes @ mass @ shapes.T
     scale = np.sqrt(np.diag(form))
-    np.testing.assert_allclose(form / np.outer(scale, scale), np.eye(len(found)), atol=1e-6)
-    first = found[0]
+    np.testing.assert_allclose(form / np.outer(scale, scale), np.eye(len(natural)), atol=1e-6)
+    first = natural[0]
     moved = [np.abs(mech.poses(x).p - mech.poses(q).p).max() for x in first.q]
     assert 0.03 < max(moved) < 0.3 and first.t[-1] == 2.0
     np.testing.assert_allclose(first.q[-1], q, atol=1e-12)
@@ -98,9 +98,9 @@ def test_vibrations():
 
 def test_an_unstable_posture_has_no_frequency():
     mech = lw.models.pendulum(1)
-    found = lw.simulation.vibrations(mech, [np.pi])
+    natural = lw.simulation.vibrations(mech, [np.pi])
     down = lw.simulation.vibrations(mech, [0.0])
-    rates = sorted([found[0].rate, down[0].rate])
+    rates = sorted([natural[0].rate, down[0].rate])
     assert rates[0] == 0.0 and rates[1] > 1.0
     with pytest.raises(lw.ShapeError, match="one posture"):
         lw.simulation.vibrations(mech, [[0.0]])

@@ -1,7 +1,7 @@
 """Flexible bodies from Nastran: a bulk data file and the eigenvectors of its modal analysis.
 
-The model gives places and masses of the grid points: half of a bar's mass at each of its ends, equal
-parts of other elements, and CONM2 with their inertias. The result file gives the modes Π of each
+The model gives places and masses of the grid points: equal parts of the mass of each element at its
+points, and CONM2 with their inertias. The result file gives the modes Π of each
 point and their eigenvalues λ; with the masses m of the points, K = λ Σ Π* m Π. Both are in SI units
 and in the basic coordinate system.
 """
@@ -66,14 +66,14 @@ def load_nastran(
     output: Any = OP2(debug=None)
     _read(model, lambda path: bulk.read_bdf(path, punch=None, xref=True))
     _read(results, lambda path: output.read_op2(path, build_dataframe=False))
-    found: dict[int, Any] = dict(output.eigenvectors)
-    if not found or (subcase is not None and subcase not in found):
-        known = ", ".join(str(x) for x in found) or "none"
+    cases: dict[int, Any] = dict(output.eigenvectors)
+    if not cases or (subcase is not None and subcase not in cases):
+        known = ", ".join(str(x) for x in cases) or "none"
         reason = f"it has no eigenvectors of subcase {subcase or 'any'}; subcases: {known}."
         raise ParseError(reason, file=str(results))
-    if subcase is None and len(found) > 1:
-        raise ModelError(f"{results} has subcases {', '.join(map(str, found))}; name one of them.")
-    vectors = found[next(iter(found)) if subcase is None else subcase]
+    if subcase is None and len(cases) > 1:
+        raise ModelError(f"{results} has subcases {', '.join(map(str, cases))}; name one of them.")
+    vectors = cases[next(iter(cases)) if subcase is None else subcase]
     ids = [int(x) for x in vectors.node_gridtype[:, 0]]
     for what, point in (("root", root), ("tip", tip)):
         if point not in ids or point not in bulk.nodes:

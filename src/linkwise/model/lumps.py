@@ -134,7 +134,7 @@ def separated(mech: Mechanism) -> tuple[Mechanism, list[int]]:
 
 
 def rigid_parts(mech: Mechanism) -> Mechanism:
-    """The mechanism with each lump as a body whose coordinates follow, by couplings, its owner's."""
+    """The mechanism with each lump as a body; couplings make its coordinates follow its owner's."""
     tree, part_of = separated(mech)
     couplings = list(tree.couplings)
     for body, k in zip(tree.bodies, part_of, strict=True):

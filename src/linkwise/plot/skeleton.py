@@ -100,8 +100,8 @@ def skeleton(
 ) -> Axes:
     """Lines through the joints of a mechanism.
 
-    Links are lines, bent ones where they are flexible. Hinges that turn are rings, those that slide are double lines with a
-    square at the end, the ground is a triangle, and nodes at the ends are dots.
+    Links are lines, bent ones where they are flexible. Hinges that turn are rings, those that slide
+    are double lines with a square at the end, the ground is a triangle, nodes at ends are dots.
 
     Args:
         q: Joint positions (nq,) [m or rad].

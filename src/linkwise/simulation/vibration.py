@@ -80,7 +80,7 @@ def vibrations(
     keep = np.flatnonzero(np.abs(values) > STILL * max(float(np.abs(values).max()), 1e-300))
     if np.abs(values[keep].imag).max(initial=0.0) > 1e-6 * np.abs(values).max(initial=1.0):
         raise ModelError(
-            f"{mech.name!r} has no natural vibrations here: its forces are not those of a potential."
+            f"{mech.name!r} has no natural vibrations here: its forces have no potential."
         )
     order = keep[np.argsort(-values[keep].real)]
     return tuple(
@@ -91,7 +91,9 @@ def vibrations(
 def _vibration(mech: Mechanism, q: Array, value: float, shape: Array, size: float) -> Vibration:
     """The vibration with -ω² = value."""
     before = _points(mech, q)
-    extent = float(np.linalg.norm(np.ptp(np.concatenate([before, np.zeros((1, 3))]), axis=0))) or 1.0
+    extent = (
+        float(np.linalg.norm(np.ptp(np.concatenate([before, np.zeros((1, 3))]), axis=0))) or 1.0
+    )
     # The displacement is not linear in the shape; a small step has the slope.
     small = 1e-6 / max(float(np.abs(shape).max()), 1e-300)
     moved = np.linalg.norm(_points(mech, mech.integrate(q, small * shape)) - before, axis=-1).max()

@@ -230,7 +230,7 @@ def generated_parts(mech: Mechanism, k: int, size: float, look: Look) -> list[Pa
 
 
 def bending_parts(mech: Mechanism, size: float, look: Look) -> list[Part]:
-    """Rods between neighbouring nodes of each flexible body, each in a frame of its own."""
+    """Rods between neighbouring nodes of each flexible body, each in a separate frame."""
     parts, radius, frame = list[Part](), 0.8 * _radius(mech, size), mech.n_bodies
     for wire in wires(mech):
         tint = look.bodies[wire.body % len(look.bodies)]
@@ -248,7 +248,7 @@ def _radius(mech: Mechanism, size: float) -> float:
 
 
 def frame_poses(mech: Mechanism, q: Array) -> Pose:
-    """Poses in the world at q (nq,) of all bodies, then of the lines between nodes of flexible ones.
+    """Poses in the world at q (nq,) of all bodies, then of the lines of flexible ones.
 
     The frame of a line is at its first node; it has the axes of O+, turned the short way from the
     undeformed line to the deformed one.
