@@ -8,7 +8,8 @@ and in the basic coordinate system.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +58,8 @@ def load_nastran(
         ModelError: The root moves in a mode, or displacements are in another system.
     """
     try:
-        from pyNastran.bdf.bdf import BDF
-        from pyNastran.op2.op2 import OP2
+        BDF: Any = import_module("pyNastran.bdf.bdf").BDF  # noqa: N806
+        OP2: Any = import_module("pyNastran.op2.op2").OP2  # noqa: N806
     except ImportError as problem:
         what = "lw.flexible.load_nastran"
         raise MissingExtraError(what, package="pyNastran", extra="nastran") from problem
@@ -110,7 +111,7 @@ def load_nastran(
     return FlexibleBody(*given, rubbed, None, -1).normalised()
 
 
-def _read(path: str | Path, read: Any) -> None:
+def _read(path: str | Path, read: Callable[[str], object]) -> None:
     file = Path(path).expanduser()
     if not file.is_file():
         raise ParseError("the file does not exist.", file=str(file))

@@ -66,8 +66,8 @@ def bones(mech: Mechanism, q: ArrayLike, nodes: Sequence[str] = ()) -> Bones:
         else:
             links.append(np.stack([outer[above], at]))
         if k in bent:  # the lines of a flexible body, from its reference frame
-            nodes = inner.apply(bent[k].nodes(q[mech.q_start[k] : mech.q_start[k + 1]]))
-            links += [nodes[[a, b]] for a, b in bent[k].pairs]
+            line = inner.apply(bent[k].nodes(q[mech.q_start[k] : mech.q_start[k + 1]]))
+            links += [line[[a, b]] for a, b in bent[k].pairs]
             continue
         if isinstance(body.hinge, Prismatic) or np.linalg.norm(outer[k] - at) > 1e-12:
             slides.append(np.stack([at, outer[k]]))

@@ -76,16 +76,17 @@ def vibrations(
     weight = inverse_dynamics(tree_of(mech), posture, still, still)
     hold = weight - passive_force(mech, posture, still)
     A = linearize(mech, posture, still, hold).A
-    values, shapes = np.linalg.eig(A[mech.nv :, : mech.nv])
-    keep = np.flatnonzero(np.abs(values) > STILL * max(float(np.abs(values).max()), 1e-300))
-    if np.abs(values[keep].imag).max(initial=0.0) > 1e-6 * np.abs(values).max(initial=1.0):
+    eigen = np.linalg.eig(A[mech.nv :, : mech.nv])
+    values, turning = np.real(eigen[0]), np.imag(eigen[0])
+    shapes = np.real(eigen[1])
+    largest = max(float(np.abs(values).max(initial=0.0)), 1e-300)
+    keep = np.flatnonzero(np.abs(values) > STILL * largest)
+    if float(np.abs(turning[keep]).max(initial=0.0)) > 1e-6 * largest:
         raise ModelError(
             f"{mech.name!r} has no natural vibrations here: its forces have no potential."
         )
-    order = keep[np.argsort(-values[keep].real)]
-    return tuple(
-        _vibration(mech, posture, float(values[i].real), np.real(shapes[:, i]), size) for i in order
-    )
+    order = keep[np.argsort(-values[keep])]
+    return tuple(_vibration(mech, posture, float(values[i]), shapes[:, i], size) for i in order)
 
 
 def _vibration(mech: Mechanism, q: Array, value: float, shape: Array, size: float) -> Vibration:

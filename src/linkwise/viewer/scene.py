@@ -19,6 +19,7 @@ from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.rotation import skew
+from linkwise.spatial.vector import cross
 from linkwise.viewer.look import LIGHT, Look, Rgb, rgb
 from linkwise.viewer.mesh import Mesh, together
 from linkwise.viewer.mesh_file import MeshFiles
@@ -271,7 +272,7 @@ def _short_turn(before: Array, after: Array) -> Array:
     With unit vectors a, b and c = a × b:  1 + c~ + c~² / (1 + a·b).
     """
     a, b = (x / np.maximum(np.linalg.norm(x, axis=-1), 1e-300)[:, None] for x in (before, after))
-    c, cosine = skew(np.cross(a, b)), np.einsum("ni,ni->n", a, b)
+    c, cosine = skew(cross(a, b)), np.einsum("ni,ni->n", a, b)
     return np.eye(3) + c + c @ c / np.maximum(1.0 + cosine, 1e-9)[:, None, None]
 
 
