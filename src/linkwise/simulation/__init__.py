@@ -9,7 +9,11 @@ from linkwise.model.contact import (
 from linkwise.simulation.actuation import hold_commands as hold_commands
 from linkwise.simulation.channel import Channel as Channel, Event as Event
 from linkwise.simulation.collision import Collisions as Collisions
-from linkwise.simulation.implicit.ground import ContactPoint as ContactPoint, Ground as Ground
+from linkwise.simulation.implicit.ground import (
+    ContactPoint as ContactPoint,
+    Ground as Ground,
+    HeightField as HeightField,
+)
 from linkwise.simulation.implicit.steps import put_on_ground as put_on_ground
 from linkwise.simulation.implicit.touching import (
     contact_points as contact_points,

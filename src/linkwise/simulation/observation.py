@@ -19,7 +19,8 @@ from linkwise.dynamics.kernels import kernel
 from linkwise.dynamics.quantity import QUANTITIES, expression
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.implicit.ground import ContactPoint
+from linkwise.simulation.implicit.ground import ContactPoint, HeightField, axes_of
+from linkwise.simulation.implicit.segments import NORMAL
 from linkwise.simulation.lasting_state import SHOWN
 
 Observation: TypeAlias = str | Expr | Kernel
@@ -206,7 +207,9 @@ class _Look:
         (h,), size = self.at.read(STEP, 1), self.stepping.registers["impulse"]
         impulse = self.at.read("impulse", size)
         start, forces = size - sum(point.rows for point in self.points), list[Any]()
-        for point in self.points:
-            forces.append(impulse[start : start + 3] @ point.ground.axes / h)
+        uneven = 3 * sum(isinstance(point.ground, HeightField) for point in self.points)
+        normals = self.at.read(NORMAL, uneven) if uneven else np.zeros(0, dtype=object)
+        for point, axes in zip(self.points, axes_of(self.points, normals), strict=True):
+            forces.append(impulse[start : start + 3] @ axes / h)
             start += point.rows
         return np.array(forces, dtype=object)

@@ -31,7 +31,7 @@ from linkwise.simulation import motion_parameters
 from linkwise.simulation.actuation import with_activation
 from linkwise.simulation.episode import NOTHING, Episode, checked_noise, checked_stop
 from linkwise.simulation.implicit.equality import check_beginning
-from linkwise.simulation.implicit.ground import ContactPoint, Ground
+from linkwise.simulation.implicit.ground import ContactPoint, Ground, HeightField, axes_of
 from linkwise.simulation.implicit.touching import contact_points
 from linkwise.simulation.planned import Planner, planned_motion
 from linkwise.simulation.rollout_gradient import Origin, RolloutGradient, gradient
@@ -498,9 +498,10 @@ def _shown(points: tuple[ContactPoint, ...], shown: Any, step: float) -> _Shown:
     worst = shown.shape[-1] - 3
     start, forces = worst - sum(point.rows for point in points), list[Any]()
     library: Any = arrays.cupy() if arrays.is_on_gpu(shown) else np
-    for point in points:
-        axes = library.asarray(point.ground.axes / step, dtype=shown.dtype)
-        forces.append(shown[..., start : start + 3] @ axes)
+    uneven = 3 * sum(isinstance(point.ground, HeightField) for point in points)
+    axes = axes_of(points, shown[..., :uneven], library) / step
+    for i, point in enumerate(points):
+        forces.append((shown[..., None, start : start + 3] @ axes[..., i, :, :])[..., 0, :])
         start += point.rows
     rest = (shown[..., worst + k] for k in range(3))
     return _Shown(library.stack(forces, axis=-2), *rest)

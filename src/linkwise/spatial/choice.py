@@ -71,6 +71,15 @@ def cosine(x: Any) -> Any:
     return x.cos() if hasattr(x, "cos") else math.cos(x)
 
 
+def taken(table: bytes, x: Any) -> Any:
+    """The number of a table (bytes of float64) at a place, rounded down and kept within it."""
+    if hasattr(x, "take") and not hasattr(x, "dtype"):
+        return x.take(table)
+    numbers = np.frombuffer(table)
+    index = np.clip(np.nan_to_num(x), 0.0, len(numbers) - 1.0).astype(np.intp)
+    return numbers[index] if np.ndim(index) else float(numbers[index])
+
+
 def norm(x: Any) -> Any:
     """√(x* x) of a vector (n,)."""
     squares = [e * e for e in x]

@@ -6,10 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from linkwise.codegen.cpu import ir
 from linkwise.codegen.cpu.ir import INT, INT32, Constant, IRBuilder, Module, declared
 from linkwise.codegen.cpu.sincos import DOUBLES, FLOATS, emit_sincos
-from linkwise.codegen.scalar.graph import Check, Graph
+from linkwise.codegen.scalar.graph import Check, Graph, table_name
 from linkwise.codegen.scalar.status import RESULT
 
 FLAGS = "contract"
@@ -86,8 +88,35 @@ class Emitter:
             return build.fdiv(self.constant(1.0), x)
         if op == "sqrt":
             return build.call(self.intrinsic("llvm.sqrt"), [x])
+        if op == "take":
+            return self._taken(build, graph.table(node), x)
         assert op in ("sin", "cos")
         return build.call(self.intrinsic(f"llvm.{op}"), [x])
+
+    def _taken(self, build: IRBuilder, table: bytes, x: Any) -> Any:
+        """Numbers of a table, one lane after the other."""
+        array, count = self._table(table), len(table) // 8
+        for sign, end in ((">", 0.0), ("<", count - 1.0)):
+            inside = build.fcmp_ordered(sign, x, self.constant(end))
+            x = build.select(inside, x, self.constant(end))
+        places = build.fptosi(x, self.int_type)
+        first = Constant(INT, 0)
+        if self.lanes == 1:
+            return build.load(build.gep(array, [first, places]))
+        out: Any = self.constant(0.0)
+        for lane in (Constant(INT32, i) for i in range(self.lanes)):
+            one = build.load(build.gep(array, [first, build.extract_element(places, lane)]))
+            out = build.insert_element(out, one, lane)
+        return out
+
+    def _table(self, table: bytes) -> Any:
+        """The table as an array of the module."""
+        name = f"{table_name(table)}_{self.number.text}"
+        if name not in self.module.globals:
+            numbers = np.frombuffer(table).tolist()
+            kind = ir.ArrayType(self.number, len(numbers))
+            ir.GlobalVariable(self.module, kind, name, Constant(kind, numbers))
+        return self.module.globals[name]
 
     def _positive(self, build: IRBuilder, graph: Graph, node: int, value: dict[int, Any]) -> Any:
         """Whether a value is above zero; a difference need not be waited for."""

@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+
+import numpy as np
 
 from linkwise.codegen.c import text
 from linkwise.codegen.c.text import condition, number
 from linkwise.codegen.scalar import status
-from linkwise.codegen.scalar.graph import Loop
+from linkwise.codegen.scalar.graph import Graph, Loop, table_name
 from linkwise.codegen.scalar.trace import Traced
 
 
 def operation(op: str, names: list[str], dtype: str) -> str:
-    """An operation of a graph in CUDA."""
+    """An operation of a graph in CUDA; "take NAME" reads a table of `tables`."""
+    if op.startswith("take "):
+        (x,), table = names, op.removeprefix("take ")
+        last = int(table.rpartition("_")[2]) - 1
+        return f"{table}[(int)({x} > (T)0 ? ({x} < (T){last} ? {x} : (T){last}) : (T)0)]"
     root = "sqrtf({})" if dtype == "float32" else "sqrt({})"
     return text.operation(op, names, "(T)0", "reciprocal({})", root)
+
+
+def named(graph: Graph, node: int) -> str:
+    """The operation of a node, with the name of the table that it takes from."""
+    op = graph.op[node]
+    return f"take {table_name(graph.table(node))}" if op == "take" else op
+
+
+def tables(graphs: Iterable[Graph], dtype: str) -> list[str]:
+    """Declarations of all tables of some graphs."""
+    each = dict.fromkeys(table for graph in graphs for table in graph.tables)
+    declared = list[str]()
+    for table in each:
+        numbers = ", ".join(number(x, dtype) for x in np.frombuffer(table).tolist())
+        declared.append(f"__device__ const T {table_name(table)}[] = {{{numbers}}};\n")
+    return declared
 
 
 def turn(angle: int, name: str, *, wrapped: bool = True) -> Iterator[str]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from linkwise.codegen.cuda.split import Key, Split
+from linkwise.codegen.cuda.statement import named
 from linkwise.codegen.scalar.trace import Traced
 
 Kind = Literal["const", "table", "input", "hand", "op"]
@@ -182,7 +183,7 @@ class _Maker:
             item = self._number(self._folded(op, [items[x].numbers for x in arguments]))
         else:
             phase = max(self.result.phase[x] for x in arguments)
-            item = self._add(Item("op", op, arguments), phase)
+            item = self._add(Item("op", named(graph, node), arguments), phase)
         self.of[key] = item
         return item
 

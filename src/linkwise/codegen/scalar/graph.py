@@ -13,20 +13,27 @@ import math
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from hashlib import sha1
 from typing import Any, Final, Literal
 
 import numpy as np
 
 from linkwise.model.hinges.jet import Jet
+from linkwise.spatial.choice import taken
 
 Op = Literal[
-    "const", "input", "part", "add", "sub", "mul", "gate", "neg", "inv", "sqrt", "sin", "cos"
+    "const", "input", "part", "add", "sub", "mul", "gate", "neg", "inv", "sqrt", "sin", "cos", "take"
 ]
 
-COUNTED: Final = ("add", "sub", "mul", "gate", "neg", "inv", "sqrt", "sin", "cos")
+COUNTED: Final = ("add", "sub", "mul", "gate", "neg", "inv", "sqrt", "sin", "cos", "take")
 
 _INVERSES: Final = ("mul", "inv")
 """Operations in whose products something may cancel."""
+
+
+def table_name(table: bytes) -> str:
+    """A name for a table in generated code, by its content and length."""
+    return f"table_{sha1(table, usedforsecurity=False).hexdigest()[:16]}_{len(table) // 8}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +61,8 @@ class Graph:
     here: int = -1  # body whose statement is being traced; marks the nodes made now
     # loops, whose results are nodes "part": x behind one another, then again
     loops: list[Loop] = field(default_factory=lambda: [])
+    # numbers that nodes "take" from, as bytes of float64; b of such a node is -2 - the table's place
+    tables: list[bytes] = field(default_factory=lambda: [])
     _table: dict[tuple[Op, int, int] | float, int] = field(default_factory=lambda: {})
 
     def _node(self, op: Op, a: int, b: int = -1) -> int:
@@ -186,6 +195,18 @@ class Graph:
         if op == "cos" and self.op[a] == "neg":
             return self.unary("cos", self.a[a])
         return self._node(op, a)
+
+    def take(self, a: int, table: bytes) -> int:
+        """The number of a table at a place, rounded down and kept within the table."""
+        if self.op[a] == "const":
+            return self.constant(taken(table, self.value[a]))
+        if table not in self.tables:
+            self.tables.append(table)
+        return self._node("take", a, -2 - self.tables.index(table))
+
+    def table(self, node: int) -> bytes:
+        """The table of a node "take"."""
+        return self.tables[-2 - self.b[node]]
 
     def loop(self, loop: Loop) -> list[int]:
         """The results of a loop: x, and again."""
@@ -321,6 +342,10 @@ class Scalar:
     def cos(self) -> Scalar:
         """The cosine."""
         return Scalar(self.graph, self.graph.unary("cos", self.node))
+
+    def take(self, table: bytes) -> Scalar:
+        """The number of a table at this place."""
+        return Scalar(self.graph, self.graph.take(self.node, table))
 
     def gate(self, other: Any) -> Scalar:
         """The other one where this is positive, else 0."""

@@ -362,6 +362,8 @@ class Sketch:
                 node_of[node] = loops[a][b]
             elif op == "neg":
                 node_of[node] = here.neg(node_of[a])
+            elif op == "take":
+                node_of[node] = here.take(node_of[a], graph.table(node))
             else:
                 node_of[node] = here.unary(op, node_of[a])
         here.here = -1

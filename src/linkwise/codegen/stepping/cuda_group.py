@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from linkwise.codegen.c.text import comment
 from linkwise.codegen.cuda.source import REGISTERS, slots
 from linkwise.codegen.cuda.split import Key, Split, by_limbs
-from linkwise.codegen.cuda.statement import Constants, checked, operation, turn
+from linkwise.codegen.cuda.statement import Constants, checked, operation, tables, turn
 from linkwise.codegen.cuda.text import MEETING, PRIMITIVES, TURN
 from linkwise.codegen.cuda.worker_code import WorkerCode, worker_code
 from linkwise.codegen.scalar import status
@@ -155,6 +155,7 @@ class _Group:
             "typedef long long i64;\n" + primitives,
             TURN[self.dtype].lstrip(),
             *self.constant.declared(),
+            *tables((s.traced.graph for s in self.stepping.segments), self.dtype),
             "extern __shared__ __align__(16) T memory[];\n",
             *functions,
             kernel,

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 from linkwise.codegen.c.text import comment
 from linkwise.codegen.cuda.source import REGISTERS
-from linkwise.codegen.cuda.statement import Constants, checked, operation, turn
+from linkwise.codegen.cuda.statement import Constants, checked, named, operation, tables, turn
 from linkwise.codegen.cuda.text import PRIMITIVES, TURN
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.graph import Graph
@@ -98,6 +98,7 @@ class _Emitter:
             "typedef long long i64;\n" + primitives,
             TURN[self.dtype].lstrip(),
             *self.constant.declared(),
+            *tables((s.traced.graph for s in self.stepping.segments), self.dtype),
             "\n".join(self._registers()),
             *(["\n".join(cuda_function())] if self.stepping.noise else []),
             *functions,
@@ -340,7 +341,7 @@ class _Body:
     def _formula(self, n: int) -> str:
         graph: Graph = self.graph
         names = [self._name(x) for x in (graph.a[n], graph.b[n]) if x >= 0]
-        return operation(graph.op[n], names, self.dtype)
+        return operation(named(graph, n), names, self.dtype)
 
 
 def head(stepping: Stepping) -> Iterator[str]:

@@ -8,14 +8,16 @@ import numpy as np
 
 from linkwise.codegen.writing import Writing
 from linkwise.dynamics.quantity import expression
-from linkwise.simulation.implicit.ground import ContactPoint
+from linkwise.simulation.implicit.ground import ContactPoint, HeightField
 from linkwise.spatial.vector import cross
 
 
 def contact_rows(
     at: Writing, q: Any, bodies: tuple[str, ...], points: tuple[ContactPoint, ...]
-) -> tuple[Any, list[Any]]:
+) -> tuple[Any, list[Any], list[Any]]:
     """S (rows of all points, 6 bodies) with u = S V of body velocities in world axes, and gaps.
+
+    The third are the normals of the points over height fields, one number after another.
 
     Args:
         q: Joint positions, as nodes.
@@ -24,17 +26,26 @@ def contact_rows(
     """
     poses = at.value(expression("node_poses"), nodes=bodies, q=q).reshape(-1, 3, 4)
     S = np.zeros((sum(point.rows for point in points), 6 * len(bodies)), dtype=object)
-    gaps, i = list[Any](), 0
+    gaps, normals, i = list[Any](), list[Any](), 0
     for point in points:
         k = bodies.index(point.body)
         ground, turn = point.ground, poses[k, :, :3]
-        n, *tangents = axes = ground.axes
-        place = np.array(point.point)
+        axes, place = ground.axes, np.array(point.point)
         if point.support is not None:
+            if isinstance(ground, HeightField):  # the lowest point is that over the slope below
+                middle = turn @ np.array(point.support.middle) + poses[k, :, 3]
+                axes = ground.frame(ground.under(middle, 0.0)[1])
             place = point.support.lowest(axes @ turn)
         arm = turn @ place
         centre = arm + poses[k, :, 3]
-        gaps.append(sum(n * (centre - np.array(ground.point))) - point.radius)
+        if isinstance(ground, HeightField):
+            gap, normal = ground.under(centre, point.radius)
+            normals += normal.tolist()
+            axes = ground.frame(normal)
+        else:
+            gap = sum(axes[0] * (centre - np.array(ground.point))) - point.radius
+        n, *tangents = axes
+        gaps.append(gap)
         arm = arm - point.radius * n  # where it touches
         for j, axis in enumerate(axes):
             S[i + j, 6 * k : 6 * k + 3] = cross(arm, axis.astype(object))
@@ -43,4 +54,4 @@ def contact_rows(
         for j, axis in enumerate(turns):
             S[i + 3 + j, 6 * k : 6 * k + 3] = axis
         i += point.rows
-    return S, gaps
+    return S, gaps, normals

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from functools import cache
+from typing import Any, cast
 
 import numpy as np
 
 from linkwise.arguments import is_a, name, number
+from linkwise.errors import ModelError
+from linkwise.model.grid import Grid, grown
 from linkwise.simulation.implicit.support import Support, Vector
 from linkwise.spatial.array import Array, ArrayLike, constant, unit
+from linkwise.spatial.choice import absolute, minimum, norm, taken, where
+from linkwise.spatial.vector import cross
+
+FLAT = Grid(np.zeros((2, 2)))
+"""No heights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +58,124 @@ class Ground:
         t = t - (n @ t) * n
         t = t / np.linalg.norm(t)
         return np.array([n, t, np.cross(n, t)])
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class HeightField(Ground):
+    """Uneven ground: triangles over a grid of heights (`model/grid.py`), with the laws of a Ground.
+
+    A point touches the triangle below it, a ball the surface grown by its radius. Nothing is
+    touched beyond the edges of the rectangle.
+
+    Attributes:
+        grid: The heights above the plane through `point`.
+        half: Half the lengths of the rectangle along x and y [m].
+        along: Direction of the columns (3,), across the normal.
+    """
+
+    grid: Grid = FLAT
+    half: tuple[float, float] = (1.0, 1.0)
+    along: Vector = (1.0, 0.0, 0.0)
+
+    def __init__(
+        self,
+        heights: ArrayLike | Grid,
+        size: tuple[float, float],
+        *,
+        point: ArrayLike = (0.0, 0.0, 0.0),
+        normal: ArrayLike = (0.0, 0.0, 1.0),
+        along: ArrayLike = (1.0, 0.0, 0.0),
+        friction: float = 1.0,
+        torsional: float = 0.0,
+        rolling: float = 0.0,
+        restitution: float = 0.0,
+    ) -> None:
+        """Heights over a rectangle.
+
+        Args:
+            heights: (rows, columns) [m]: columns along x, rows along y, both growing.
+            size: Lengths of the rectangle along x and y [m].
+            point: The middle of the rectangle, at height 0 [m].
+            normal: Direction of the heights.
+            along: Direction of x; what it has along the normal is taken away.
+            friction: As in `Ground`.
+            torsional: As in `Ground`.
+            rolling: As in `Ground`.
+            restitution: As in `Ground`.
+
+        Raises:
+            ModelError: Something is not a number of the allowed range.
+        """
+        put = object.__setattr__
+        laws = {"friction": friction, "torsional": torsional, "rolling": rolling}
+        laws |= {"restitution": restitution}
+        for name_, value in {"point": point, "normal": normal, **laws}.items():
+            put(self, name_, value)
+        Ground.__post_init__(self)
+        lengths = constant(size, (2,), "size of a height field")
+        if not (lengths > 0.0).all():
+            raise ModelError(f"size of a height field is {size!r}; lengths are positive [m].")
+        put(self, "half", (0.5 * float(lengths[0]), 0.5 * float(lengths[1])))
+        put(self, "grid", heights if isinstance(heights, Grid) else Grid(heights))
+        n, x = np.array(self.normal), constant(along, (3,), "along of a height field")
+        put(self, "along", three(unit(x - (n @ x) * n, "along of a height field")))
+
+    @property
+    def axes(self) -> Array:
+        """The normal of the field and its x and y (3, 3), by rows."""
+        n, x = np.array(self.normal), np.array(self.along)
+        return np.array([n, x, np.cross(n, x)])
+
+    def under(self, centre: Any, radius: float) -> tuple[Any, Any]:
+        """The gap [m] of a ball and the normal (3,) of the triangle that it touches.
+
+        Args:
+            centre: Of the ball (3,), in the world: numbers or graph nodes.
+            radius: Its radius [m].
+        """
+        axes, grid = self.axes, grown(self.grid, self.half, radius)
+        z, *place = (sum(a * x for a, x in zip(axis, centre - np.array(self.point), strict=True))
+                     for axis in axes)
+        counts = grid.columns - 1, grid.rows - 1
+        steps = [2.0 * half / n for half, n in zip(self.half, counts, strict=True)]
+        cell, share = list[Any](), list[Any]()
+        for x, half, step, n in zip(place, self.half, steps, counts, strict=True):
+            u = (x + half) / step
+            cell.append(taken(_whole(n), u))
+            share.append(u - cell[-1])
+        (s, t), at = share, cell[1] * grid.columns + cell[0]
+        h00, h10, h01, h11 = (
+            taken(grid.data, at + k) for k in (0, 1, grid.columns, grid.columns + 1)
+        )
+        first = s - t
+        along, across = where(first, h10 - h00, h11 - h01), where(first, h11 - h10, h01 - h00)
+        height = h00 + s * along + t * across
+        normal = (1.0, -along / steps[0], -across / steps[1])
+        size = norm(normal)
+        inside = minimum(*(h - absolute(x) for x, h in zip(place, self.half, strict=True)))
+        gap = where(inside, (z - height) / size, BEYOND)
+        return gap, sum(x / size * axis for x, axis in zip(normal, axes, strict=True))
+
+    def frame(self, normal: Any) -> Any:
+        """A normal (..., 3) and two tangents (..., 3, 3), by rows; the first is along x."""
+        n = [normal[..., i] for i in range(3)]
+        x = np.array(self.along)
+        part = n[0] * x[0] + n[1] * x[1] + n[2] * x[2]
+        first = [x[i] - part * n[i] for i in range(3)]
+        size = norm(first)
+        first = [a / size for a in first]
+        second = cross(np.stack(n, axis=-1), np.stack(first, axis=-1))
+        return np.stack([np.stack(n, axis=-1), np.stack(first, axis=-1), second], axis=-2)
+
+
+BEYOND = 1e3
+"""The gap [m] beyond the edges of a height field."""
+
+
+@cache
+def _whole(n: int) -> bytes:
+    """The table 0, 1, ... n - 1: what is taken from it is the whole part, within the grid."""
+    return np.arange(float(n)).tobytes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +222,23 @@ class ContactPoint:
 def three(x: ArrayLike) -> Vector:
     """Three numbers as a tuple."""
     return cast("Vector", tuple(float(e) for e in np.asarray(x)))
+
+
+def axes_of(points: Sequence[ContactPoint], normals: Any, library: Any = np) -> Any:
+    """The axes (..., contacts, 3, 3) of contacts in the world.
+
+    Args:
+        points: The contacts.
+        normals: (..., 3 n) at those over height fields, one after another.
+        library: NumPy or CuPy, whose arrays normals are.
+    """
+    axes, start = list[Any](), 0
+    for point in points:
+        ground = point.ground
+        if isinstance(ground, HeightField):
+            axes.append(ground.frame(normals[..., start : start + 3]))
+            start += 3
+        else:
+            fixed = library.asarray(ground.axes, dtype=normals.dtype)
+            axes.append(library.broadcast_to(fixed, (*normals.shape[:-1], 3, 3)))
+    return library.stack(axes, axis=-3)

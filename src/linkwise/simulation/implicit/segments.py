@@ -42,7 +42,7 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.actuation import SLOPES, actuate, inputs, with_activation
 from linkwise.simulation.implicit.contact_rows import contact_rows
 from linkwise.simulation.implicit.equality import Held, dot, equality_rows, filled, held
-from linkwise.simulation.implicit.ground import ContactPoint
+from linkwise.simulation.implicit.ground import ContactPoint, HeightField
 from linkwise.simulation.implicit.impulse import inverses
 from linkwise.simulation.implicit.joint import Joint
 from linkwise.simulation.implicit.sweeping import Laws, Unit, units
@@ -94,6 +94,9 @@ reached with it is not near, and does not act. What comes faster penetrates for 
 WORST = ("deepest", "slip")
 """Registers of what contacts did at worst so far: the largest penetration [m] before a step, and
 the largest sliding speed [m/s] after a step of one that pushes."""
+
+NORMAL = "normal"
+"""The register of the normals at points over height fields, three numbers each."""
 
 OBSERVED = ("before", "after", "gap", "effort", "reached")
 """Registers of an observed step: velocities of all rows before and after it, gaps of contacts
@@ -178,6 +181,7 @@ class Implicit:
         self.contacts = list(zip(starts[:-1], points, strict=True))
         self.size = int(starts[-1])  # rows
         self.units, self.branches = tuple(units(joints, points)), False
+        self.normals = 3 * sum(isinstance(p.ground, HeightField) for p in points)
 
     def stepping(self, sweeps: int) -> Stepping:
         """The step, as it is registered."""
@@ -189,6 +193,7 @@ class Implicit:
             state += ["activation"] if self.activations else []
         state += ["impulse", "residual"] if self.size else []
         state += WORST if self.points and not self.observed else ()
+        state += [NORMAL] if self.normals else []
         return Stepping(
             "implicit",
             mech.nq,
@@ -211,6 +216,7 @@ class Implicit:
     def _open(self) -> tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]:
         """What is recorded besides q and v, and what a motion begins with."""
         solved = (("impulse", self.size), ("residual", 1)) if self.size else ()
+        solved = ((NORMAL, self.normals), *solved) if self.normals else solved
         if not self.observed:
             return (*solved, *((x, 1) for x in WORST if self.points)), ()
         sizes = (self.size, self.size, len(self.points), self.mech.nv, self.mech.nv)
@@ -238,6 +244,8 @@ class Implicit:
             s.write("activation", [0.0] * self.activations)
         for name in WORST if self.points and not self.observed else ():
             s.write(name, [0.0])
+        if self.normals:
+            s.write(NORMAL, [0.0] * self.normals)
         return s.segment()
 
     def _step(self, sweeps: int) -> list[Segment]:
@@ -282,7 +290,9 @@ class Implicit:
             w = filled(loops.across({i: w[i] for i in range(mech.nv)}), mech.nv)
         calls, free, rows = list[Call](), w.copy(), list[dict[int, Any]]()
         if self.size:
-            rows, b, seen["gap"], seen["start"], near = self._rows(at, q, v, still, h, root, given)
+            rows, b, seen["gap"], seen["start"], near, seen[NORMAL] = self._rows(
+                at, q, v, still, h, root, given
+            )
             if loops is not None:
                 b = [x + dot(row, loops.shift) for x, row in zip(b, rows, strict=True)]
                 rows = [loops.freed(row, self.itemsize) for row in rows]
@@ -304,6 +314,7 @@ class Implicit:
             shown = {name: each for name, each in shown.items() if len(each)}
         else:
             shown = {name: [x] for name, x in worst.items()}
+            shown |= {NORMAL: seen[NORMAL]} if self.normals else {}
         return Written(moved(mech, q, u, h), u, tuple(calls), free, rows, shown)
 
     def _worst(
@@ -434,13 +445,14 @@ class Implicit:
 
     def _rows(
         self, at: Writing, q: Any, v: Any, still: Any, h: Any, root: HingeRoot, given: Any
-    ) -> tuple[list[dict[int, Any]], list[Any], list[Any], tuple[list[Any], ...], list[Any]]:
-        """The rows of Y, b with the room β of contacts, gaps, velocities, and what is near.
+    ) -> tuple[list[dict[int, Any]], list[Any], list[Any], tuple[list[Any], ...], Any, Any]:
+        """The rows of Y, b with the room β of contacts, gaps, velocities, what is near, and normals.
 
         Velocities are those of the rows before the step, those without the forces of the step, and
         the rows. `near` is above zero for each unit that is near, and for bodies of which one is.
         """
         columns, b, first, gaps = list[Any](), list[Any](), list[Any](), list[Any]()
+        normals = list[Any]()
         limits = [joint for joint in self.joints if joint.friction == 0.0]
         near = [_near_limits(joint, q, v, h) for joint in limits]
         for joint in self.joints:
@@ -450,7 +462,7 @@ class Implicit:
             first.append(joint.speed(unit, v))
         then = list(b)
         if self.points:
-            S, gaps = contact_rows(at, q, self.bodies, self.points)
+            S, gaps, normals = contact_rows(at, q, self.bodies, self.points)
             now = S @ at.value(MOTION, nodes=self.bodies, q=q, v=v)
             free = S @ at.value(MOTION, nodes=self.bodies, q=q, v=still)
             columns += self._whitened(at, S, given)
@@ -469,7 +481,7 @@ class Implicit:
         for column in columns:
             y = root.solved(column)
             rows.append({k: x for k, x in enumerate(y) if not _is_zero(at, x)})
-        return rows, b, gaps, (first, then, rows), near
+        return rows, b, gaps, (first, then, rows), near, normals
 
     def _whitened(self, at: Writing, S: Any, given: Any) -> list[Any]:
         """Rows S of contacts in ON_BODIES, whitened but for D^(-½).

@@ -29,8 +29,15 @@ from linkwise.dynamics.passive import passive as dampers_and_springs
 from linkwise.errors import ModelError
 from linkwise.model.hinges import Free
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.implicit.ground import ContactPoint, Ground
+from linkwise.simulation.implicit.ground import (
+    BEYOND,
+    ContactPoint,
+    Ground,
+    HeightField,
+    axes_of,
+)
 from linkwise.simulation.implicit.joint import Joint, joints_with_rows
+from linkwise.simulation.implicit.segments import NORMAL
 from linkwise.simulation.implicit.touching import contact_points
 from linkwise.simulation.rollout_kernel import rollout_kernel
 from linkwise.spatial.array import Array, ArrayLike
@@ -170,7 +177,6 @@ class KernelSteps:
             self._parts[name] = slice(at, at + size)
             at += size
         self._starts = dict(self.kernel.begins)
-        self._axes = np.array([point.ground.axes for point in points]).reshape(-1, 3, 3)
         sizes = np.array([point.rows for point in points], dtype=np.intp)
         self._first = np.cumsum(sizes) - sizes - sizes.sum()  # contacts have the last rows
 
@@ -212,7 +218,7 @@ class KernelSteps:
             before=(_shifted(now.q, q), _shifted(now.v, v)),
             effort=self._shown(rows, "effort"),
             joints=(impulse[:, :count], start[:, :count], end[:, :count]),
-            touches=self._touches(impulse, start, end, self._shown(rows, "gap"), h),
+            touches=self._touches(impulse, start, end, self._shown(rows, "gap"), self._shown(rows, NORMAL), h),
             residual=self._shown(rows, "residual").sum(axis=1),
             activation=activation,
             last=last,
@@ -231,13 +237,15 @@ class KernelSteps:
     def _shown(self, rows: Array, name: str) -> Array:
         return rows[:, self._parts.get(name, slice(0, 0))]
 
-    def _touches(self, impulse: Array, start: Array, end: Array, gap: Array, h: float) -> Touches:
+    def _touches(
+        self, impulse: Array, start: Array, end: Array, gap: Array, normals: Array, h: float
+    ) -> Touches:
         """From the rows of all contacts, which are the last ones."""
         first = self._first + impulse.shape[1]
         each, start = 0.5 * impulse * (start + end), start[:, first]
-        force = (impulse[:, first[:, None] + np.arange(3)][..., None, :] @ (self._axes / h))[
-            ..., 0, :
-        ]
+        push, force = impulse[:, first[:, None] + np.arange(3)], np.zeros((*gap.shape, 3))
+        if self.points:
+            force = (push[..., None, :] @ (axes_of(self.points, normals) / h))[..., 0, :]
         slip = np.hypot(end[:, first + 1], end[:, first + 2])
         work = np.empty((*slip.shape, 2))
         if len(first):
@@ -299,7 +307,8 @@ def put_on_ground(
     start = mech.couple(mech.neutral()) if q is None else q
     start = np.array(mech.check_q(start))
     base = mech.bodies[0]
-    normals = {point.ground.normal for point in points}
+    grounds = {point.ground for point in points}
+    normals = {ground.normal for ground in grounds}
     if not isinstance(base.hinge, Free) or len(normals) != 1:
         what = "has no contact" if not normals else "touches several planes"
         what = what if isinstance(base.hinge, Free) else "has no free base"
@@ -308,10 +317,19 @@ def put_on_ground(
             "lw.simulation.Ground(), or set q yourself."
         )
     stepper = KernelSteps(mech, points, actuated=bool(mech.actuators), passive=True)
-    _, gap = stepper.gaps(stepper.first(start, np.zeros(mech.nv)), 1e-6)
     (normal,) = normals
-    start[4:7] -= float(gap.min()) * (np.array(normal) @ base.inboard.rot)
+    for _ in range(LOWERINGS if any(isinstance(x, HeightField) for x in grounds) else 1):
+        _, gap = stepper.gaps(stepper.first(start, np.zeros(mech.nv)), 1e-6)
+        if gap.min() >= BEYOND:
+            raise ModelError(f"{mech.name!r} is beyond the edges of the height field; move it.")
+        start[4:7] -= float(gap.min()) * (np.array(normal) @ base.inboard.rot)
+        if abs(gap.min()) < 1e-12:
+            break
     return start
+
+
+LOWERINGS = 60
+"""A slope is approached in so many steps at most: a gap is shorter than the way down."""
 
 
 def _shifted(first: Array, after: Array) -> Array:

@@ -46,6 +46,11 @@ LEANS = {
 class Support(ABC):
     """A point that moves over a body with the direction of the plane."""
 
+    @property
+    @abstractmethod
+    def middle(self) -> Vector:
+        """The middle of the shape in the body frame [m]."""
+
     @abstractmethod
     def lowest(self, axes: Any) -> Any:
         """The point (3,) in the body frame.
@@ -66,6 +71,12 @@ class Corners(Support):
 
     points: tuple[Vector, ...]
     lean: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def middle(self) -> Vector:
+        """The middle of the corners."""
+        x, y, z = np.mean(self.points, axis=0).tolist()
+        return x, y, z
 
     def lowest(self, axes: Any) -> Any:
         """The point (3,) in the body frame."""
@@ -108,6 +119,11 @@ class Rim(Support):
     end: int
     turn: float = 0.0
 
+    @property
+    def middle(self) -> Vector:
+        """Its centre."""
+        return self.centre
+
     def lowest(self, axes: Any) -> Any:
         """The point (3,) in the body frame."""
         n, axis = np.array(list(axes[0]), dtype=object), np.array(self.axis)
@@ -131,6 +147,11 @@ class Ellipsoid(Support):
 
     centre: Vector
     semi_axes: tuple[Vector, Vector, Vector]
+
+    @property
+    def middle(self) -> Vector:
+        """Its centre."""
+        return self.centre
 
     def lowest(self, axes: Any) -> Any:
         """The point (3,) in the body frame."""
