@@ -1,5 +1,8 @@
 """Height fields: surfaces of triangles against planes, formulas and MuJoCo."""
 
+import struct
+import zlib
+
 import numpy as np
 import pytest
 
@@ -120,3 +123,102 @@ def test_the_ground_carries_a_quadruped_on_bumps():
         robot, q, duration=0.1, step=2e-3, integrator="implicit", contacts=feet, controls=q[7:]
     )
     np.testing.assert_allclose(film.q[-1], runs.q[50], atol=1e-12)
+
+
+def png(pixels, kind):
+    """A grey picture whose lines are all filtered in one way."""
+
+    def chunk(name, data):
+        return (
+            struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        )
+
+    rows, columns = pixels.shape
+    padded = np.zeros((rows + 1, columns + 1), int)
+    padded[1:, 1:] = pixels
+    left, above, corner = padded[1:, :-1], padded[:-1, 1:], padded[:-1, :-1]
+    guess = left + above - corner
+    apart = np.abs(np.array([guess - left, guess - above, guess - corner]))
+    paeth = np.choose(apart.argmin(axis=0), [left, above, corner])
+    base = (0, left, above, (left + above) // 2, paeth)[kind]
+    lines = np.column_stack([np.full(rows, kind), (pixels - base) & 255]).astype(np.uint8)
+    head = struct.pack(">IIBBBBB", columns, rows, 8, 0, 0, 0, 0)
+    parts = (b"IHDR", head), (b"IDAT", zlib.compress(lines.tobytes())), (b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*x) for x in parts)
+
+
+def scene(tmp_path, asset, ball="0.1 -0.2 0.6"):
+    (tmp_path / "scene.xml").write_text(f"""
+    <mujoco>
+      <option timestep="0.001"/>
+      <asset><hfield name="f" size="1.2 0.9 0.3 0.1" {asset}/></asset>
+      <worldbody>
+        <geom name="land" type="hfield" hfield="f" pos="0.1 0.05 -0.1" euler="0 0 20"
+              friction="0.7"/>
+        <body name="ball" pos="{ball}"><freejoint/>
+          <geom name="ball" size="0.1" mass="0.5" condim="6" friction="0.7 0.01 0.02"/></body>
+      </worldbody>
+    </mujoco>""")
+    return tmp_path / "scene.xml"
+
+
+@pytest.mark.parametrize("source", ["elevation", "binary", 0, 1, 2, 3, 4])
+def test_heights_are_those_of_mujoco(tmp_path, source):
+    mujoco = pytest.importorskip("mujoco")
+    z = np.random.default_rng(1).integers(0, 256, (7, 9))
+    if source == "elevation":
+        asset = f'nrow="7" ncol="9" elevation="{" ".join(map(str, z.ravel()))}"'
+    else:
+        binary = struct.pack("<ii", 7, 9) + z.astype(np.float32).tobytes()
+        (tmp_path / "land").write_bytes(binary if source == "binary" else png(z, source))
+        kind = "vnd.mujoco.hfield" if source == "binary" else "png"
+        asset = f'file="land" content_type="image/{kind}"'
+    path = scene(tmp_path, asset)
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    mech = lw.load(path)
+    (point,) = lw.simulation.contact_points(mech)
+    assert isinstance(point.ground, HeightField)
+    assert (point.ground.friction, point.ground.rolling) == (0.7, 0.02)
+    again = tmp_path / "again.xml"
+    lw.save(mech, again)
+    (same,) = lw.simulation.contact_points(lw.load(again))
+    hit, geom = 0, np.zeros(1, np.int32)
+    for at in np.random.default_rng(2).uniform(-0.7, 0.7, (40, 2)):
+        ray = np.array([*at, 3.0]), np.array([0.0, 0.0, -1.0])
+        depth = mujoco.mj_ray(model, data, *ray, None, 1, 1, geom)
+        gap, n = point.ground.under(ray[0], 0.0)
+        np.testing.assert_allclose(gap / n[2], depth, atol=1e-6)
+        np.testing.assert_allclose(same.ground.under(ray[0], 0.0)[0], gap, atol=1e-9)
+        hit += depth > 0.0
+    assert hit == 40
+
+
+def test_a_ball_rests_on_a_slope_as_it_does_in_mujoco(tmp_path):
+    mujoco = pytest.importorskip("mujoco")
+    z = np.tile(np.linspace(0, 1, 9), (9, 1))  # rolling friction holds it there
+    asset = f'nrow="9" ncol="9" elevation="{" ".join(map(str, z.ravel()))}"'
+    path = scene(tmp_path, asset, "0.1 -0.2 0.175")
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(model)
+    mujoco.mj_step(model, data, 1000)
+    mech = lw.load(path)
+    (point,) = lw.simulation.contact_points(mech)
+    runs = lw.rollout(
+        mech,
+        [1, 0, 0, 0, 0.1, -0.2, 0.175],
+        duration=1.0,
+        step=1e-3,
+        integrator="implicit",
+        record_every=100,
+    )
+    np.testing.assert_allclose(runs.contact_forces[-1, 0], [0, 0, 0.5 * G], atol=1e-6)
+    assert data.ncon >= 1
+    np.testing.assert_allclose(runs.q[-1, 4:6], [0.1, -0.2], atol=1e-4)
+    # MuJoCo's friction is soft, so its ball creeps down; but it is on the same surface
+    gap, normal = point.ground.under(data.qpos[:3], 0.1)
+    assert abs(gap) < 1e-3
+    assert abs(point.ground.under(runs.q[-1, 4:], 0.1)[0]) < 1e-8
+    np.testing.assert_allclose(data.contact.frame[0, :3], normal, atol=1e-4)
+    assert np.hypot(*normal[:2]) > 0.1

@@ -9,12 +9,14 @@ from typing import Literal
 
 from linkwise.errors import ModelError
 from linkwise.model.contact import Surface
+from linkwise.model.grid import Grid
 from linkwise.spatial.pose import Pose
 
-Shape = Literal["box", "sphere", "cylinder", "capsule", "ellipsoid", "plane", "mesh"]
+Shape = Literal["box", "sphere", "cylinder", "capsule", "ellipsoid", "plane", "mesh", "hfield"]
 Role = Literal["visual", "collision", "both"]
 
 SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2, "ellipsoid": 3, "plane": 2, "mesh": 0}
+SIZES |= {"hfield": 3}
 """How many numbers each shape has."""
 
 
@@ -37,8 +39,8 @@ class Geometry:
         name: Any name; empty where the file had none.
         shape: Kind of shape.
         size: box: edge lengths; sphere: radius; cylinder and capsule (along z): radius, length of
-            the straight part; ellipsoid: semi-axes; plane: half sizes, 0 for infinite; mesh: none.
-            All in [m].
+            the straight part; ellipsoid: semi-axes; plane: half sizes, 0 for infinite; mesh: none;
+            hfield: half sizes, and how deep it is below its lowest point. All in [m].
         pose: Of the shape's centre in the frame of its carrier.
         role: What the file used it for.
         rgba: Colour, each from 0 to 1.
@@ -47,6 +49,7 @@ class Geometry:
         mesh_inertia: How an MJCF file finds the inertia of the mesh, "shell" for instance, which
             files need even where the body has its inertia; empty for the format's default.
         surface: How it rubs, and what it touches.
+        grid: The heights of an hfield.
     """
 
     name: str
@@ -59,6 +62,7 @@ class Geometry:
     scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
     mesh_inertia: str = ""
     surface: Surface = field(default_factory=Surface)
+    grid: Grid | None = None
 
     def __post_init__(self) -> None:
         if self.shape not in SIZES:
@@ -67,6 +71,8 @@ class Geometry:
             raise ModelError(
                 f"a {self.shape} has {SIZES[self.shape]} sizes; {len(self.size)} were given."
             )
+        if (self.shape == "hfield") != (self.grid is not None):
+            raise ModelError(f"{self.name!r} is a {self.shape}: heights belong to an hfield.")
         if self.shape == "mesh" and self.file is None:
             raise ModelError(f"mesh {self.name!r} names no file.")
         reason = bad_size(self.shape, self.size)

@@ -14,7 +14,7 @@ from linkwise.errors import MissingExtraError, ModelError, unknown_name
 from linkwise.model.contact import Surface, combined, excluded, meet, pair_laws
 from linkwise.model.geometry import Geometry
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.implicit.ground import Ground
+from linkwise.simulation.implicit.ground import Ground, HeightField
 from linkwise.simulation.implicit.touching import shape_corners
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
@@ -215,6 +215,8 @@ class Collider:
             solid, reach = coal.Ellipsoid(*size), max(size)
         elif shape.shape == "plane":
             solid, reach = coal.Halfspace(np.array([0.0, 0.0, 1.0]), 0.0), np.inf
+        elif shape.shape == "hfield":
+            raise _uneven(f"{shape.name!r} of {mech.name!r}")
         else:
             corners = coal.StdVec_Vec3s()
             for corner in shape_corners(shape, mech.load_report.source):
@@ -410,8 +412,17 @@ def _frames(n: Array) -> Array:
     return np.stack([n, t, cross(n, t)], axis=1)
 
 
+def _uneven(what: str) -> ModelError:
+    return ModelError(
+        f"the height field {what} cannot take part in collisions between bodies: leave contacts "
+        "out, or give lw.simulation.ground_contacts(...) for feet on it."
+    )
+
+
 def _plane(coal: Any, ground: Ground) -> Placed:
     """The ground as a shape."""
+    if isinstance(ground, HeightField):
+        raise _uneven("that was given as ground")
     n, t, s = ground.axes
     rot = np.column_stack([t, s, n])
     solid = coal.Halfspace(np.array([0.0, 0.0, 1.0]), 0.0)

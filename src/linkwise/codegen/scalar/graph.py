@@ -22,7 +22,19 @@ from linkwise.model.hinges.jet import Jet
 from linkwise.spatial.choice import taken
 
 Op = Literal[
-    "const", "input", "part", "add", "sub", "mul", "gate", "neg", "inv", "sqrt", "sin", "cos", "take"
+    "const",
+    "input",
+    "part",
+    "add",
+    "sub",
+    "mul",
+    "gate",
+    "neg",
+    "inv",
+    "sqrt",
+    "sin",
+    "cos",
+    "take",
 ]
 
 COUNTED: Final = ("add", "sub", "mul", "gate", "neg", "inv", "sqrt", "sin", "cos", "take")

@@ -126,7 +126,7 @@ def report_contacts(
     if touching:
         some = "1 geom" if len(touching) == 1 else f"{len(touching)} geoms"
         reason = (
-            f"contacts of {some} act with planes of the world in "
+            f"contacts of {some} act with planes and height fields of the world in "
             "lw.rollout(integrator='implicit') only: bodies pass through each other"
         )
         reporter.note(touching[0].element, "kept", reason, "motion")

@@ -17,6 +17,7 @@ from linkwise.io.mjcf.orientation import read_fromto, read_pose
 from linkwise.io.mjcf.surface import surface
 from linkwise.io.report import Reporter
 from linkwise.io.xml import Element, choice, number, numbers
+from linkwise.io.mjcf.height_field import HeightAsset, grid_or_reason, read_height
 from linkwise.model.contact import Surface
 from linkwise.model.geometry import Geometry, Role, Shape, bad_size
 from linkwise.spatial import quaternion
@@ -48,7 +49,7 @@ class Assets:
     """What geoms refer to: meshes, height field sizes and material colours, by name."""
 
     meshes: dict[str, MeshAsset]
-    hfields: dict[str, tuple[float, float, float]]
+    hfields: dict[str, HeightAsset]
     colours: dict[str, Rgba]
 
 
@@ -65,6 +66,7 @@ class Geom:
         group: Geom group.
         surface: How it touches others.
         mesh: The mesh it shows or is fitted to.
+        hfield: Its heights.
     """
 
     element: Element
@@ -75,7 +77,7 @@ class Geom:
     group: int
     surface: Surface
     mesh: MeshAsset | None
-    hfield: tuple[float, float, float] | None = None
+    hfield: HeightAsset | None = None
 
 
 def read_geom(element: Element, frame: Pose, compiler: Compiler, assets: Assets) -> Geom:
@@ -162,9 +164,17 @@ def geom_geometry(geom: Geom, assets: Assets, reporter: Reporter) -> Geometry | 
     # Geoms of the groups 3 to 5 are hidden by default: they are there for contact only.
     role: Role = "visual" if not colliding else "collision" if geom.group >= 3 else "both"
     rgba = _colour(element, assets)
-    if geom.kind in ("hfield", "sdf"):
-        reporter.note(element, "ignored", f"a {geom.kind} is not kept as a shape", "appearance")
+    if geom.kind == "sdf":
+        reporter.note(element, "ignored", "an sdf is not kept as a shape", "appearance")
         return None
+    if geom.hfield is not None:
+        grid, reason = grid_or_reason(geom.hfield)
+        if grid is None:
+            reporter.note(element, "ignored", f"its heights are not known: {reason}", "motion")
+            return None
+        x, y, _, base = geom.hfield.size
+        sizes = (x, y, base)
+        return Geometry(geom.name, "hfield", sizes, geom.pose, role, rgba, surface=touch, grid=grid)
     if geom.kind == "mesh":
         return _mesh_geometry(geom, role, rgba, reporter)
     size = geom.size
@@ -232,7 +242,7 @@ def read_assets(
 ) -> Assets:
     """Meshes, height fields and colours of the sections `<asset>`."""
     meshes: list[Element] = []
-    hfields: dict[str, tuple[float, float, float]] = {}
+    hfields: dict[str, HeightAsset] = {}
     colours: dict[str, tuple[float, float, float, float]] = {}
     for section in root.findall("asset"):
         for element in section.children:
@@ -247,12 +257,9 @@ def read_assets(
                     colours[name] = (r, g, b, a)
             elif element.tag == "hfield":
                 ignored.check(element)
-                x, y, top, bottom = numbers(element, "size", 4).tolist()
-                if min(x, y, top, bottom) <= 0.0:
-                    raise element.error("'size' of a height field takes 4 positive numbers")
                 file = element.attrib.get("file", "").replace("\\", "/")
-                # For its mass MuJoCo takes a box of half the elevation on top of the base.
-                hfields[name or stem(file)] = (x, y, 0.25 * top + 0.5 * bottom)
+                size = numbers(element, "size", 4).tolist()
+                hfields[name or stem(file)] = read_height(element, size, files, compiler)
             elif element.tag in ASSET_AFFECTS:
                 ignore(reporter, element, ASSET_AFFECTS[element.tag])
             else:

@@ -92,7 +92,7 @@ ATTRIBUTES: Final[dict[str, Table]] = {
         motion="params",
         appearance="normal texcoord smoothnormal material",
     ),
-    "hfield": _table("name file size", contact="nrow ncol elevation", appearance="content_type"),
+    "hfield": _table("name file size nrow ncol elevation", appearance="content_type"),
     "tendon": _table(
         "name class joint coef",
         motion="stiffness damping frictionloss armature limited range springlength springyield "

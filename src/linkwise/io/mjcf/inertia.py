@@ -136,7 +136,7 @@ def geom_inertia(geom: Geom, reporter: Reporter) -> SpatialInertia:
         volume, com, J = mesh.volume, mesh.com, mesh.J / mesh.volume
     else:
         kind = "box" if geom.kind == "hfield" else geom.kind
-        size = geom.size if geom.hfield is None else geom.hfield
+        size = geom.size if geom.hfield is None else geom.hfield.box
         volume = area_of(kind, size) if shell else volume_of(kind, size)
         J = np.diag(shell_moments(kind, size) if shell else solid_moments(kind, size))
     if mass is None:

@@ -24,6 +24,7 @@ from linkwise.io.xml import MAX_DEPTH, Element
 from linkwise.io.xml_write import digits, make, row, xml_text
 from linkwise.model.body import WORLD, Body, Node
 from linkwise.model.geometry import Geometry
+from linkwise.model.grid import Grid
 from linkwise.model.hinges import Free, Locked, Prismatic, Translation
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial import quaternion
@@ -318,6 +319,7 @@ class ShapeWriter:
     meshes: dict[tuple[str, tuple[float, float, float], str], str] = field(
         default_factory=lambda: {}
     )
+    hfields: dict[tuple[Grid, tuple[float, ...]], str] = field(default_factory=lambda: {})
     geom_names: set[str] = field(default_factory=lambda: set())
 
     def geoms(self, shapes: tuple[Geometry, ...], where: str, *, moving: bool) -> list[Element]:
@@ -328,7 +330,7 @@ class ShapeWriter:
                 reason = "MJCF allows planes on the ground only"
                 self.reporter.note(f"plane on '{where}'", "ignored", reason, "appearance")
                 continue
-            attrib = {"type": shape.shape, **self._size(shape), **pose_attributes(shape.pose)}
+            attrib = {"type": shape.shape, **self._size(shape), **pose_attributes(_placed(shape))}
             if shape.name and shape.name not in self.geom_names:
                 self.geom_names.add(shape.name)
                 attrib = {"name": shape.name, **attrib}
@@ -346,6 +348,9 @@ class ShapeWriter:
             assert shape.file is not None
             key = (shape.file, shape.scale, shape.mesh_inertia)
             return {"mesh": self.meshes.setdefault(key, f"mesh{len(self.meshes)}")}
+        if shape.grid is not None:
+            key = (shape.grid, shape.size)
+            return {"hfield": self.hfields.setdefault(key, f"hfield{len(self.hfields)}")}
         if shape.shape == "box":
             size = tuple(0.5 * s for s in size)
         elif shape.shape in ("cylinder", "capsule"):
@@ -355,8 +360,8 @@ class ShapeWriter:
         return {"size": row(size)}
 
     def assets(self) -> Element | None:
-        """`<asset>` with the meshes used."""
-        if not self.meshes:
+        """`<asset>` with the meshes and height fields used."""
+        if not self.meshes and not self.hfields:
             return None
         meshes: list[Element] = []
         for (file, scale, inertia), name in self.meshes.items():
@@ -366,4 +371,16 @@ class ShapeWriter:
             if scale != (1.0, 1.0, 1.0):
                 attrib["scale"] = row(scale)
             meshes.append(make("mesh", attrib))
+        for (grid, (x, y, base)), name in self.hfields.items():
+            top = float(np.ptp(grid.heights))  # MJCF has heights from 0; `geoms` moves the geom
+            attrib = {"name": name, "nrow": f"{grid.rows}", "ncol": f"{grid.columns}"}
+            attrib["elevation"] = row(grid.heights[::-1].ravel() - grid.heights.min())
+            attrib["size"] = row((x, y, top if top > 0.0 else 1.0, base))
+            meshes.append(make("hfield", attrib))
         return make("asset", {}, *meshes)
+
+
+def _placed(shape: Geometry) -> Pose:
+    """The pose of a geom: MJCF has the heights of a field above its lowest one."""
+    low = 0.0 if shape.grid is None else float(shape.grid.heights.min())
+    return shape.pose @ Pose(np.eye(3), np.array([0.0, 0.0, low])) if low else shape.pose

@@ -134,8 +134,10 @@ class HeightField(Ground):
             radius: Its radius [m].
         """
         axes, grid = self.axes, grown(self.grid, self.half, radius)
-        z, *place = (sum(a * x for a, x in zip(axis, centre - np.array(self.point), strict=True))
-                     for axis in axes)
+        z, *place = (
+            sum(a * x for a, x in zip(axis, centre - np.array(self.point), strict=True))
+            for axis in axes
+        )
         counts = grid.columns - 1, grid.rows - 1
         steps = [2.0 * half / n for half, n in zip(self.half, counts, strict=True)]
         cell, share = list[Any](), list[Any]()

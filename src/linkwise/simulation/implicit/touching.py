@@ -24,7 +24,7 @@ from linkwise.model.body import WORLD
 from linkwise.model.contact import Surface, combined, excluded, meet, pair_laws
 from linkwise.model.geometry import Geometry
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.implicit.ground import ContactPoint, Ground, three
+from linkwise.simulation.implicit.ground import ContactPoint, Ground, HeightField, three
 from linkwise.simulation.implicit.hull import hull, hull_corners
 from linkwise.simulation.implicit.support import LEANS, Corners, Ellipsoid, Rim, Support, Vector
 from linkwise.spatial.array import Array
@@ -62,9 +62,9 @@ def contact_points(
 
     Args:
         mech: The mechanism.
-        contacts: None for what the mechanism describes: its collision shapes against the planes of
-            its world, with friction, masks and exclusions of the file. A `Ground` for all its
-            collision shapes against that plane, or the points themselves.
+        contacts: None for what the mechanism describes: its collision shapes against the planes and
+            height fields of its world, with friction, masks and exclusions of the file. A `Ground`
+            or `HeightField` for all its collision shapes against that, or the points themselves.
         integrator: By which steps it moves; only "implicit" ones take contacts of this kind.
 
     Raises:
@@ -156,7 +156,7 @@ def _described(mech: Mechanism) -> Groups:
     """The shapes that meet planes of the world, by what the mechanism says."""
     groups: Groups = {}
     rules = mech.contact_rules
-    planes = [x for x in _carried(mech, WORLD) if x.shape.shape == "plane"]
+    planes = [x for x in _carried(mech, WORLD) if x.shape.shape in ("plane", "hfield")]
     for body, plane in product(mech.bodies if rules.active else (), planes):
         for carried in _carried(mech, body.name):
             laws = pair_laws(rules, carried.shape.name, plane.shape.name)
@@ -168,21 +168,27 @@ def _described(mech: Mechanism) -> Groups:
                 if not meet(carried.shape.surface, plane.shape.surface):
                     continue
                 laws = combined(carried.shape.surface, plane.shape.surface)
-            key = body.name, _plane(plane.pose, laws)
+            key = body.name, _plane(plane, laws)
             groups.setdefault(key, []).append(carried)
     return groups
 
 
-def _plane(pose: Pose, laws: Surface) -> Ground:
-    """The plane z = 0 of a pose in the world, with the laws of a contact."""
+def _plane(carried: _Carried, laws: Surface) -> Ground:
+    """The plane z = 0 of a pose in the world, or heights above it, with the laws of a contact."""
+    pose, shape = carried.pose, carried.shape
     normal = pose.rot[:, 2]
-    return Ground(
-        three(pose.p + laws.margin * normal),
-        three(normal),
-        laws.friction if laws.condim >= 3 else 0.0,
-        laws.torsional if laws.condim >= 4 else 0.0,
-        laws.rolling if laws.condim == 6 else 0.0,
+    point = three(pose.p + laws.margin * normal)
+    mu, spin, roll = (
+        x if laws.condim >= least else 0.0
+        for x, least in ((laws.friction, 3), (laws.torsional, 4), (laws.rolling, 6))
     )
+    if shape.grid is None:
+        return Ground(point, three(normal), mu, spin, roll)
+    size = 2.0 * shape.size[0], 2.0 * shape.size[1]
+    return HeightField(
+        shape.grid, size, point=point, normal=normal, along=pose.rot[:, 0],
+        friction=mu, torsional=spin, rolling=roll,
+    )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------- shapes to points
