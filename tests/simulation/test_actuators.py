@@ -107,7 +107,7 @@ def test_mistakes_are_named():
         arm(lw.Actuator.motor("m", "c"))
     with pytest.raises(ModelError, match="'m'"):
         arm(lw.Actuator.motor("m", "a"), lw.Actuator.motor("m", "b"))
-    with pytest.raises(ModelError, match="needs joints, or a node"):
+    with pytest.raises(ModelError, match="needs joints, a node, or cables"):
         lw.Actuator("m")
     with pytest.raises(ModelError, match="has no actuators"):
         lw.rollout(arm(), [0.0, 0.0], duration=0.1, controls=[1.0])

@@ -1,4 +1,4 @@
-"""Motors and servos: forces that follow a command, at joints or at a node."""
+"""Motors and servos: forces that follow a command, at joints, at a node or along cables."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ ALL: Range = (-math.inf, math.inf)
 
 @dataclass(frozen=True, slots=True)
 class Actuator:
-    """A command becomes a force on joints, or at a node.
+    """A command becomes a force on joints, at a node, or along cables between nodes.
 
-        length      l = Σ c_j q_j, its rate l̇ = Σ c_j v_j; both are 0 for an actuator at a node
+        length      l = Σ c_j q_j, its rate l̇ = Σ c_j v_j; both are 0 for an actuator at a node;
+                    of cables l = Σ c |p_b − p_a|
         activation  a = u, the command within its range; or ȧ = u; or ȧ = (u − a)/T
         force       f = (g₀ + g₁ l + g₂ l̇) a + b₀ + b₁ l + b₂ l̇, within its range
-        effect      τ_j = c_j f, or the wrench f w at the node
+        effect      τ_j = c_j f, the wrench f w at the node, or τ = (∂l/∂q)* f of cables: a
+                    positive force pushes their ends apart
 
     This is MuJoCo's general actuator with affine gain and bias. `motor`, `position` and `velocity`
     make the usual ones.
@@ -47,6 +49,8 @@ class Actuator:
         dynamics: How the activation follows the command: "none", "integrator" or "filter".
         time_constant: T of a filter [s].
         activation: Bounds of a.
+        cables: (node a, node b, c) for each straight piece of cable it pulls instead: MuJoCo's
+            spatial tendon through sites. c is the gear, over the divisor of a pulley.
     """
 
     name: str
@@ -60,6 +64,7 @@ class Actuator:
     dynamics: Literal["none", "integrator", "filter"] = "none"
     time_constant: float = 0.0
     activation: Range = ALL
+    cables: tuple[tuple[str, str, float], ...] = ()
 
     def __post_init__(self) -> None:
         put, what = object.__setattr__, f"actuator {self.name!r}"
@@ -67,6 +72,8 @@ class Actuator:
             raise ModelError(f"the name of an actuator is {self.name!r}; it must be a word.")
         joints = tuple((str(n), number(c, f"gear of {what}")) for n, c in self.joints)
         put(self, "joints", joints)
+        cables = tuple((str(a), str(b), number(c, f"gear of {what}")) for a, b, c in self.cables)
+        put(self, "cables", cables)
         sizes = {"gain": 3, "bias": 3, "control": 2, "force": 2, "activation": 2}
         sizes["wrench"] = 6 if self.node else 0
         for field, size in sizes.items():
@@ -75,8 +82,8 @@ class Actuator:
             low, high = getattr(self, field)
             if not low <= high:
                 raise ModelError(f"{field} of {what} goes from {low:g} to {high:g}; swap them.")
-        if bool(joints) == bool(self.node):
-            raise ModelError(f"{what} needs joints, or a node; give one of them.")
+        if sum(map(bool, (joints, self.node, cables))) != 1:
+            raise ModelError(f"{what} needs joints, a node, or cables; give one of them.")
         if self.dynamics not in DYNAMICS:
             known = ", ".join(map(repr, DYNAMICS))
             raise ModelError(f"dynamics of {what} is {self.dynamics!r}; it must be one of {known}.")

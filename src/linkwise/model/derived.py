@@ -268,6 +268,7 @@ def mount(mech: Mechanism, other: Mechanism, *, at: str, prefix: str = "") -> Me
             a,
             name=prefix + a.name,
             joints=tuple((prefix + n, gear) for n, gear in a.joints),
+            cables=tuple((prefix + m, prefix + n, gear) for m, n, gear in a.cables),
             node=prefix + a.node if a.node else "",
         )
         for a in other.actuators
@@ -341,6 +342,8 @@ def _actuators_inside(mech: Mechanism, places: set[str], hinges: set[str]) -> tu
 
     def inside(actuator: Actuator) -> bool:
         used = {split_coordinate(name, mech.hinge_index)[0] for name, _ in actuator.joints}
+        if actuator.cables:
+            return all(x in places for cable in actuator.cables for x in cable[:2])
         return actuator.node in places if actuator.node else used <= hinges
 
     return tuple(a for a in mech.actuators if inside(a))

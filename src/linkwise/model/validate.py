@@ -131,6 +131,8 @@ def _actuator_structure(
         if actuator.node and actuator.node not in places:
             reason = unknown("node or body", actuator.node, places, _HERE, i)
             yield _error(where, "actuator", reason, "")
+        for end in (x for cable in actuator.cables for x in cable[:2] if x not in places):
+            yield _error(where, "actuator", unknown("node or body", end, places, _HERE, i), "")
         for name, _ in actuator.joints:
             hinge, index = split_coordinate(name, hinges)
             if hinge not in hinges:

@@ -18,22 +18,30 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.algebra import J, f
+from linkwise.algebra import J, f, rot_W
 from linkwise.codegen.request import Request
 from linkwise.codegen.stepping.stepping import STEP, Segment, Sketch, Stepping
 from linkwise.codegen.writing import Writing
+from linkwise.dynamics.kinematics import forward_kinematics
+from linkwise.dynamics.quantity import expression
 from linkwise.model.actuator import ALL, Actuator, Range
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.state import split_coordinate
 from linkwise.simulation.rates import velocities
 from linkwise.spatial.array import Array, ArrayLike
-from linkwise.spatial.choice import clip, gate, maximum
+from linkwise.spatial.choice import clip, gate, maximum, norm
 
 SLOPES = ("servo_stiffness", "servo_damping")
 """Registers of k and d (nv,)."""
 
 PUSHED = J.T @ f
 """Joint forces of wrenches at nodes."""
+
+PULLED = (rot_W @ J).T @ f
+"""Joint forces of wrenches at nodes, in world axes."""
+
+SHORT = 1e-12
+"""A cable shorter than this [m] has no direction, and pulls nothing."""
 
 TERMS, HALVINGS = 12, 4
 """Of the exponential: a series for x/16, squared four times; x up to 16 to the last digit."""
@@ -83,7 +91,7 @@ def actuate(
     v, (h,) = velocities(mech, q, u), at.read(STEP, 1)
     command = at.read("control", len(mech.actuators))
     state = iter(at.read("activation", len(with_activation(mech))))
-    total, after = np.zeros(mech.nv, dtype=object), list[Any]()
+    total, after, arm = np.zeros(mech.nv, dtype=object), list[Any](), 0.0
     stiffness, damping = np.zeros(mech.nv, dtype=object), np.zeros(mech.nv, dtype=object)
     wrenches = dict[str, Any]()
     given_numbers = {name: at.read(name, 3 * len(mech.actuators)) for name in numbers}
@@ -95,6 +103,8 @@ def actuate(
         places = _places(mech, actuator)
         length: Any = sum((c * q[i] for i, _, c in places), 0.0)
         rate: Any = sum((c * v[j] for _, j, c in places), 0.0)
+        if actuator.cables:
+            arm, length, rate = _cables(at, q, v, actuator)
         g, b = (
             given_numbers[name][3 * i : 3 * i + 3] if name in numbers else getattr(actuator, name)
             for name in ("gain", "bias")
@@ -103,6 +113,8 @@ def actuate(
         force = _within(free, actuator.force)
         for _, j, c in places:
             total[j] = total[j] + c * force
+        if actuator.cables:
+            total = total + force * arm
         if actuator.node:
             wrench = force * np.array(actuator.wrench)
             wrenches[actuator.node] = wrenches.get(actuator.node, 0.0) + wrench
@@ -130,6 +142,33 @@ def actuate(
     return Segment("actuate", at.traced(), writes)
 
 
+def _cables(at: Writing, q: Any, v: Any, actuator: Actuator) -> tuple[Any, Any, Any]:
+    """∂l/∂q (nv,), the length l and its rate, on graph nodes.
+
+    A unit force along each cable, outwards at both ends, has the joint forces ∂l/∂q.
+    """
+    names = tuple(dict.fromkeys(x for cable in actuator.cables for x in cable[:2]))
+    poses = at.value(expression("node_poses"), nodes=names, q=q).reshape(-1, 3, 4)
+    forces, length = np.zeros((len(names), 6), dtype=object), 0.0
+    for a, b, gear in actuator.cables:
+        i, j = names.index(a), names.index(b)
+        between = poses[j, :, 3] - poses[i, :, 3]
+        size = norm(between)
+        length = length + gear * size
+        along = gate(size - SHORT, gear / maximum(size, SHORT)) * between
+        forces[j, 3:] = forces[j, 3:] + along
+        forces[i, 3:] = forces[i, 3:] - along
+    arm = at.value(PULLED, nodes=names, q=q, f=forces.ravel())
+    return arm, length, sum(x * y for x, y in zip(arm, v, strict=True))
+
+
+def cable_length(mech: Mechanism, q: Array, actuator: Actuator) -> float:
+    """Σ c |p_b − p_a| at a pose [m]."""
+    ends = [forward_kinematics(mech, q, [x[k] for x in actuator.cables]).p for k in (0, 1)]
+    gears = np.array([gear for *_, gear in actuator.cables])
+    return float(gears @ np.linalg.norm(ends[1] - ends[0], axis=-1))
+
+
 def hold_commands(mech: Mechanism, q: ArrayLike | None = None) -> Array:
     """Commands with which the servos of a mechanism pull towards a pose.
 
@@ -148,6 +187,7 @@ def hold_commands(mech: Mechanism, q: ArrayLike | None = None) -> Array:
     for i, actuator in enumerate(mech.actuators):
         g, b = actuator.gain, actuator.bias
         length = sum(c * float(q[j]) for j, _, c in _places(mech, actuator))
+        length = cable_length(mech, q, actuator) if actuator.cables else length
         gain = g[0] + g[1] * length
         if b[1] and gain and actuator.dynamics != "integrator":
             commands[i] = -(b[0] + b[1] * length) / gain

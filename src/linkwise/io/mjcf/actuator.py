@@ -24,7 +24,7 @@ import numpy as np
 
 from linkwise.errors import unknown_name
 from linkwise.io.mjcf.compiler import MAIN, Compiler, Defaults, limited
-from linkwise.io.mjcf.equality import FixedTendon
+from linkwise.io.mjcf.equality import FixedTendon, SpatialTendon
 from linkwise.io.mjcf.ignored import ACTUATORS, SUPPORTED_ACTUATORS, Ignored
 from linkwise.io.mjcf.joint import Joint
 from linkwise.io.report import Reporter
@@ -33,6 +33,9 @@ from linkwise.io.xml_write import digits, make, row
 from linkwise.model.actuator import ALL, Actuator, Range, Three
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.state import split_coordinate
+
+Cables = tuple[tuple[str, str, float], ...]
+"""As in `Actuator`."""
 
 Dynamics = Literal["none", "integrator", "filter"]
 
@@ -53,6 +56,7 @@ class Actuators:
         defaults: Default classes.
         joints: Joints by name.
         tendons: Fixed tendons by name; None for spatial ones.
+        spatial: Spatial tendons by name; None for those that wrap around geoms.
         sites: Node of each named site.
         mobility: c* M⁻¹ c of joints with gears c, in the pose that the file describes.
         reporter: Collects what is not used.
@@ -63,6 +67,7 @@ class Actuators:
     defaults: Defaults
     joints: Mapping[str, Joint]
     tendons: Mapping[str, FixedTendon | None]
+    spatial: Mapping[str, SpatialTendon | None]
     sites: Mapping[str, str]
     mobility: Callable[[Sequence[tuple[str, float]]], float]
     reporter: Reporter
@@ -99,7 +104,7 @@ class Actuators:
         law = self._law(element, merged, ends[0] if ends else ())
         if ends is None or law is None:
             return None
-        (joints, node, wrench), (gain, bias, dynamics, time) = ends, law
+        (joints, node, wrench, cables), (gain, bias, dynamics, time) = ends, law
         return Actuator(
             name,
             joints,
@@ -114,6 +119,7 @@ class Actuators:
             self._range(
                 merged, "actlimited", "actrange", joints if element.tag == "intvelocity" else ()
             ),
+            cables,
         )
 
     def _left_out(self, element: Element, reason: str) -> None:
@@ -123,8 +129,8 @@ class Actuators:
 
     def _ends(
         self, element: Element, merged: Element
-    ) -> tuple[tuple[tuple[str, float], ...], str, tuple[float, ...]] | None:
-        """Joints with gears, or a node with its wrench."""
+    ) -> tuple[tuple[tuple[str, float], ...], str, tuple[float, ...], Cables] | None:
+        """Joints with gears, a node with its wrench, or cables."""
         gear = np.zeros(6)
         given = numbers(merged, "gear", (1, 6), 1.0)
         gear[: len(given)] = given
@@ -136,7 +142,7 @@ class Actuators:
             if self.joints[name].kind not in ("hinge", "slide"):
                 kind = self.joints[name].kind
                 return self._left_out(element, f"actuators of a {kind} joint do not act")
-            return ((name, float(gear[0])),), "", ()
+            return ((name, float(gear[0])),), "", (), ()
         if "tendon" in attrib:
             name = attrib["tendon"]
             if name not in self.tendons:
@@ -145,15 +151,32 @@ class Actuators:
                 )
             tendon = self.tendons[name]
             if tendon is None:
-                return self._left_out(element, f"the spatial tendon '{name}' does not act")
-            return tuple((j, float(gear[0]) * c) for j, c in tendon), "", ()
+                return self._cables(element, name, float(gear[0]))
+            return tuple((j, float(gear[0]) * c) for j, c in tendon), "", (), ()
         if "site" in attrib and "refsite" not in attrib:
             name = attrib["site"]
             if name not in self.sites:
                 raise element.error(str(unknown_name("site", name, self.sites, owner="the file")))
-            return (), self.sites[name], (*gear[3:].tolist(), *gear[:3].tolist())
-        ways = "joints, fixed tendons and sites without 'refsite'"
+            return (), self.sites[name], (*gear[3:].tolist(), *gear[:3].tolist()), ()
+        ways = "joints, tendons and sites without 'refsite'"
         return self._left_out(element, f"actuators act on {ways} only")
+
+    def _cables(
+        self, element: Element, name: str, gear: float
+    ) -> tuple[tuple[()], str, tuple[()], Cables] | None:
+        """A spatial tendon, with sites as nodes."""
+        path = self.spatial.get(name)
+        if path is None:
+            return self._left_out(
+                element, f"the spatial tendon '{name}' wraps around geoms, and does not act"
+            )
+        if "dampratio" in element.attrib:
+            return self._left_out(element, "'dampratio' of a spatial tendon does not act")
+        for site in (x for piece in path for x in piece[:2]):
+            if site not in self.sites:
+                raise element.error(str(unknown_name("site", site, self.sites, owner="the file")))
+        pieces = ((self.sites[a], self.sites[b], gear * share) for a, b, share in path)
+        return (), "", (), tuple(pieces)
 
     # ---------------------------------------------------------------------------------- laws
 
@@ -257,7 +280,15 @@ def actuator_elements(
     actuators, tendons = list[Element](), list[Element]()
     for one in mech.actuators:
         attrib = {"name": one.name}
-        if one.node:
+        if one.cables:
+            signs = {math.copysign(1.0, gear) if gear else 0.0 for *_, gear in one.cables}
+            if any(x not in sites for *ends, _ in one.cables for x in ends) or len(signs | {0.0}) != 2:
+                reason = "in MJCF, tendons go through sites, and gears have one sign"
+                reporter.note(f"actuator '{one.name}'", "ignored", reason, "motion")
+                continue
+            tendons.append(_spatial(one))
+            attrib |= {"tendon": f"{one.name}.tendon", "gear": digits(signs.pop())}
+        elif one.node:
             if one.node not in sites:
                 reason = f"its node '{one.node}' is not written as a site"
                 reporter.note(f"actuator '{one.name}'", "ignored", reason, "motion")
@@ -281,6 +312,15 @@ def actuator_elements(
         attrib |= _law_attributes(one)
         actuators.append(make("general", attrib))
     return actuators, tendons
+
+
+def _spatial(one: Actuator) -> Element:
+    """A tendon with a branch for each piece of cable."""
+    parts = list[Element]()
+    for a, b, gear in one.cables:
+        parts.append(make("pulley", {"divisor": digits(1.0 / abs(gear))}))
+        parts += [make("site", {"site": x}) for x in (a, b)]
+    return make("spatial", {"name": f"{one.name}.tendon"}, *parts)
 
 
 def _law_attributes(one: Actuator) -> dict[str, str]:

@@ -28,6 +28,9 @@ from linkwise.spatial.pose import Pose
 FixedTendon = list[tuple[str, float]]
 """Joints of a fixed tendon with their coefficients: length = Σ coef q."""
 
+SpatialTendon = list[tuple[str, str, float]]
+"""Sites at both ends of each straight piece, and one over the divisor of its pulley."""
+
 _PARTS = ("fixed", "spatial", "joint", "site", "geom", "pulley")
 _FORCES = ("stiffness", "damping", "frictionloss", "armature")
 _POLYNOMIAL: Final = (0.0, 1.0, 0.0, 0.0, 0.0)
@@ -279,6 +282,27 @@ def read_tendons(
                 raise element.error("the tendon name is used twice")
             tendons[name] = _read_fixed(element) if element.tag == "fixed" else None
     return tendons
+
+
+def read_paths(root: Element) -> dict[str, SpatialTendon | None]:
+    """Spatial tendons by name, as straight pieces; None for those that wrap around geoms."""
+    paths: dict[str, SpatialTendon | None] = {}
+    for section in root.findall("tendon"):
+        for element in section.findall("spatial"):
+            pieces, last, share = list[tuple[str, str, float]](), "", 1.0
+            for child in element.children:
+                if child.tag == "pulley":
+                    divisor = number(child, "divisor")
+                    if not divisor > 0.0:
+                        raise child.error("'divisor' of a pulley has to be positive")
+                    last, share = "", 1.0 / divisor
+                elif child.tag == "site":
+                    site = required(child, "site")
+                    pieces += [(last, site, share)] if last else []
+                    last = site
+            wraps = any(child.tag == "geom" for child in element.children)
+            paths[element.attrib.get("name", "")] = None if wraps else pieces
+    return paths
 
 
 def _read_fixed(element: Element) -> FixedTendon:

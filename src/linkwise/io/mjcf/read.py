@@ -12,7 +12,7 @@ from linkwise.io.mjcf.actuator import Actuators
 from linkwise.io.mjcf.assemble import Assembly, Base
 from linkwise.io.mjcf.compiler import Compiler, Options, read_compiler, read_defaults, read_options
 from linkwise.io.mjcf.contact import read_contact_rules, report_contacts
-from linkwise.io.mjcf.equality import Equalities, read_tendons
+from linkwise.io.mjcf.equality import Equalities, read_paths, read_tendons
 from linkwise.io.mjcf.geom import Geom, read_assets, read_geom, stem
 from linkwise.io.mjcf.ignored import (
     SECTION_AFFECTS,
@@ -123,7 +123,7 @@ def _read(
         return float(c @ np.linalg.solve(mass_matrix(records, joints, inertias, poses), c))
 
     motors = Actuators(
-        compiler, defaults, by_name, tendons, model.sites, mobility, reporter, ignored
+        compiler, defaults, by_name, tendons, read_paths(root), model.sites, mobility, reporter, ignored
     )
     builder.actuator(*motors.read(root))
     _report_sections(root, reporter)
