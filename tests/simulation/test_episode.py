@@ -135,7 +135,7 @@ def test_the_source_for_a_gpu_has_the_same():
     noise, stop = (Chance("tau", 2, 5, 2),), {"q": (-1.0, 1.0)}
     episode = Episode(noise, checked_stop(slider(), stop, 4))
     source = gpu_kernel(slider(), "implicit", itemsize=4, episode=episode).source
-    assert "i64 count, i64 seed, i64 first)" in source
+    assert "i64 count, i64 seed, i64 first, i64 past)" in source
     assert f"{noise[0].channel}u, 1u, seed)" in source
     assert "while (record < records)" in source
 

@@ -246,3 +246,41 @@ def test_tensors_come_back_as_tensors(hopper, begin):
     sim.step(np.zeros((5, 1)))
     plain.inputs["tau"][...] = 1.0
     np.testing.assert_array_equal(sim.observations.numpy(), plain.step(np.zeros((5, 1))))
+
+
+@pytest.mark.parametrize("batch", [3, 11])
+def test_random_forces_and_conditions_are_those_of_rollouts(batch):
+    mech = lw.models.pendulum(2)
+    noise = {"tau": (0.3 * np.ones(mech.nv), 0.004, 0.002)}
+    start = np.linspace(0.1, 0.6, batch)[:, None] * np.ones(mech.nv)
+    options = {"step": 1e-3, "integrator": "euler"}
+    runs = lw.rollout(mech, start, duration=0.03, noise=noise, seed=7, **options)
+    quiet = lw.rollout(mech, start, duration=0.03, **options)
+    assert np.abs(runs.q - quiet.q).max() > 1e-5
+    most = float(np.median(lw.dynamics.kinetic_energy(mech, runs.q[:, -1], runs.v[:, -1])))
+    bounds = {"kinetic_energy": (-1.0, most), "q": (-0.4, 9.0)}
+    sim = lw.Simulator(
+        mech, q=start, batch=batch, substeps=3, noise=noise, stop=bounds, seed=7, **options
+    )
+    assert sim.conditions == ("kinetic_energy", "q") and sim.observations.shape == (
+        batch,
+        2 * mech.nv,
+    )
+    seen = set[int]()
+    for n in range(1, 11):
+        sim.step(np.zeros((batch, mech.nv)))
+        np.testing.assert_allclose(sim.q, runs.q[:, 3 * n], rtol=0, atol=1e-14)
+        energy = lw.dynamics.kinetic_energy(mech, sim.q, sim.v)
+        low = (sim.q <= -0.4).any(axis=1)
+        np.testing.assert_array_equal(
+            sim.stopped, np.where(energy >= most, 0, np.where(low, 1, -1))
+        )
+        seen |= set(sim.stopped.tolist())
+    assert seen == {-1, 0}
+    sim.inputs["noise:tau"][...] = 0.0
+    before = sim.state.copy()
+    sim.step(np.zeros((batch, mech.nv)))
+    still = sim.q.copy()
+    sim.state[...] = before
+    sim.step(np.zeros((batch, mech.nv)))
+    np.testing.assert_array_equal(sim.q, still)  # nothing is random any more

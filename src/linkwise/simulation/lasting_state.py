@@ -12,7 +12,7 @@ stepping's own `enter` makes the state of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +24,10 @@ SHOWN = {"q": "q_now", "v": "v_now"}
 
 
 def continued(
-    stepping: Stepping, observe: Segment, shapes: Mapping[str, tuple[int, ...]]
+    stepping: Stepping,
+    observe: Segment,
+    shapes: Mapping[str, tuple[int, ...]],
+    watched: Collection[str] = (),
 ) -> Stepping:
     """A stepping whose "q" is the state, and whose "v" is what is observed.
 
@@ -32,6 +35,7 @@ def continued(
         stepping: The steps from q and v to q and v.
         observe: Writes "v", from the registers of `SHOWN` and others of the stepping.
         shapes: The shape of each observation, in their order in "v"; q and v are behind them.
+        watched: Which of them, the last ones, are there for conditions only.
     """
     state, end = list[Place](), 1
     for name in stepping.state:
@@ -41,7 +45,8 @@ def continued(
     size = end = max(end, 1 + stepping.nq + stepping.nv)
     layout = list(state)
     now = [("now", "q", (stepping.nq,)), ("now", "v", (stepping.nv,))]
-    for kind, name, shape in (*(("seen", *x) for x in shapes.items()), *now):
+    seen = (("watch" if name in watched else "seen", name, x) for name, x in shapes.items())
+    for kind, name, shape in (*seen, *now):
         layout.append(Place(kind, name, end, shape))
         end += math.prod(shape)
     return replace(

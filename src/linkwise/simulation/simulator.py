@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, cast
@@ -20,6 +21,7 @@ from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, tree_of
 from linkwise.errors import ModelError, ShapeError, SimulationError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
+from linkwise.simulation.episode import Episode, checked_noise, checked_stop, with_noise
 from linkwise.simulation.implicit.equality import check_beginning
 from linkwise.simulation.implicit.ground import ContactPoint, Ground
 from linkwise.simulation.implicit.touching import contact_points
@@ -71,6 +73,9 @@ class Simulator:
         dtype: Any = np.float64,
         threads: int | None = None,
         library: str | None = None,
+        noise: Mapping[str, Any] | None = None,
+        stop: Mapping[str, Any] | None = None,
+        seed: int = 0,
     ) -> None:
         """Compile the kernel, and begin.
 
@@ -100,6 +105,11 @@ class Simulator:
             library: "numpy", "cupy", "torch" or "jax", whose arrays `step`, `reset` and the views
                 are; default: NumPy's on the CPU and CuPy's on a GPU. Actions may be of any library
                 on the same device. Arrays of JAX never change, so they are copies.
+            noise: Random forces, as in `lw.rollout`, counted in steps since the simulator was made.
+                Their deviations are among the `inputs`, as "noise:tau" and so on.
+            stop: Conditions as in `lw.rollout`. `stopped` says after each `step` whose are broken;
+                these robots move on until you reset them.
+            seed: Of the random numbers.
 
         Raises:
             ModelError: An unknown integrator, target or observation, or an invalid number.
@@ -124,13 +134,18 @@ class Simulator:
         size, rows = itemsize(dtype), self.batch or 1
         given = mechanism_numbers(mech, parameters, points)
         chosen = checked_observations(mech, observations, itemsize=size)
+        chances, deviations = checked_noise(mech, noise, self.step_length)
+        self._stops = checked_stop(mech, stop, size)
         make = _on_gpu if target == "cuda" else _on_cpu
-        kernel = make(mech, integrator, passive, size, tuple(given), points, chosen)
+        episode = Episode(chances, self._stops)
+        kernel = make(mech, integrator, passive, size, tuple(given), points, chosen, episode)
+        given |= deviations
         held = {name: _rows(given.get(name, np.zeros(n)), rows, n, name) for name, n in kernel.held}
         workers = None if threads is None else count(threads, "threads", least=1)
+        start = count(seed, "seed", most=(1 << 63) - 1)
         self.kernel: Any = kernel
         room = _resident(target)
-        self._motions: Any = room(kernel, held, self.step_length, self.substeps, workers)
+        self._motions: Any = room(kernel, held, self.step_length, self.substeps, workers, start)
         self._action: str = "control" if mech.actuators else "tau"
         self._start = self._states(q, v, (mech.neutral(), np.zeros(mech.nv)))
         if target == "cuda":  # copied there once
@@ -294,6 +309,27 @@ class Simulator:
         return self._view("status", lambda: self._motions.status)
 
     @property
+    def stopped(self) -> Any:
+        """For each robot the number of the first condition of `stop` that is broken, or -1.
+
+        () or (batch,), of integers; NumPy's on the CPU and CuPy's on a GPU.
+        """
+        motions = self._motions
+        out = motions.status * 0 - 1
+        for k in reversed(range(len(self._stops))):
+            stop = self._stops[k]
+            x = motions.view("watch", f"stop:{stop.watched.name}")
+            x = x.reshape(len(out), -1)
+            broken = ((x <= stop.low) | (x >= stop.high)).any(axis=1)
+            out[broken] = k
+        return self._one(out)
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """Names of the conditions of `stop`, in the order of `stopped`."""
+        return tuple(stop.watched.name for stop in self._stops)
+
+    @property
     def state(self) -> Any:
         """Everything that lasts, (n,) or (batch, n), with warm starts and activations: a view.
 
@@ -369,8 +405,10 @@ def _on_cpu(
     parameters: tuple[str, ...],
     contacts: tuple[ContactPoint, ...],
     chosen: tuple[Observed, ...],
+    episode: Episode,
 ) -> RolloutKernel:
-    make, content = _making(mech, integrator, passive, itemsize, parameters, contacts, chosen)
+    options = passive, itemsize, parameters, contacts, chosen, episode
+    make, content = _making(mech, integrator, *options)
     return RolloutKernel(mech, integrator, make, content, itemsize=itemsize)
 
 
@@ -383,10 +421,12 @@ def _on_gpu(
     parameters: tuple[str, ...],
     contacts: tuple[ContactPoint, ...],
     chosen: tuple[Observed, ...],
+    episode: Episode,
 ) -> Any:
     from linkwise.codegen.stepping.cuda_kernel import CudaMotion
 
-    make, _ = _making(mech, integrator, passive, itemsize, parameters, contacts, chosen)
+    options = passive, itemsize, parameters, contacts, chosen, episode
+    make, _ = _making(mech, integrator, *options)
     return CudaMotion(mech, make(branches=False), np.dtype(f"float{8 * itemsize}"))
 
 
@@ -398,6 +438,7 @@ def _making(
     parameters: tuple[str, ...],
     contacts: tuple[ContactPoint, ...],
     chosen: tuple[Observed, ...],
+    episode: Episode,
 ) -> Any:
     """A function that makes the segments, and what they depend on."""
     make, content = motion_of(
@@ -411,8 +452,10 @@ def _making(
     )
 
     def segments(*, branches: bool = True) -> Stepping:
-        plain = make(branches=branches)
-        return continued(plain, *observing(mech, plain, chosen, contacts, itemsize))
+        plain = with_noise(make(branches=branches), mech, episode.noise, itemsize)
+        seen = observing(mech, plain, (*chosen, *watched), contacts, itemsize)
+        return continued(plain, *seen, [one.name for one in watched])
 
-    what = tuple((one.name, one.what) for one in chosen)
-    return segments, ("continued", *content, what)
+    watched = [replace(x.watched, name=f"stop:{x.watched.name}") for x in episode.stop]
+    what = tuple((one.name, one.what) for one in (*chosen, *watched))
+    return segments, ("continued", *content, what, episode.noise)

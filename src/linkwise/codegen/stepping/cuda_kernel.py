@@ -187,7 +187,9 @@ class CudaMotion:
             counts = (np.int64(x) for x in (steps, every, records))
             results = (failed, out, status, report)
             arguments += (self.dtype.type(step), *counts, *results, np.int64(count))
-            arguments += (np.int64(seed), np.int64(first)) if self.stepping.noise else ()
+            arguments += (
+                (np.int64(seed), np.int64(first), np.int64(0)) if self.stepping.noise else ()
+            )
             if count:
                 self.start(cp, arguments, count)
             moved = out.transpose(2, 0, 1)

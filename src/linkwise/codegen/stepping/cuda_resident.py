@@ -36,9 +36,11 @@ class CudaResident:
         step: float,
         steps: int,
         threads: int | None = None,
+        seed: int = 0,
     ) -> None:
         """Room for motions; the arguments are those of `Resident`."""
         del threads
+        self._seed, self._past = seed, 0
         cp = self._cp = arrays.cupy()
         self.kernel, self._step, self._steps = kernel, step, steps
         self.inputs = {
@@ -67,11 +69,14 @@ class CudaResident:
             given += [self.inputs[name], one, none, count]
         counts = (np.int64(steps), np.int64(max(steps, 1)), one)
         length = self.kernel.dtype.type(self._step)
-        return (*given, length, *counts, self._failed, after, status, self._report, count)
+        chance = (np.int64(self._seed), none) if self.kernel.stepping.noise else ()
+        return (*given, length, *counts, self._failed, after, status, self._report, count, *chance)
 
     def advance(self) -> None:
         """Move all motions on: one launch on the current stream."""
-        self.kernel.start(self._cp, self._calls[self.turn], self.batch)
+        past = (np.int64(self._past),) if self.kernel.stepping.noise else ()
+        self.kernel.start(self._cp, (*self._calls[self.turn], *past), self.batch)
+        self._past += self._steps
         self.turn = 1 - self.turn
 
     @property
@@ -104,7 +109,9 @@ class CudaResident:
         first[0, 1 : 1 + nq] = self.taken("q", q).T
         first[0, 1 + nq : 1 + nq + nv] = self.taken("v", v).T
         after = cp.empty_like(records)
-        self.kernel.start(cp, self._arguments(first, after, status, 0), self.batch)
+        past = (np.int64(0),) if self.kernel.stepping.noise else ()
+        arguments = (*self._arguments(first, after, status, 0), *past)
+        self.kernel.start(cp, arguments, self.batch)
         if which is None:
             records[...], self.status[...] = after, status
         else:

@@ -353,6 +353,6 @@ def head(stepping: Stepping) -> Iterator[str]:
         yield f"    /* {name!r} */"
     yield "    T h, i64 steps, i64 every, i64 records, i64 *__restrict__ failed,"
     yield "    T *__restrict__ out, int *__restrict__ status,"
-    seed = ", i64 seed, i64 first" if stepping.noise else ""
+    seed = ", i64 seed, i64 first, i64 past" if stepping.noise else ""
     yield f"    unsigned long long *__restrict__ report, i64 count{seed})"
     yield "{"

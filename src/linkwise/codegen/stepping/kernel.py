@@ -272,7 +272,7 @@ class RolloutKernel:
         def part(begin: int, end: int) -> Callable[[], None]:
             pairs = zip(arrays, strides, strict=True)
             pointers = (POINTER * n)(*(a.ctypes.data + begin * s * size for a, s in pairs))
-            chance = (INT * 2)(seed, first + begin)
+            chance = (INT * 3)(seed, first + begin, 0)
             given = (
                 ctypes.addressof(pointers),
                 ctypes.addressof(apart),
@@ -324,6 +324,7 @@ class RolloutKernel:
         step: float,
         steps: int,
         threads: int | None = None,
+        seed: int = 0,
     ) -> list[Callable[[], None]]:
         """Calls without arguments that move motions on in place, each some of them.
 
@@ -337,6 +338,7 @@ class RolloutKernel:
             step: Length of a step [s].
             steps: How many.
             threads: Processor cores; default: chosen from the batch size.
+            seed: Of random numbers, whose steps are counted on from call to call.
         """
         from linkwise.codegen.cpu.device import cores, ranges  # with llvmlite
 
@@ -346,12 +348,13 @@ class RolloutKernel:
         failed, quick = np.empty(count, np.int64), count * steps * self._ops.total() < QUICK
         most = min(-(-count // self._lanes), cores() if threads is None else threads)
         calls = list[Callable[[], None]]()
+        random = any(name.startswith("noise:") for name, _ in self._held)
         for begin, end in ranges(count, self._lanes, 1 if quick and threads is None else most):
             work, zeros = np.empty(max(self._work, 1), self.dtype), np.zeros(len(arrays), np.int64)
             pointers = (POINTER * len(arrays))(
                 *(a.ctypes.data + begin * s * size for a, s in zip(arrays, strides, strict=True))
             )
-            between = (INT * len(arrays))(*strides)
+            between, chance = (INT * len(arrays))(*strides), (INT * 3)(seed, begin, 0)
             call = partial(
                 self._run,
                 POINTER(ctypes.addressof(pointers)),
@@ -369,10 +372,10 @@ class RolloutKernel:
                 number(step),
                 POINTER(work.ctypes.data),
                 POINTER(zeros.ctypes.data),
-                POINTER(zeros.ctypes.data),
+                POINTER(ctypes.addressof(chance)),
             )
-            call.__dict__["kept"] = (self, pointers, between, work, zeros, failed, arrays)
-            calls.append(call)
+            call.__dict__["kept"] = (self, pointers, between, work, zeros, failed, arrays, chance)
+            calls.append(_counting(call, chance, steps) if random else call)
         return calls
 
     def _input(
@@ -410,3 +413,13 @@ def describe(mech: Mechanism, code: int) -> str:
     if code == status.RESULT:
         return "numbers are no longer finite: the motion grows without bounds"
     return status.describe(code, mech)
+
+
+def _counting(call: Callable[[], None], chance: Any, steps: int) -> Callable[[], None]:
+    """A call after which the next one draws the random numbers of the steps that follow."""
+
+    def counted() -> None:
+        call()
+        chance[2] += steps
+
+    return counted

@@ -11,8 +11,8 @@ distance of two motions in them and `over_time` that of two steps, in numbers, 0
 row. After every `every` steps a record (q, v) goes to `output`, the last one after all `steps`. A
 vector register of motions is done at a time, the rest one by one. Registers are in `work`, each
 entry one vector, with the status and the step that failed in front. Before every step `stop` is
-looked at: once it is not zero, nothing more is done. `chance` has the seed of random numbers and
-the number of the first motion.
+looked at: once it is not zero, nothing more is done. `chance` has the seed of random numbers, the
+number of the first motion, and how many steps came before.
 """
 
 from __future__ import annotations
@@ -421,8 +421,8 @@ class Motion:
         """Random numbers of step n."""
         if self.random is None:
             return
-        seed, first = (build.load(build.gep(chance, [ir.Constant(INT, i)])) for i in (0, 1))
-        motion, emit = build.add(first, state), self.emit_
+        seed, first, past = (build.load(build.gep(chance, [ir.Constant(INT, i)])) for i in range(3))
+        motion, n, emit = build.add(first, state), build.add(n, past), self.emit_
         for channel in self.stepping.noise:
             period = ir.Constant(INT, channel.period)
             draw = build.sdiv(n, period)

@@ -124,8 +124,8 @@ def cuda_function() -> Iterator[str]:
 
 def cuda_lines(chance: Chance, member: str) -> Iterator[str]:
     """The register of a channel before step i of motion me."""
-    yield f"{{ const unsigned draw = (unsigned)(i / {chance.period});"
-    yield f"  const bool on = i % {chance.period} < {chance.active};"
+    yield f"{{ const unsigned draw = (unsigned)((i + past) / {chance.period});"
+    yield f"  const bool on = (i + past) % {chance.period} < {chance.active};"
     for j in range(chance.size):
         call = f"noise((unsigned)(me + first), draw, {chance.channel}u, {j}u, seed)"
         yield f"  m.{member}[{j}] = on ? {call} : (T)0;"

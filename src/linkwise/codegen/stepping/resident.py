@@ -37,6 +37,7 @@ class Resident:
         step: float,
         steps: int,
         threads: int | None,
+        seed: int = 0,
     ) -> None:
         """Room for motions.
 
@@ -46,13 +47,14 @@ class Resident:
             step: Length of a step [s].
             steps: Steps of a call.
             threads: Processor cores; default: chosen from the batch size.
+            seed: Of random numbers.
         """
         self.kernel, self._step = kernel, step
         self.inputs = {name: np.array(x, kernel.dtype, order="C") for name, x in inputs.items()}
         batch = len(next(iter(self.inputs.values())))
         self.rows: Array = np.zeros((batch, kernel.width), kernel.dtype)
         self.status: NDArray[np.int32] = np.zeros(batch, np.int32)
-        calls = kernel.bound(self.rows, self.inputs, self.status, step, steps, threads)
+        calls = kernel.bound(self.rows, self.inputs, self.status, step, steps, threads, seed)
         self.advance = together(calls)
 
     @property

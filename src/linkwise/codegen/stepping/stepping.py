@@ -31,7 +31,7 @@ def placed(name: str) -> tuple[str, int]:
 class Place:
     """Some numbers of a record."""
 
-    kind: str  # "state", "seen" or "now"
+    kind: str  # "state", "seen", "watch" or "now"
     name: str  # of a register or an observation
     begin: int  # the first of them
     shape: tuple[int, ...]

@@ -282,7 +282,10 @@ def actuator_elements(
         attrib = {"name": one.name}
         if one.cables:
             signs = {math.copysign(1.0, gear) if gear else 0.0 for *_, gear in one.cables}
-            if any(x not in sites for *ends, _ in one.cables for x in ends) or len(signs | {0.0}) != 2:
+            if (
+                any(x not in sites for *ends, _ in one.cables for x in ends)
+                or len(signs | {0.0}) != 2
+            ):
                 reason = "in MJCF, tendons go through sites, and gears have one sign"
                 reporter.note(f"actuator '{one.name}'", "ignored", reason, "motion")
                 continue

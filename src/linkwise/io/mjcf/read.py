@@ -123,7 +123,15 @@ def _read(
         return float(c @ np.linalg.solve(mass_matrix(records, joints, inertias, poses), c))
 
     motors = Actuators(
-        compiler, defaults, by_name, tendons, read_paths(root), model.sites, mobility, reporter, ignored
+        compiler,
+        defaults,
+        by_name,
+        tendons,
+        read_paths(root),
+        model.sites,
+        mobility,
+        reporter,
+        ignored,
     )
     builder.actuator(*motors.read(root))
     _report_sections(root, reporter)
