@@ -14,7 +14,7 @@ from linkwise.codegen.stepping import cuda_kernel
 from linkwise.codegen.stepping.cuda_group import emit_group_motion
 from linkwise.codegen.stepping.cuda_source import Shape, emit_motion
 from linkwise.errors import DeviceError, MissingExtraError, ShapeError, SimulationError
-from linkwise.simulation import ContactPoint, rates
+from linkwise.simulation import ContactPoint, HeightField, rates
 from linkwise.simulation.rollout_kernel import COMPILED, gpu_kernel
 from tests.codegen import cupy_on_host
 from tests.codegen.cupy_on_host import CardArray, on_card
@@ -422,7 +422,7 @@ def test_simulators_are_those_of_the_processor(card, make, integrator, dtype, ne
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_height_fields_are_those_of_the_processor(card, dtype):
-    """Tables are read by index in the kernel; the quadruped has several warps for 32 motions."""
+    """Tables are read by index in the kernel."""
     mech, rng = leg(), np.random.default_rng(4)
     land = HeightField(0.02 * rng.standard_normal((9, 7)), (1.2, 1.6), friction=0.6)
     foot = tuple(mech.node("foot").pose.p)

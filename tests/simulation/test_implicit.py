@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.grasp import Contact
 from linkwise.simulation import ContactPoint, Ground, ground_contacts
 from linkwise.simulation.rollout_kernel import rollout_kernel
 
@@ -276,3 +277,26 @@ def test_penetration_and_slip_are_the_largest_of_all_steps():
     np.testing.assert_allclose(slide.slip, slide.v[:, 3], atol=1e-8)
     stick = moved(*block(0.2, 0.3)[:1], at(0.05), contacts=corners)
     assert stick.slip[-1] < 1e-4
+
+
+def test_feet_and_fingers_share_their_laws():
+    mech, corners = block(0.6, 0.3)
+    runs = moved(mech, at(0.05), contacts=corners)
+    contact = corners[0].ground.contact
+    assert contact.kind == "point"
+    for force in runs.contact_forces[-1]:  # it slides: the limit of slip is reached, no other
+        press, slip = contact.margins(np.array([0.0, 0.0, 0.0, *force]))[:2]
+        assert press > 1.0 and abs(slip) < 1e-6
+    for given in (
+        Contact("frictionless"),
+        Contact("point", 0.4),
+        Contact("soft_finger", 0.4, 0.01, law="separate"),
+        Contact("rigid", 0.4, 0.01, 0.02, law="separate", two_sided=False),
+    ):
+        ground = Ground.of(given, normal=(0.0, 1.0, 0.0))
+        same = ground.contact
+        assert (same.kind, same.torsion, same.extent) == (given.kind, given.torsion, given.extent)
+        assert ground.friction == (0.0 if given.kind == "frictionless" else 0.4)
+    for wrong in (Contact("rigid"), Contact("edge"), Contact("soft_finger", 0.4, 0.01)):
+        with pytest.raises(lw.errors.ModelError, match=wrong.kind):
+            Ground.of(wrong)

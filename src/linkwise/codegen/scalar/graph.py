@@ -73,7 +73,7 @@ class Graph:
     here: int = -1  # body whose statement is being traced; marks the nodes made now
     # loops, whose results are nodes "part": x behind one another, then again
     loops: list[Loop] = field(default_factory=lambda: [])
-    # numbers that nodes "take" from, as bytes of float64; b of such a node is -2 - the table's place
+    # numbers that nodes "take" from, as bytes of float64; b of such a node is -2 - its table
     tables: list[bytes] = field(default_factory=lambda: [])
     _table: dict[tuple[Op, int, int] | float, int] = field(default_factory=lambda: {})
 

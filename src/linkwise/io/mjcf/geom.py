@@ -10,6 +10,7 @@ import numpy as np
 
 from linkwise.errors import unknown_name
 from linkwise.io.mjcf.compiler import MAIN, Compiler, Defaults
+from linkwise.io.mjcf.height_field import HeightAsset, grid_or_reason, read_height
 from linkwise.io.mjcf.ignored import ASSET_AFFECTS, Ignored, ignore
 from linkwise.io.mjcf.include import Files
 from linkwise.io.mjcf.mesh import MeshAsset, box_axes, read_meshes
@@ -17,7 +18,6 @@ from linkwise.io.mjcf.orientation import read_fromto, read_pose
 from linkwise.io.mjcf.surface import surface
 from linkwise.io.report import Reporter
 from linkwise.io.xml import Element, choice, number, numbers
-from linkwise.io.mjcf.height_field import HeightAsset, grid_or_reason, read_height
 from linkwise.model.contact import Surface
 from linkwise.model.geometry import Geometry, Role, Shape, bad_size
 from linkwise.spatial import quaternion

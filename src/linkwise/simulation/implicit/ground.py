@@ -11,6 +11,7 @@ import numpy as np
 
 from linkwise.arguments import is_a, name, number
 from linkwise.errors import ModelError
+from linkwise.grasp.contact import Contact
 from linkwise.model.grid import Grid, grown
 from linkwise.simulation.implicit.support import Support, Vector
 from linkwise.spatial.array import Array, ArrayLike, constant, unit
@@ -49,6 +50,45 @@ class Ground:
             put(self, field_, number(getattr(self, field_), f"{field_} of the ground", least=0.0))
         e = number(self.restitution, "restitution of the ground", least=0.0, most=1.0)
         put(self, "restitution", e)
+
+    @classmethod
+    def of(cls, contact: Contact, **place: Any) -> Ground:
+        """A ground with the laws of a contact of `lw.Grasp`, for feet as for fingers.
+
+        Args:
+            contact: The contact; one-sided, with friction of the kind "separate".
+            **place: `point`, `normal` and `restitution`.
+
+        Raises:
+            ModelError: It cannot break, or slip and twist depend on each other.
+        """
+        mixed = contact.kind == "soft_finger" and contact.law != "separate"
+        if contact.two_sided or contact.kind == "edge" or mixed:
+            raise ModelError(
+                f"a contact of the kind {contact.kind!r}, law {contact.law!r} and two_sided="
+                f"{contact.two_sided} is not one of the ground's: they are one-sided, 'rigid', "
+                "'soft_finger', 'point' or 'frictionless', and have law='separate'."
+            )
+        spin = contact.torsion or 0.0 if contact.kind in ("rigid", "soft_finger") else 0.0
+        roll = contact.extent or 0.0 if contact.kind == "rigid" else 0.0
+        if contact.kind == "rigid" and not (spin and roll):
+            raise ModelError("a rigid contact with the ground needs torsion and extent [m].")
+        friction = 0.0 if contact.kind == "frictionless" else contact.friction
+        return cls(friction=friction, torsional=spin, rolling=roll, **place)
+
+    @property
+    def contact(self) -> Contact:
+        """Its laws as a contact of `lw.Grasp`, whose normal is z: press, slip, twist and tip."""
+        kind = "point" if self.friction > 0.0 else "frictionless"
+        kind = "soft_finger" if self.torsional > 0.0 else kind
+        return Contact(
+            cast(Any, "rigid" if self.rolling > 0.0 else kind),
+            self.friction,
+            self.torsional if self.torsional > 0.0 or self.rolling > 0.0 else None,
+            self.rolling or None,
+            law="separate",
+            two_sided=False,
+        )
 
     @property
     def axes(self) -> Array:

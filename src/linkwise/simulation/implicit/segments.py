@@ -446,7 +446,7 @@ class Implicit:
     def _rows(
         self, at: Writing, q: Any, v: Any, still: Any, h: Any, root: HingeRoot, given: Any
     ) -> tuple[list[dict[int, Any]], list[Any], list[Any], tuple[list[Any], ...], Any, Any]:
-        """The rows of Y, b with the room β of contacts, gaps, velocities, what is near, and normals.
+        """The rows of Y, b with the room β of contacts, gaps, velocities, what is near, normals.
 
         Velocities are those of the rows before the step, those without the forces of the step, and
         the rows. `near` is above zero for each unit that is near, and for bodies of which one is.

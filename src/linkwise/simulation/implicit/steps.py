@@ -218,7 +218,7 @@ class KernelSteps:
             before=(_shifted(now.q, q), _shifted(now.v, v)),
             effort=self._shown(rows, "effort"),
             joints=(impulse[:, :count], start[:, :count], end[:, :count]),
-            touches=self._touches(impulse, start, end, self._shown(rows, "gap"), self._shown(rows, NORMAL), h),
+            touches=self._touches(impulse, start, end, rows, h),
             residual=self._shown(rows, "residual").sum(axis=1),
             activation=activation,
             last=last,
@@ -237,15 +237,14 @@ class KernelSteps:
     def _shown(self, rows: Array, name: str) -> Array:
         return rows[:, self._parts.get(name, slice(0, 0))]
 
-    def _touches(
-        self, impulse: Array, start: Array, end: Array, gap: Array, normals: Array, h: float
-    ) -> Touches:
+    def _touches(self, impulse: Array, start: Array, end: Array, rows: Array, h: float) -> Touches:
         """From the rows of all contacts, which are the last ones."""
-        first = self._first + impulse.shape[1]
+        first, gap = self._first + impulse.shape[1], self._shown(rows, "gap")
         each, start = 0.5 * impulse * (start + end), start[:, first]
         push, force = impulse[:, first[:, None] + np.arange(3)], np.zeros((*gap.shape, 3))
         if self.points:
-            force = (push[..., None, :] @ (axes_of(self.points, normals) / h))[..., 0, :]
+            axes = axes_of(self.points, self._shown(rows, NORMAL)) / h
+            force = (push[..., None, :] @ axes)[..., 0, :]
         slip = np.hypot(end[:, first + 1], end[:, first + 2])
         work = np.empty((*slip.shape, 2))
         if len(first):
