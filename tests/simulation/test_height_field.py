@@ -139,8 +139,8 @@ def png(pixels, kind):
     left, above, corner = padded[1:, :-1], padded[:-1, 1:], padded[:-1, :-1]
     guess = left + above - corner
     apart = np.abs(np.array([guess - left, guess - above, guess - corner]))
-    paeth = np.choose(apart.argmin(axis=0), [left, above, corner])
-    base = (0, left, above, (left + above) // 2, paeth)[kind]
+    nearest = np.choose(apart.argmin(axis=0), [left, above, corner])
+    base = (0, left, above, (left + above) // 2, nearest)[kind]
     lines = np.column_stack([np.full(rows, kind), (pixels - base) & 255]).astype(np.uint8)
     head = struct.pack(">IIBBBBB", columns, rows, 8, 0, 0, 0, 0)
     parts = (b"IHDR", head), (b"IDAT", zlib.compress(lines.tobytes())), (b"IEND", b"")

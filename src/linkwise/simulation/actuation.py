@@ -164,9 +164,9 @@ def _cables(at: Writing, q: Any, v: Any, actuator: Actuator) -> tuple[Any, Any, 
 
 def cable_length(mech: Mechanism, q: Array, actuator: Actuator) -> float:
     """Σ c |p_b − p_a| at a pose [m]."""
-    ends = [forward_kinematics(mech, q, [x[k] for x in actuator.cables]).p for k in (0, 1)]
-    gears = np.array([gear for *_, gear in actuator.cables])
-    return float(gears @ np.linalg.norm(ends[1] - ends[0], axis=-1))
+    first, last, gears = zip(*actuator.cables, strict=True)
+    ends = [forward_kinematics(mech, q, list(names)).p for names in (first, last)]
+    return float(np.array(gears) @ np.linalg.norm(ends[1] - ends[0], axis=-1))
 
 
 def hold_commands(mech: Mechanism, q: ArrayLike | None = None) -> Array:

@@ -130,7 +130,7 @@ def _picture(data: bytes) -> Array:
 
 
 def _nearest(a: int, b: int, c: int) -> int:
-    """Paeth's predictor: of left, above and above left, the one nearest to a + b - c."""
+    """The predictor: of left, above and above left, the one nearest to a + b - c."""
     p = a + b - c
     return min((abs(p - a), 0, a), (abs(p - b), 1, b), (abs(p - c), 2, c))[2]
 

@@ -183,7 +183,7 @@ class HeightField(Ground):
         cell, share = list[Any](), list[Any]()
         for x, half, step, n in zip(place, self.half, steps, counts, strict=True):
             u = (x + half) / step
-            cell.append(taken(_whole(n), u))
+            cell.append(taken(_counting(n), u))
             share.append(u - cell[-1])
         (s, t), at = share, cell[1] * grid.columns + cell[0]
         h00, h10, h01, h11 = (
@@ -215,7 +215,7 @@ BEYOND = 1e3
 
 
 @cache
-def _whole(n: int) -> bytes:
+def _counting(n: int) -> bytes:
     """The table 0, 1, ... n - 1: what is taken from it is the whole part, within the grid."""
     return np.arange(float(n)).tobytes()
 

@@ -328,7 +328,7 @@ def put_on_ground(
 
 
 LOWERINGS = 60
-"""A slope is approached in so many steps at most: a gap is shorter than the way down."""
+"""Steps towards a slope, at most: a gap is shorter than the way down."""
 
 
 def _shifted(first: Array, after: Array) -> Array:

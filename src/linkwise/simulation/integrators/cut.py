@@ -262,7 +262,7 @@ class _Cut:
         if op == "neg":
             return Scalar(here, here.neg(*operands))
         if op == "take":
-            return Scalar(here, here.take(*operands, self.graph.table(n)))
+            return Scalar(here, here.take(operands[0], self.graph.table(n)))
         binary = {"add": here.add, "sub": here.sub, "mul": here.mul, "gate": here.gate}
         return Scalar(here, binary[op](*operands) if op in binary else here.unary(op, *operands))
 
