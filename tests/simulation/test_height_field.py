@@ -57,6 +57,7 @@ def test_an_inclined_height_field_is_an_inclined_plane(shape):
     assert np.linalg.norm(ends[0].q[-1, 4:6] - start[4:6]) > 0.05
 
 
+@pytest.mark.prove
 def test_all_shapes_meet_a_slope_as_they_meet_a_plane(tmp_path):
     (tmp_path / "shapes.xml").write_text("""
     <mujoco><worldbody>
@@ -103,6 +104,7 @@ def bumps(n=41, size=4.0):
     return HeightField(0.03 * np.sin(5 * x) * np.cos(4 * y), (size, size), friction=0.9)
 
 
+@pytest.mark.prove
 def test_the_ground_carries_a_quadruped_on_bumps():
     robot = lw.models.quadruped()
     servos = [
