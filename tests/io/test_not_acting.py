@@ -42,11 +42,11 @@ MJCF = {
     "ball range": (hinged('type="ball" range="0 1"'), "largest turns of 'j' act in lw.rollout"),
     "contacts": (
         world(body("a", '<joint name="j"/>', BALL), body("b", "<freejoint/>", BALL)),
-        "contacts of 2 geoms act with planes of the world in lw.rollout",
+        "contacts of 2 geoms act with planes and height fields of the world in lw.rollout",
     ),
     "floor": (
         world(body("a", '<joint name="j"/>', BALL), '<geom type="plane" size="1 1 1"/>'),
-        "contacts of 2 geoms act with planes of the world in lw.rollout",
+        "contacts of 2 geoms act with planes and height fields of the world in lw.rollout",
     ),
     "pair": (
         world(
@@ -54,7 +54,7 @@ MJCF = {
             '<geom name="y" type="plane" size="1 1 1" contype="0" conaffinity="0"/>',
             after='<contact><pair geom1="x" geom2="y"/></contact>',
         ),
-        "contacts of 2 geoms act with planes of the world in lw.rollout",
+        "contacts of 2 geoms act with planes and height fields of the world in lw.rollout",
     ),
     **{
         kind: (hinged("", after=ACTUATOR.format(kind)), "1 actuator acts in lw.rollout")

@@ -170,7 +170,8 @@ def geom_geometry(geom: Geom, assets: Assets, reporter: Reporter) -> Geometry | 
     if geom.hfield is not None:
         grid, reason = grid_or_reason(geom.hfield)
         if grid is None:
-            reporter.note(element, "ignored", f"its heights are not known: {reason}", "motion")
+            affects = "motion" if colliding else "appearance"
+            reporter.note(element, "ignored", f"its heights are not known: {reason}", affects)
             return None
         x, y, _, base = geom.hfield.size
         sizes = (x, y, base)

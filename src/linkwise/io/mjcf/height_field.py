@@ -17,7 +17,7 @@ from linkwise.errors import LinkwiseError
 from linkwise.io.mjcf.compiler import Compiler
 from linkwise.io.mjcf.include import Files
 from linkwise.io.xml import Element
-from linkwise.model.grid import Grid
+from linkwise.model.grid import MOST, Grid
 from linkwise.spatial.array import Array
 
 LARGEST = 1 << 27
@@ -64,14 +64,15 @@ class HeightAsset:
         element, attrib = self.element, self.element.attrib
         if "file" not in attrib:
             try:
-                shape = int(attrib.get("nrow", "0")), int(attrib.get("ncol", "0"))
+                shape = _shape(int(attrib.get("nrow", "0")), int(attrib.get("ncol", "0")))
                 values = np.array([float(x) for x in attrib.get("elevation", "").split()])
                 if not len(values):
                     values = np.zeros(shape)
                 return values.reshape(shape)[::-1]
             except ValueError:
                 raise element.error(
-                    "a height field needs a file, or nrow, ncol and as many numbers as elevation"
+                    "a height field needs a file, or nrow and ncol from 2 on with as many numbers "
+                    f"as elevation, at most {MOST}"
                 ) from None
         name = attrib["file"].replace("\\", "/")
         name = os.path.basename(name) if self.compiler.strippath else name
@@ -87,7 +88,7 @@ class HeightAsset:
         try:
             if data[:8] == PNG:
                 return _picture(data)[::-1]
-            rows, columns = struct.unpack_from("<ii", data)
+            rows, columns = _shape(*struct.unpack_from("<ii", data))
             values = np.frombuffer(data, np.float32, rows * columns, 8)
             return values.reshape(rows, columns).astype(np.float64)
         except (ValueError, struct.error, zlib.error, IndexError) as problem:
@@ -95,6 +96,13 @@ class HeightAsset:
                 f"file '{name}' is neither a PNG picture of 8 bits nor two integers with rows and "
                 f"columns and their numbers as float32: {problem}"
             ) from None
+
+
+def _shape(rows: int, columns: int) -> tuple[int, int]:
+    """Rows and columns, if a grid may have them; raises ValueError."""
+    if min(rows, columns) < 2 or rows * columns > MOST:
+        raise ValueError(f"{rows} rows and {columns} columns; at least 2, and {MOST} numbers")
+    return rows, columns
 
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -112,12 +120,11 @@ def _picture(data: bytes) -> Array:
         packed += chunk if kind == b"IDAT" else b""
         at += 12 + length
     columns, rows, bits, colour, _, _, interlaced = head
+    _shape(rows, columns)
     if bits != 8 or colour not in CHANNELS or interlaced:
         raise ValueError("only 8 bits a channel without palette and interlacing are read")
     step = CHANNELS[colour]
     width = columns * step
-    if rows * (width + 1) > LARGEST:
-        raise ValueError("the picture is too large")
     raw = zlib.decompressobj().decompress(packed, rows * (width + 1))
     lines = np.frombuffer(raw, np.uint8).reshape(rows, width + 1)
     out = np.zeros((rows + 1, width + step), dtype=np.int64)  # with zeros above and to the left
