@@ -87,6 +87,13 @@ def actuate(
         numbers: Of "gain" and "bias", those that are read as well.
     """
     at = Writing(Request((PUSHED,), mech, (), itemsize=itemsize))
+    write_actuation(at, mech, slopes=slopes, numbers=numbers)
+    writes = tuple((key, len(values)) for key, values in at.writes.items())
+    return Segment("actuate", at.traced(), writes)
+
+
+def write_actuation(at: Any, mech: Mechanism, *, slopes: bool, numbers: Sequence[str] = ()) -> None:
+    """What `actuate` reads and writes, on the nodes of a graph or on numbers."""
     q, u = at.read("q0", mech.nq), at.read("u0", mech.nv)
     v, (h,) = velocities(mech, q, u), at.read(STEP, 1)
     command = at.read("control", len(mech.actuators))
@@ -123,7 +130,7 @@ def actuate(
             stiffness[j] = stiffness[j] - acts * c * c * (g[1] * a + b[1])
             damping[j] = damping[j] - acts * c * c * (g[2] * a + b[2])
     largest = efforts(mech)
-    for j in range(mech.nv):
+    for j in sorted({j for x in mech.actuators for _, j, _ in _places(mech, x)}):
         bounds = (-largest[j], largest[j])
         acts = _unbounded(total[j], bounds)
         # slopes that would push away are left to the explicit part
@@ -138,8 +145,6 @@ def actuate(
     if slopes:
         for name, values in zip(SLOPES, (stiffness, damping), strict=True):
             at.write(name, values.tolist())
-    writes = tuple((key, len(values)) for key, values in at.writes.items())
-    return Segment("actuate", at.traced(), writes)
 
 
 def _cables(at: Writing, q: Any, v: Any, actuator: Actuator) -> tuple[Any, Any, Any]:

@@ -32,8 +32,10 @@ from linkwise.simulation.actuation import with_activation
 from linkwise.simulation.episode import NOTHING, Episode, checked_noise, checked_stop
 from linkwise.simulation.implicit.equality import check_beginning
 from linkwise.simulation.implicit.ground import ContactPoint, Ground, HeightField, axes_of
+from linkwise.simulation.implicit.long_steps import is_long
 from linkwise.simulation.implicit.touching import contact_points
 from linkwise.simulation.planned import Planner, planned_motion
+from linkwise.simulation.rates import is_traceable
 from linkwise.simulation.rollout_gradient import Origin, RolloutGradient, gradient
 from linkwise.simulation.rollout_input import (
     actuator_commands,
@@ -570,10 +572,15 @@ def _on_cpu(
         )
         return kernel, _run(kernel, begin, held, length, steps, every, threads, chance)
     except LoweringError as error:  # too many bodies, branches in the step of a hinge, or loops
-        if integrator == "implicit" or "control" in held or episode != NOTHING:
+        long = integrator == "implicit" and is_long(mech, contacts) and is_traceable(mech)
+        if (integrator == "implicit" and not long) or episode != NOTHING:
             raise ModelError(
-                f"{mech.name!r} cannot move by implicit steps, with its actuators, noise or "
-                f"conditions: {error}"
+                f"{mech.name!r} cannot move by implicit steps, with noise or conditions: {error}"
+            ) from None
+        if "control" in held and not long:
+            raise ModelError(
+                f"{mech.name!r} cannot move with its actuators by {integrator!r}, only by "
+                f"'implicit': {error}"
             ) from None
         if parameters:
             raise ModelError(
@@ -582,9 +589,11 @@ def _on_cpu(
             ) from None
         forces = dampers_and_springs(mech) if with_passive else None
         q, v = np.split(begin, [mech.nq], axis=1)
-        q, v = beginnings(mech, q, v)
+        q, v = (q, v) if long else beginnings(mech, q, v)
         done = stepwise(mech, integrator, q, v, held, length, steps, every, forces, law)
-        records = np.concatenate([np.concatenate([q, v], axis=1)[:, None], done.records], axis=1)
+        first = np.zeros((len(q), 1, done.records.shape[-1]))
+        first[:, 0, : mech.nq + mech.nv] = np.concatenate([q, v], axis=1)
+        records = np.concatenate([first, done.records], axis=1)
         return None, Motions(records, done.status, done.failed)
 
 

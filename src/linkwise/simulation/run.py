@@ -36,6 +36,7 @@ from linkwise.simulation.controller import (
 from linkwise.simulation.divergence import DivergenceError, EnergyGuard, advice
 from linkwise.simulation.implicit.collision_steps import CollisionSteps
 from linkwise.simulation.implicit.ground import ContactPoint, Ground
+from linkwise.simulation.implicit.long_steps import LongSteps, is_long
 from linkwise.simulation.implicit.run import ImplicitRun
 from linkwise.simulation.implicit.steps import KernelSteps, Stepper as ImplicitStepper
 from linkwise.simulation.implicit.touching import contact_points
@@ -338,7 +339,10 @@ def _implicit(
             stepper: ImplicitStepper = CollisionSteps(mech, contacts, **acting)
         else:
             points = contact_points(mech, contacts, "implicit")
-            stepper = KernelSteps(mech, points, **acting)
+            if is_long(mech, points):
+                stepper = LongSteps(mech, **acting)
+            else:
+                stepper = KernelSteps(mech, points, **acting)
     except LoweringError as error:
         raise ModelError(f"{mech.name!r} cannot move by implicit steps: {error}") from None
     return ImplicitRun(

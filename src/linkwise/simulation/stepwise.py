@@ -6,7 +6,7 @@ without branches. Their accelerations still come from a kernel; only the steps a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from linkwise.dynamics.passive import Passive
 from linkwise.errors import ClosureError, SingularHingeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation import rates
+from linkwise.simulation.implicit.long_steps import LongSteps
 from linkwise.simulation.integrators import INTEGRATORS
 from linkwise.simulation.integrators.command import INTERNAL
 from linkwise.simulation.loop_keeper import LoopKeeper
@@ -45,6 +46,8 @@ def stepwise(
         law: What gives the joint forces, if it is not in `held`.
     """
     ends = sorted({*range(every, steps + 1, every), steps} - {0})
+    if integrator == "implicit":
+        return _implicit(mech, q, v, held, step, steps, ends, law, passive=forces is not None)
     out = np.full((len(q), len(ends), mech.nq + mech.nv), np.nan)
     codes, failed = np.zeros(len(q), np.int32), np.full(len(q), -1, np.int64)
     for i in range(len(q)):
@@ -64,6 +67,41 @@ def stepwise(
                 break
             if n + 1 in ends:
                 out[i, ends.index(n + 1)] = np.concatenate(state)
+    return Motions(out, codes, failed)
+
+
+def _implicit(
+    mech: Mechanism,
+    q: Array,
+    v: Array,
+    held: Mapping[str, Array],
+    step: float,
+    steps: int,
+    ends: Sequence[int],
+    law: ControlLaw | None,
+    *,
+    passive: bool,
+) -> Motions:
+    """The same by implicit steps; records end with the residual where joints have impulses."""
+    stepper = LongSteps(mech, actuated="control" in held, passive=passive)
+    width = mech.nq + mech.nv + bool(stepper.joints)
+    out = np.full((len(q), len(ends), width), np.nan)
+    codes, failed = np.zeros(len(q), np.int32), np.full(len(q), -1, np.int64)
+    for i in range(len(q)):
+        inputs = {name: _of_motion(x, i) for name, x in held.items()}
+        state = stepper.first(q[i], v[i])
+        for n in range(steps):
+            now = {name: x[n if len(x) > 1 else 0] for name, x in inputs.items()}
+            control = now.pop("control", np.zeros(0))
+            tau = _torque(law, state.q, state.v, now)
+            made = stepper.advance(state, step, 1, tau[None], control[None])
+            state = made.last
+            if made.status:
+                codes[i], failed[i] = made.status, n
+                break
+            if n + 1 in ends:
+                row = np.concatenate([state.q, state.v, made.residual])[:width]
+                out[i, ends.index(n + 1)] = row
     return Motions(out, codes, failed)
 
 

@@ -234,7 +234,7 @@ class CollisionSteps:
 
     def _room(self, points: Touching, before: Array, h: float) -> Array:
         """β of each contact: see `segments.py`."""
-        room = _closing(points.gap, h)
+        room = closing(points.gap, h)
         e = self._laws[points.pair, 3]
         bounced = np.where(points.gap > 0.0, FAR, np.minimum(room, e * before))
         return np.where((e > 0.0) & (before < -SLOW), bounced, room)
@@ -255,7 +255,7 @@ class CollisionSteps:
             return np.zeros((0, 3))
         q = values(self.joints, now.q[None])[0]
         down, up = q - self._lower, self._upper - q
-        low, high = (_closing(x, h) for x in (down, up))
+        low, high = (closing(x, h) for x in (down, up))
         return np.ascontiguousarray(np.column_stack([h * self._rub, -low, high]))
 
     # -------------------------------------------------------------------------------- memory
@@ -344,6 +344,6 @@ class CollisionSteps:
                      activation, last, status)  # fmt: skip
 
 
-def _closing(gap: Array, h: float) -> Array:
+def closing(gap: Array, h: float) -> Array:
     """The speed that closes a gap in one step, or undoes a part of a penetration."""
     return np.maximum(np.where(gap > 0.0, gap, RECOVERY * gap) / h, -FASTEST)

@@ -1,0 +1,305 @@
+"""Implicit steps of long mechanisms, one by one, by kernels with loops over bodies.
+
+The step of `segments.py` as straight code of hundreds of bodies would take minutes to compile. Here
+it is array code on two kernels whose code does not grow with the number of bodies. Both take the
+armature as an input, in which dampers, springs and servos are (M̂ = 𝓜 + h d + h² k):
+
+    s  = h M̂⁻¹ (τ − C − d v − k (q + h v − rest))          the step without impulses
+    X* = M̂⁻¹ G*                                           one column for each row of impulses
+    v' = v + s + X* λ,    u = G v',    A = G M̂⁻¹ G* = G X*
+
+Rows G are those of loops and couplings, which hold exactly (`equality.py`), and of joints with
+friction or near their limits, whose laws are solved by the sweeps of `impulse.py`. With a root of
+A = R R* in place of Y* Y these sweeps are as long as there are rows, however many bodies there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from linkwise.algebra import bias, mass, tau as force
+from linkwise.algebra.expr import Expr
+from linkwise.codegen.kernel import Kernel
+from linkwise.codegen.scalar import status
+from linkwise.codegen.stages import MOST_BODIES
+from linkwise.codegen.stepping.stepping import STEP
+from linkwise.codegen.stepping.sweeps import LANES, solve_impulses
+from linkwise.dynamics.closure import constraint_bias, constraint_error, constraint_jacobian
+from linkwise.dynamics.kernels import is_closed, tree_of
+from linkwise.dynamics.passive import passive as dampers_and_springs
+from linkwise.errors import ModelError
+from linkwise.model.hinges.modified import is_plain
+from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
+from linkwise.pipeline import compile
+from linkwise.simulation.actuation import PUSHED, SLOPES, with_activation, write_actuation
+from linkwise.simulation.implicit.collision_steps import ENOUGH, SWEEPS, closing
+from linkwise.simulation.implicit.equality import DEPENDENT, RECOVERY, check_formulas
+from linkwise.simulation.implicit.impulse import IMMOVABLE
+from linkwise.simulation.implicit.joint import Joint, directions, joints_with_rows, values
+from linkwise.simulation.implicit.segments import SUDDEN
+from linkwise.simulation.implicit.steps import State, Steps, Touches
+from linkwise.simulation.loop_keeper import DRIFT_LIMIT
+from linkwise.simulation.rates import carried, moved, rates, velocities
+from linkwise.spatial.array import Array
+
+LONG = 64
+"""Joint velocities beyond which single motions without contacts move by these steps: straight code
+would take longer to compile than most motions take to run."""
+
+
+@once_per_mechanism
+def _kernel(mech: Mechanism, expr: Expr) -> Kernel:
+    return compile(expr, mech, parameters=["armature"], rolled=True)
+
+
+@once_per_mechanism
+def _pushed(mech: Mechanism, nodes: tuple[str, ...]) -> Kernel:
+    return compile(PUSHED, mech, nodes=nodes)
+
+
+class LongSteps:
+    """Steps of a mechanism of any length, without contacts.
+
+    Attributes:
+        mech: The mechanism.
+        joints: Joints with friction or limits.
+        contacts: None.
+        kind: What touches: nothing.
+        passive: Whether dampers, springs and friction of the drives act.
+        actuated: Whether the actuators act.
+    """
+
+    def __init__(self, mech: Mechanism, *, actuated: bool, passive: bool) -> None:
+        check_formulas(mech)
+        self.mech, self.passive, self.actuated = mech, passive, actuated
+        self.kind, self.contacts = "", tuple[str, ...]()
+        self.joints: tuple[Joint, ...] = joints_with_rows(mech, friction=passive)
+        self._tree, self._closed = tree_of(mech), is_closed(mech)
+        drives = dampers_and_springs(mech)
+        self._drives = drives if passive and drives.any else None
+        self._friction, self._lower, self._upper = (
+            np.array([getattr(x, name) for x in self.joints])
+            for name in ("friction", "lower", "upper")
+        )
+        self._turns = _turns(mech)
+        self._free = _kernel(self._tree, mass.inv @ (force - bias))
+        self._solve = _kernel(self._tree, mass.inv @ force)
+
+    def first(self, q: Array, v: Array) -> State:
+        """What the first step begins with."""
+        count = len(with_activation(self.mech)) if self.actuated else 0
+        return State(q, v, np.zeros(len(self.joints)), np.zeros(count))
+
+    def gaps(self, now: State, h: float) -> tuple[tuple[str, ...], Array]:
+        """Nothing touches."""
+        return (), np.zeros((1, 0))
+
+    def advance(self, now: State, h: float, steps: int, tau: Array, control: Array) -> Steps:
+        """Some steps; the arguments are those of `KernelSteps.advance`."""
+        made, starts, code = list[tuple[Array, ...]](), list[State](), 0
+        for n in range(steps):
+            given = (x[n if len(x) > 1 else 0] for x in (tau, control))
+            with np.errstate(all="ignore"):  # a code reports values that are not finite
+                row, after, code = self._step(now, h, *given)
+            if code:
+                break
+            made.append(row)
+            starts.append(now)
+            now = after
+        nq, nv, j, a = self.mech.nq, self.mech.nv, len(self.joints), len(now.activation)
+        sizes = (nq, nv, nv, nv, j, j, j, 1, a)
+        columns = [
+            np.array([row[i] for row in made]).reshape(len(made), size)
+            for i, size in enumerate(sizes)
+        ]
+        q, v, reached, effort, impulse, start, end, residual, activation = columns
+        before = [np.array([getattr(x, n) for x in starts]).reshape(len(starts), -1) for n in "qv"]
+        none = np.zeros((len(made), 0))
+        touches = Touches((), none[..., None], none, none, none, none[..., None])
+        return Steps(
+            q, v, reached, (before[0], before[1]), effort, (impulse, start, end), touches,
+            residual[:, 0], activation, now, code,
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------------------- one step
+
+    def _step(
+        self, now: State, h: float, tau: Array, control: Array
+    ) -> tuple[tuple[Array, ...], State, int]:
+        mech, q, v = self.mech, now.q, now.v
+        d, k, servo, activation = np.zeros(mech.nv), np.zeros(mech.nv), None, now.activation
+        effort = push = np.array(tau, dtype=np.float64)
+        if self.actuated:
+            acting = Numbers(mech, now, h, push, control)
+            write_actuation(acting, mech, slopes=True)
+            effort = push = acting.writes["tau"]
+            servo = [acting.writes[name] for name in SLOPES]
+            k, d = servo[0].copy(), servo[1].copy()
+            activation = acting.writes.get("activation", activation)
+        if self._drives is not None:
+            push = push + self._drives.force(q, v)
+            d, k = d + self._drives.damping, k + self._drives.stiffness
+        armature = mech.armature + h * d + h * h * k
+        codes = np.zeros((), np.int32)
+        accelerated = self._free(q, v, push - h * k * v, armature, status=codes)
+        if int(codes):
+            return (), now, int(codes)
+        turning = carried(mech, v, np.zeros(mech.nv))
+        still, change = v + h * turning, h * accelerated
+        impulse, start, end, worst = now.impulse, np.zeros(0), np.zeros(0), 0.0
+        G, b = np.zeros((0, mech.nv)), np.zeros(0)
+        if self._closed:
+            error = constraint_error(mech, q)
+            if np.abs(error).max(initial=0.0) > DRIFT_LIMIT:
+                return (), now, status.opened(mech)
+            G = constraint_jacobian(mech, q)
+            b = G @ (v + 0.5 * h * turning) + 0.5 * h * constraint_bias(mech, q, v)
+            b = b + RECOVERY * error / h
+        if self.joints or len(G):
+            given = G, b, still, armature, h
+            push = self._impulses(now, change, *given)
+            change, impulse, start, end, worst = push
+        reached = still + change
+        u = rates(mech, q, reached)
+        for body, place in self._turns:
+            if float(h * h * (u[place] @ u[place])) > np.pi**2:
+                return (), now, status.turned(mech, body)
+        after = moved(mech, q, u, h)
+        v_after = velocities(mech, after, u)
+        if not (np.isfinite(after).all() and np.isfinite(v_after).all()):
+            return (), now, status.RESULT
+        if servo is not None:  # servos act at the end of the step
+            effort = effort - h * servo[0] * (v + change) - servo[1] * change
+        row = after, v_after, reached, effort, impulse, start, end, np.array([worst]), activation
+        return row, State(after, v_after, impulse, activation), 0
+
+    def _impulses(
+        self, now: State, change: Array, G: Array, b: Array, still: Array, armature: Array, h: float
+    ) -> tuple[Array, Array, Array, Array, float]:
+        """The change of v with impulses, those at joints, velocities of these, and the residual.
+
+        Args:
+            change: Of v, without impulses (nv,).
+            G: Rows of loops and couplings (m, nv).
+            b: G (v' − v) = −b.
+            still: v without forces (nv,).
+            armature: N + h d + h² k (nv,).
+            h: Length of the step [s].
+        """
+        q, v, m = now.q, now.v, len(G)
+        along = directions(self.joints, q[None], self.mech.nv)[0]
+        start, near = along @ v, self._near(now, along, h)
+        rows = np.concatenate([G, along[near]])
+        impulse = np.where(near, now.impulse, 0.0)
+        if not len(rows):
+            return change, impulse, start, along @ (still + change), 0.0
+        X = self._solve(np.broadcast_to(q, (len(rows), len(q))), rows, armature)
+        A = rows @ X.T
+        if m:
+            held = _inverse(A[:m, :m])
+            change = change - X[:m].T @ (held @ (b + G @ change))
+            # what joints push, loops take up: λ_e = −A_ee⁻¹ A_ej λ_j
+            X = X[m:] - A[m:, :m] @ held @ X[:m]
+            A = A[m:, m:] - A[m:, :m] @ held @ A[:m, m:]
+        else:
+            X, A = X[m:], A[m:, m:]
+        worst = 0.0
+        if near.any():
+            root = _root(A)
+            pushed = impulse[near]
+            padded = np.zeros((len(A), -(-len(A) // LANES) * LANES))
+            padded[:, : len(A)] = root
+            mobility = np.einsum("ij,ij->i", padded, padded)
+            inverse = np.where(mobility > IMMOVABLE, 1.0 / np.maximum(mobility, IMMOVABLE), 0.0)
+            worst, _ = solve_impulses(
+                padded, along[near] @ (still + change), inverse, pushed, padded.T @ pushed,
+                self._bounds(now, near, h), np.zeros((0, 3)), each=3, most=SWEEPS, enough=ENOUGH,
+            )  # fmt: skip
+            impulse[near] = pushed
+            change = change + X.T @ pushed
+        return change, impulse, start, along @ (still + change), worst
+
+    def _near(self, now: State, along: Array, h: float) -> Any:
+        """Which joints have friction, or may reach a limit within a step."""
+        x = values(self.joints, now.q[None])[0]
+        room = np.minimum(x - self._lower, self._upper - x)
+        return (self._friction > 0.0) | (h * (SUDDEN + 2.0 * np.abs(along @ now.v)) > room)
+
+    def _bounds(self, now: State, near: Any, h: float) -> Array:
+        """h f, and the velocities with which limits are reached (j, 3)."""
+        x = values(self.joints, now.q[None])[0]
+        low, high = closing(x - self._lower, h), closing(self._upper - x, h)
+        return np.ascontiguousarray(np.column_stack([h * self._friction, -low, high])[near])
+
+
+class Numbers:
+    """What `write_actuation` reads and writes, as numbers.
+
+    Attributes:
+        writes: What was written.
+    """
+
+    def __init__(self, mech: Mechanism, now: State, h: float, tau: Array, control: Array) -> None:
+        u = rates(mech, now.q, now.v)
+        given = {"q0": now.q, "u0": u, STEP: np.array([h]), "tau": tau, "control": control}
+        self.mech, self._given = mech, given | {"activation": now.activation}
+        self.writes = dict[str, Array]()
+
+    def read(self, name: str, size: int) -> Array:
+        """An input."""
+        return self._given[name]
+
+    def write(self, name: str, entries: Any) -> None:
+        """A result."""
+        self.writes[name] = np.array(entries, dtype=np.float64)
+
+    def value(self, expr: Expr, *, nodes: tuple[str, ...], q: Array, f: Any) -> Array:
+        """Joint forces of wrenches."""
+        return _pushed(tree_of(self.mech), nodes)(q, np.asarray(f, dtype=np.float64))
+
+
+def is_long(mech: Mechanism, contacts: Sequence[Any]) -> bool:
+    """Whether single motions move by `LongSteps`.
+
+    Raises:
+        ModelError: A mechanism of very many bodies that may touch something.
+    """
+    if mech.flexible or mech.nv <= LONG:
+        return False
+    if contacts and mech.n_bodies > MOST_BODIES:
+        raise ModelError(
+            f"{mech.name!r} has {mech.n_bodies} bodies and {len(contacts)} contacts. Implicit steps "
+            f"of more than {MOST_BODIES} bodies have loops, limits and friction, but no contacts: "
+            "pass contacts=(), or use fewer bodies."
+        )
+    return not contacts
+
+
+def _turns(mech: Mechanism) -> list[tuple[int, Any]]:
+    """Bodies that turn other than by pins, and where their angular velocities are."""
+    turns = list[tuple[int, Any]]()
+    for k, body in enumerate(mech.bodies):
+        if not is_plain(body.hinge):
+            units = [x.unit for x in body.hinge.velocities]
+            at = [int(mech.v_start[k]) + i for i, unit in enumerate(units) if unit == "rad"]
+            turns.append((k, np.array(at, dtype=np.intp)))
+    return turns
+
+
+def _inverse(A: Array) -> Array:
+    """The inverse of A (m, m) on the rows that are independent of others."""
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(A), np.finfo(float).tiny))
+    values, vectors = np.linalg.eigh(scale[:, None] * A * scale)
+    kept = values > DEPENDENT[8] ** 2 * values.max(initial=0.0)
+    each = vectors[:, kept] * scale[:, None]
+    return (each / values[kept]) @ each.T
+
+
+def _root(A: Array) -> Array:
+    """R with R R* = A, for A that may be singular."""
+    values, vectors = np.linalg.eigh(0.5 * (A + A.T))
+    return vectors * np.sqrt(np.maximum(values, 0.0))
