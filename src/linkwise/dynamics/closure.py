@@ -41,6 +41,7 @@ from linkwise.algebra import (
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import CONSTRAINT
 from linkwise.algebra.symbols import articulated, vector
+from linkwise.codegen.stages import MOST_BODIES
 from linkwise.dynamics.kernels import (
     Forces,
     acting,
@@ -49,6 +50,7 @@ from linkwise.dynamics.kernels import (
     kernel,
     pushed_nodes,
     side_by_side,
+    tree_of,
 )
 from linkwise.dynamics.quantity import Frame, check_frame, expression
 from linkwise.dynamics.rccfd import RCCFD
@@ -66,6 +68,7 @@ from linkwise.model.state import body_poses
 from linkwise.pipeline import compile, derive
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.spatial.pose import Pose, trusted_pose
+from linkwise.spatial.vector import cross_velocity
 
 if TYPE_CHECKING:
     from linkwise.codegen.kernel import Kernel
@@ -418,6 +421,8 @@ def constraint_jacobian(mech: Mechanism, q: ArrayLike) -> Array:
     check_mechanism(mech)
     if not constraint_sizes(mech):
         return np.zeros((*mech.check_q(q).shape[:-1], 0, mech.nv))
+    if _is_long(mech):
+        return _long_jacobian(mech, mech.check_q(q))
     return run(mech, "constraint_jacobian", {"q": q})
 
 
@@ -434,7 +439,57 @@ def constraint_bias(mech: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:
     check_mechanism(mech)
     if not constraint_sizes(mech):
         return np.zeros((*lead(mech, q, v), 0))
+    if _is_long(mech):
+        return _long_bias(mech, mech.check_q(q), mech.check_v(v))
     return run(mech, "constraint_bias", {"q": q, "v": v})
+
+
+def _is_long(mech: Mechanism) -> bool:
+    """Whether rows of loops are formed on numbers: code of constraints has no loops over bodies."""
+    return mech.n_bodies > MOST_BODIES and not mech.couplings and not mech.flexible
+
+
+def _long_jacobian(mech: Mechanism, q: Array) -> Array:
+    """S (J_b - T J_a) of each loop, row by row: joint forces J* f of its wrenches at both nodes."""
+    lead, nodes, m = q.shape[:-1], closure_nodes(mech), sum(constraint_sizes(mech))
+    wrenches, row = np.zeros((*lead, m, len(mech.loops), 2, 6)), 0
+    still = np.zeros((*lead, 6))
+    for i, (loop, X_ab) in enumerate(zip(mech.loops, relative_poses(mech, q), strict=True)):
+        S = np.broadcast_to(closure.blocked(loop.hinge, X_ab, still).S, (*lead, loop.rows, 6))
+        rows = slice(row, row + loop.rows)
+        wrenches[..., rows, i, 1, :] = S
+        wrenches[..., rows, i, 0, :] = -S @ np.swapaxes(X_ab.shift, -1, -2)
+        row += loop.rows
+    states = np.broadcast_to(q[..., None, :], (*lead, m, mech.nq)).reshape(-1, mech.nq)
+    rows = _pushed(tree_of(mech), nodes)(states, wrenches.reshape(len(states), -1))
+    return rows.reshape(*lead, m, mech.nv)
+
+
+def _long_bias(mech: Mechanism, q: Array, v: Array) -> Array:
+    """S (a_b - T a_a + V_ab × T V_a) - S Ḣ* W of each loop, with a = J̇ v of its nodes."""
+    tree, nodes = tree_of(mech), closure_nodes(mech)
+    lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+    shape = (*lead, len(mech.loops), 2, 6)
+    V = np.reshape(kernel(tree, "node_velocity", nodes)(q, v), shape)
+    A = np.reshape(_node_bias(tree, nodes)(q, v), shape)
+    rows = list[Array]()
+    for i, (loop, X_ab) in enumerate(zip(mech.loops, relative_poses(mech, q), strict=True)):
+        carried = X_ab.shift_velocity(V[..., i, 0, :])
+        V_ab = V[..., i, 1, :] - carried
+        a = A[..., i, 1, :] - X_ab.shift_velocity(A[..., i, 0, :]) + cross_velocity(V_ab, carried)
+        part = closure.blocked(loop.hinge, X_ab, V_ab)
+        rows.append((part.S @ a[..., None])[..., 0] + part.rate)
+    return np.concatenate(rows, axis=-1)
+
+
+@once_per_mechanism
+def _pushed(mech: Mechanism, nodes: tuple[str, ...]) -> Kernel:
+    return compile(J.T @ f, mech, nodes=nodes)
+
+
+@once_per_mechanism
+def _node_bias(mech: Mechanism, nodes: tuple[str, ...]) -> Kernel:
+    return compile(B.T @ phi.T @ A_V @ v, mech, nodes=nodes)
 
 
 def constraint_inertia_inverse(mech: Mechanism, q: ArrayLike) -> Array:

@@ -12,6 +12,7 @@ from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.body import Body, Coupling
 from linkwise.model.hinges import Hinge
 from linkwise.model.lumps import lump_poses
+from linkwise.model.memo import once_per_mechanism
 from linkwise.model.task_rows import JointRow
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array, ArrayLike, constant, floats
@@ -27,12 +28,9 @@ DRIFT = 1e-2
 def check_q(mech: Mechanism, q: ArrayLike) -> Array:
     """q as float64 (..., nq); raises for wrong shapes, NaN and quaternions off the unit sphere."""
     q = checked(repr(mech.name), q, "q", mech.coordinate_names)
-    for k, body in enumerate(mech.bodies):
-        part = body.hinge.quaternion
-        if part is None:
-            continue
-        start = int(mech.q_start[k])
-        length = np.linalg.norm(q[..., start + part.start : start + part.stop], axis=-1)
+    for k, part in _quaternions(mech):
+        body, start = mech.bodies[k], int(mech.q_start[k])
+        length = np.linalg.norm(q[..., part], axis=-1)
         error = np.abs(length - 1.0)
         if not np.all(error <= quaternion.TOLERANCE):
             worst = int(np.argmax(error))
@@ -42,6 +40,17 @@ def check_q(mech: Mechanism, q: ArrayLike) -> Array:
                 f"{float(length.flat[worst]):.6g}, it must be 1. {quaternion_advice(q_k)}"
             )
     return q
+
+
+@once_per_mechanism
+def _quaternions(mech: Mechanism) -> list[tuple[int, slice]]:
+    """Bodies whose hinges have quaternions, and where these are in q."""
+    found = list[tuple[int, slice]]()
+    for k, body in enumerate(mech.bodies):
+        part, start = body.hinge.quaternion, int(mech.q_start[k])
+        if part is not None:
+            found.append((k, slice(start + part.start, start + part.stop)))
+    return found
 
 
 def quaternion_advice(q: Array) -> str:

@@ -14,6 +14,10 @@ from linkwise.simulation.implicit.ground import (
     Ground as Ground,
     HeightField as HeightField,
 )
+from linkwise.simulation.implicit.step_expression import (
+    ImplicitStep as ImplicitStep,
+    implicit_step as implicit_step,
+)
 from linkwise.simulation.implicit.steps import put_on_ground as put_on_ground
 from linkwise.simulation.implicit.touching import (
     contact_points as contact_points,

@@ -26,6 +26,7 @@ from linkwise.dynamics.kinematics import forward_kinematics
 from linkwise.dynamics.quantity import expression
 from linkwise.model.actuator import ALL, Actuator, Range
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.model.state import split_coordinate
 from linkwise.simulation.rates import velocities
 from linkwise.spatial.array import Array, ArrayLike
@@ -212,6 +213,7 @@ def _places(mech: Mechanism, actuator: Actuator) -> list[tuple[int, int, float]]
     return places
 
 
+@once_per_mechanism
 def efforts(mech: Mechanism) -> list[float]:
     """The largest force of the drive of each velocity (nv,)."""
     each = [body.drive.array("effort", body.hinge) for body in mech.bodies]

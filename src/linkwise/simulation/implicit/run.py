@@ -32,6 +32,10 @@ DEEP = 0.01
 """Penetration [m] at the beginning that is warned of."""
 
 
+MOST_NUMBERS = 1 << 21
+"""Joint velocities of all steps that are made before they are looked at: a bound of the memory."""
+
+
 class Source:
     """Rows of commands for the steps to come.
 
@@ -128,7 +132,7 @@ class ImplicitRun:
         plan, made = self.plan, self.made
         if self.applied.at_nodes or any(x.each for x in self._sources):
             return 1
-        ahead = max(plan.equal(made), 1)
+        ahead = max(min(plan.equal(made), MOST_NUMBERS // max(self.mech.nv, 1)), 1)
         if any(x.ticks for x in self._sources):
             ahead = min(ahead, plan.per_tick - made % plan.per_tick)
         return ahead
