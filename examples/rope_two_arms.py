@@ -7,9 +7,10 @@ and stretch, 4000 degrees of freedom. It grows from the hand of the first arm, a
 end in the hand of the second one. Servos of the arms follow joint angles from inverse kinematics.
 Implicit steps of 2.5 ms are far longer than the fastest vibrations of a link (0.1 ms).
 
-The arms come together, so that the rope sags; it hangs near a catenary. Then both hands go round in
-small circles, and the rope follows. With the extra `viewer` installed the motion is written as a
-page; with the extra `plot` a figure is drawn. It takes about half a minute.
+The arms come together, so that the rope sags. Between the bends at the hands it hangs near a
+catenary; its bending stiffness keeps it some millimetres away. Then both hands go round in small
+circles, and the rope follows. With the extra `viewer` installed the motion is written as a
+page; with the extra `plot` a figure is drawn. The motion takes about half a minute.
 """
 
 from __future__ import annotations
@@ -112,15 +113,24 @@ def shape(mech: lw.Mechanism, q: np.ndarray) -> np.ndarray:
 
 
 def catenary(points: np.ndarray) -> np.ndarray:
-    """Heights [m] of an inextensible cable of this length through the ends, at y of the points."""
+    """Heights [m] of an inextensible cable through the ends of some points, as long as they are.
+
+    The hands clamp the rope, so that its ends bend: only the part between them hangs freely.
+    """
     from scipy.optimize import brentq
 
     y, z = points[:, 1], points[:, 2]
     span, rise = y[-1] - y[0], z[-1] - z[0]
-    length = np.sqrt(LENGTH**2 - rise**2)
-    a = brentq(lambda a: 2.0 * a * np.sinh(0.5 * span / a) - length, 0.02, 100.0)
-    middle = 0.5 * (y[0] + y[-1]) - a * np.arctanh(rise / LENGTH)
+    length = float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())
+    flat = np.sqrt(length**2 - rise**2)
+    a = brentq(lambda a: 2.0 * a * np.sinh(0.5 * span / a) - flat, 0.01, 100.0)
+    middle = 0.5 * (y[0] + y[-1]) - a * np.arctanh(rise / length)
     return z[0] + a * (np.cosh((y - middle) / a) - np.cosh((y[0] - middle) / a))
+
+
+def freely(points: np.ndarray) -> np.ndarray:
+    """The middle half of the rope."""
+    return points[len(points) // 4 : -(len(points) // 4)]
 
 
 def draw(mech: lw.Mechanism, rec: lw.Recording, path: Path) -> None:
@@ -130,11 +140,12 @@ def draw(mech: lw.Mechanism, rec: lw.Recording, path: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10.0, 4.2))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 4.0), width_ratios=(2, 1))
     for t in (0.0, 0.6, 1.2, SWING):
         points = shape(mech, rec.q[int(np.argmin(np.abs(rec.t - t)))])
         left.plot(points[:, 1], points[:, 2], lw=2.0, label=f"{t:.1f} s")
-    left.plot(points[:, 1], catenary(points), "k--", lw=1.0, label="catenary")
+    middle = freely(points)
+    left.plot(middle[:, 1], catenary(middle), "k--", lw=1.0, label="catenary")
     left.set(title="Let down", xlabel="y [m]", ylabel="z [m]", aspect="equal")
     for t in np.arange(SWING + 1.2, DURATION, 0.1):
         points = shape(mech, rec.q[int(np.argmin(np.abs(rec.t - t)))])
@@ -150,15 +161,15 @@ def main(paths: list[str]) -> None:
     mech, q = cell()
     rec = move(mech, q)
     print(rec.report)
-    hanging = shape(mech, rec.q[int(np.argmin(np.abs(rec.t - SWING)))])
+    hanging = freely(shape(mech, rec.q[int(np.argmin(np.abs(rec.t - SWING)))]))
     print(
         f"hanging: {1e3 * np.abs(hanging[:, 2] - catenary(hanging)).max():.1f} mm from a catenary"
     )
     apart = np.abs(lw.loops.constraint_error(mech, rec.q)).max()
     print(f"the end of the rope and the hand that holds it: at most {1e3 * apart:.3f} mm apart")
-    for path in map(Path, paths):
+    for path in sorted(map(Path, paths), key=lambda path: path.suffix == ".html"):
         if path.suffix == ".html":
-            lw.viewer.export_html(rec, path, title="A rope of 1000 links")
+            lw.viewer.export_html(rec, path, title="A rope of 1000 links", fps=10.0)
         else:
             draw(mech, rec, path)
 

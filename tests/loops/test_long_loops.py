@@ -1,4 +1,4 @@
-"""Rows of loops of long mechanisms, which are formed on numbers, against the kernels of short ones."""
+"""Rows of loops of long mechanisms, formed on numbers, against the kernels of short ones."""
 
 from __future__ import annotations
 

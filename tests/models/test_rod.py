@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.optimize import brentq
@@ -9,6 +12,7 @@ from scipy.special import ellipk, ellipkinc
 
 import linkwise as lw
 from linkwise.errors import ModelError
+from linkwise.simulation.implicit.long_steps import LongSteps
 
 E, RADIUS, LENGTH = 1e7, 0.005, 1.0
 EI, EA = E * 0.25 * np.pi * RADIUS**4, E * np.pi * RADIUS**2
@@ -111,6 +115,43 @@ def test_comes_to_rest_by_implicit_steps() -> None:
     weight = 1000.0 * np.pi * RADIUS**2 * 9.81  # for one metre
     small = weight * 0.3**4 / (8 * 10 * EI)
     assert abs(-tip[2] - small) < 0.05 * small
+
+
+@pytest.mark.prove
+def test_hangs_in_a_catenary() -> None:
+    """A soft cable of 100 links between two points of the same height, 0.8 of its length apart."""
+    n, span = 100, 0.8
+    mech = lw.models.rod(n, radius=0.002, youngs_modulus=1e6, damping=0.2)
+    place = lw.Builder("ends").node("hook", "world", lw.Pose.translation((span, 0, 0))).build()
+    held = lw.Loop("held", "tip", "hook", lw.hinges.Spherical())
+    mech = dataclasses.replace(place.mount(mech, at="world"), loops=(held,))
+    bent = np.zeros((n, 4))
+    bent[0, 0], bent[1:, 0] = 1.0, -2.0 / n  # an arc that hangs
+    q = lw.loops.assemble(mech, bent.ravel()).required()
+    options = {"duration": 6.0, "step": 0.01, "integrator": "implicit", "record_every": 600}
+    rest = lw.rollout(mech, q, **options)
+    assert np.abs(rest.v[-1]).max() < 0.05
+    points = mech.poses(rest.q[-1]).p
+    a = brentq(lambda a: 2.0 * a * np.sinh(0.5 * span / a) - LENGTH, 0.05, 10.0)
+    sag = a * (np.cosh(0.5 * span / a) - 1.0)
+    # the cable is clamped at its base, within a length √(E I / T) = 0.01 m, and stretches by 1 %
+    assert abs(-points[:, 2].min() - sag) < 0.03 * sag
+
+
+@pytest.mark.prove
+def test_falls_as_a_cantilever_of_finer_links() -> None:
+    """Towards one path, with links and steps; exudyn's cable takes the same (benchmarks/rod.py)."""
+    paths = list[np.ndarray]()
+    for n, h in ((20, 4e-3), (40, 2e-3), (80, 1e-3)):
+        mech = lw.models.rod(n)
+        steps = LongSteps(mech, actuated=False, passive=True)
+        state, none = steps.first(mech.neutral(), np.zeros(mech.nv)), np.zeros((1, 0))
+        state = steps.advance(state, h, round(0.5 / h), np.zeros((1, mech.nv)), none).last
+        paths.append(mech.pose(state.q, "tip").p)
+    first, second = (np.linalg.norm(a - b) for a, b in pairwise(paths))
+    assert 1e-4 < second < 0.6 * first
+    # exudyn 1.13: 64 ANCF cable elements, generalised-α, steps of 0.5 ms
+    np.testing.assert_allclose(paths[-1][[0, 2]], (-0.1155, -0.9175), atol=3e-3)
 
 
 @pytest.mark.parametrize(

@@ -272,9 +272,9 @@ def is_long(mech: Mechanism, contacts: Sequence[Any]) -> bool:
         return False
     if contacts and mech.n_bodies > MOST_BODIES:
         raise ModelError(
-            f"{mech.name!r} has {mech.n_bodies} bodies and {len(contacts)} contacts. Implicit steps "
-            f"of more than {MOST_BODIES} bodies have loops, limits and friction, but no contacts: "
-            "pass contacts=(), or use fewer bodies."
+            f"{mech.name!r} has {mech.n_bodies} bodies and {len(contacts)} contacts. Implicit "
+            f"steps of more than {MOST_BODIES} bodies have loops, limits and friction, but no "
+            "contacts: pass contacts=(), or use fewer bodies."
         )
     return not contacts
 
