@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-
 from long_chain_gpu import FOLDER, timed
 
 SIZES, H, ROUNDS = (1_000, 10_000, 100_000), 2e-3, 30
@@ -20,10 +19,10 @@ RESULTS = Path(__file__).parent / "results" / "rod_step_gpu.md"
 HEAD = f"""# Steps of a rod on a GPU
 
 Written by `python benchmarks/rod_step_gpu.py`. One elastic rod (`lw.models.rod`: bending, twist and
-stretch at each link), one implicit step of {1e3 * H:g} ms from a bent state, float64. *Sweep* is the
-rolled kernel on one core of the machine that prepared the run, shared with other work; *scan* is
-the complete step of `lw.simulation.implicit_step(..., target="cuda")`, the median of {ROUNDS} calls.
-*Difference* is that of the accelerations, of the largest entry.
+stretch at each link), one implicit step of {1e3 * H:g} ms from a bent state, float64. *Sweep* is
+the rolled kernel on one core of the machine that prepared the run, shared with other work; *scan*
+is the complete step of `lw.simulation.implicit_step(..., target="cuda")`, the median of {ROUNDS}
+calls. *Difference* is that of the accelerations, of the largest entry.
 
 | links | degrees of freedom | sweep, one core [ms] | scan, GPU [ms] | ratio | difference |
 | ---: | ---: | ---: | ---: | ---: | ---: |

@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "examples"))
 
-import rope_two_arms
+import rope_two_arms  # noqa: E402
 
 if __name__ == "__main__":
     rope_two_arms.main([str(ROOT / "docs" / "_static" / "rope.png")])

@@ -18,6 +18,7 @@ from linkwise.algebra import bias, mass, tau as force
 from linkwise.arguments import number
 from linkwise.codegen import arrays
 from linkwise.codegen.kernel import Kernel
+from linkwise.codegen.request import Schedule
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.dynamics.passive import Passive, passive
 from linkwise.errors import ModelError
@@ -62,7 +63,7 @@ class ImplicitStep:
 
 
 def implicit_step(
-    mech: Mechanism, step: float, *, schedule: str = "scan", target: str = "numpy"
+    mech: Mechanism, step: float, *, schedule: Schedule = "scan", target: str = "numpy"
 ) -> ImplicitStep:
     """The step of integrator="implicit" for one long chain, whose bodies run in parallel.
 
