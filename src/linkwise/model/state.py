@@ -45,12 +45,12 @@ def check_q(mech: Mechanism, q: ArrayLike) -> Array:
 @once_per_mechanism
 def _quaternions(mech: Mechanism) -> list[tuple[int, slice]]:
     """Bodies whose hinges have quaternions, and where these are in q."""
-    found = list[tuple[int, slice]]()
+    parts = list[tuple[int, slice]]()
     for k, body in enumerate(mech.bodies):
         part, start = body.hinge.quaternion, int(mech.q_start[k])
         if part is not None:
-            found.append((k, slice(start + part.start, start + part.stop)))
-    return found
+            parts.append((k, slice(start + part.start, start + part.stop)))
+    return parts
 
 
 def quaternion_advice(q: Array) -> str:

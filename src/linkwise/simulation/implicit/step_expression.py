@@ -18,7 +18,6 @@ from linkwise.algebra import bias, mass, tau as force
 from linkwise.arguments import number
 from linkwise.codegen import arrays
 from linkwise.codegen.kernel import Kernel
-from linkwise.codegen.request import Schedule
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.dynamics.passive import Passive, passive
 from linkwise.errors import ModelError
@@ -26,7 +25,7 @@ from linkwise.model.body import Body
 from linkwise.model.drive import Drive
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
-from linkwise.pipeline import compile
+from linkwise.pipeline import Schedule, compile
 from linkwise.simulation.implicit.joint import joints_with_rows
 from linkwise.spatial.array import Array
 
