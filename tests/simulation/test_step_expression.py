@@ -83,7 +83,7 @@ def test_refused() -> None:
     for mech, match in (
         (lw.models.four_bar(), "loops"),
         (lw.models.ur_arm(), "limits"),
-        (lw.models.random_tree(3, hinges=("free",), drives=False), "rate of q"),
+        (lw.models.random_tree(3, 0, hinges=("free",), drives=False), "rate of q"),
     ):
         with pytest.raises(ModelError, match=match):
             lw.simulation.implicit_step(mech, H)
