@@ -26,7 +26,7 @@ OURS = [(n, h) for n in (16, 32, 64) for h in (4e-3, 2e-3, 1e-3, 5e-4)]
 OURS += [(1000, 2e-3)]
 THEIRS = [(n, h) for n in (8, 16, 32, 64) for h in (4e-3, 2e-3, 1e-3)]
 REFERENCE = (64, 5e-4)
-LEVELS = (0.05, 0.02, 0.01, 0.005)
+LEVELS = (0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 
 HEAD = """# Elastic rods beside exudyn
 
