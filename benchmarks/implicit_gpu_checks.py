@@ -18,7 +18,7 @@ import linkwise as lw
 from linkwise.codegen.stepping.chance import Chance
 from linkwise.codegen.stepping.cuda_kernel import CudaMotion
 from linkwise.codegen.stepping.noise import SCALE, drawn
-from linkwise.simulation import ContactPoint, Ground, ground_contacts
+from linkwise.simulation import ContactPoint, Ground, HeightField, ground_contacts
 from linkwise.simulation.episode import Episode
 from linkwise.simulation.rollout_kernel import gpu_kernel
 
@@ -68,8 +68,19 @@ def falling(dtype: str) -> tuple[Any, ...]:
     return mech, q, COMMON | {"contacts": [point], "stop": stop, "dtype": dtype}
 
 
+def rolling(dtype: str) -> tuple[Any, ...]:
+    """Balls that fall and roll over a field of heights."""
+    mech, q, options = falling(dtype)
+    x = np.linspace(-1.0, 1.0, 41)
+    heights = 0.05 * np.sin(4.0 * x)[:, None] * np.cos(3.0 * x)[None]
+    field = HeightField(heights, (2.0, 2.0), friction=0.8)
+    q[:, 4], q[:, 6] = np.linspace(-0.6, 0.6, BATCH), 0.15
+    point = ContactPoint("c", "ball", radius=0.1, ground=field)
+    return mech, q, options | {"contacts": [point], "stop": None}
+
+
 CASES: dict[str, Callable[[str], tuple[Any, ...]]] = {
-    "linkage": linkage, "standing": standing, "falling": falling
+    "linkage": linkage, "standing": standing, "falling": falling, "rolling": rolling
 }  # fmt: skip
 
 
@@ -85,7 +96,9 @@ def prepare() -> None:
     for name, case in CASES.items():
         for dtype in TOLERANCE:
             mech, q, options = case(dtype)
-            np.savez(FOLDER / f"{name}_{dtype}.npz", **results(lw.rollout(mech, q, **options)))
+            fields = results(lw.rollout(mech, q, **options))
+            assert name != "rolling" or fields["contact_forces"].any(axis=(1, 2)).sum() > BATCH / 2
+            np.savez(FOLDER / f"{name}_{dtype}.npz", **fields)
             print(f"{name} {dtype}: prepared")
 
 

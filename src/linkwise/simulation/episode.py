@@ -19,7 +19,7 @@ from linkwise.arguments import floats, number, shown
 from linkwise.codegen.request import Request
 from linkwise.codegen.scalar import status
 from linkwise.codegen.stepping.chance import Chance
-from linkwise.codegen.stepping.stepping import Segment, Stepping
+from linkwise.codegen.stepping.stepping import Segment, Stepping, straight
 from linkwise.codegen.writing import Writing
 from linkwise.dynamics.quantity import expression
 from linkwise.errors import ModelError, ShapeError, unknown_name
@@ -166,7 +166,7 @@ def with_stop(
             at.check(status.stopped(mech, k), x, stop.low, stop.high)
     at.write("watched", [1.0])
     last = Segment("watch", at.traced(), (("watched", 1),))
-    looked = (*(x.renamed(SHOWN) for x in stepping.leave), last)
+    looked = (*(x.renamed(SHOWN) for x in straight(stepping.leave)), last)
     return replace(stepping, step=(*stepping.step, *looked), stops=status.stopped(mech, 0))
 
 

@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from linkwise.codegen.stepping.stepping import Place, Segment, Sketch, Stepping
+from linkwise.codegen.stepping.stepping import Place, Segment, Sketch, Stepping, straight
 from linkwise.spatial.choice import gate
 
 SHOWN = {"q": "q_now", "v": "v_now"}
@@ -54,7 +54,7 @@ def continued(
         nq=size,
         nv=end - size,
         enter=(_resume(stepping, state, size),),
-        leave=(*(x.renamed(SHOWN) for x in stepping.leave), observe, _keep(state, size)),
+        leave=(*(x.renamed(SHOWN) for x in straight(stepping.leave)), observe, _keep(state, size)),
         shown=(),
         layout=tuple(layout),
     )
@@ -65,7 +65,7 @@ def _resume(stepping: Stepping, state: list[Place], size: int) -> Segment:
     s = Sketch("resume")
     packed, nq = s.read("q", size), stepping.nq
     known: dict[str, Any] = {"q": packed[1 : 1 + nq], "v": packed[1 + nq : 1 + nq + stepping.nv]}
-    for segment in stepping.enter:
+    for segment in straight(stepping.enter):
         values = iter(s.replay(segment.traced, known))
         known |= {name: [next(values) for _ in range(n)] for name, n in segment.writes}
     begins = packed[0]
