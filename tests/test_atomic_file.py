@@ -40,6 +40,7 @@ ALLOWED = {
     "convert/casadi.py": "compiles libraries in a temporary folder, which it removes",
     "flexible/modal_file.py": "an archive in memory",
     "simulation/recording_file.py": "an archive in memory",
+    "study/design.py": "makes the folder of a design",
     "study/folder.py": "makes the folder of a study, appends to its list, removes incomplete files",
     "viewer/video.py": "a film in memory",
 }

@@ -185,6 +185,11 @@ def compile(
         derive=derive,
         cache=cache,
     )
+    if isinstance(expr, Mapping) and len(expr) == 1:
+        raise ExpressionError(
+            f"lw.compile was called with a dictionary of one expression, {next(iter(expr))!r}; "
+            "dictionaries are for several. Pass the expression itself."
+        )
     if isinstance(mech, Embedded) and target in ("c", "cuda"):
         raise ExpressionError(
             f"target={target!r} was given for {mech.name!r} with its loops and couplings built "
@@ -243,11 +248,6 @@ def requested(
     if rolled not in (None, True, False):
         raise ExpressionError(f"rolled is {rolled!r}; it must be True, False or None.")
     named = cast("Mapping[str, Expr]", expr if isinstance(expr, Mapping) else {})
-    if len(named) == 1:
-        raise ExpressionError(
-            f"lw.compile was called with a dictionary of one expression, {next(iter(named))!r}; "
-            "dictionaries are for several. Pass the expression itself."
-        )
     quantity: Any = tuple(named.values()) if isinstance(expr, Mapping) else (expr,)
     if isinstance(expr, Formula):
         quantity = expr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ class Adding:
     dtype = np.dtype(np.float64)
     layout = (Place("state", "x", 0, (2,)), Place("seen", "y", 2, (2,)))
     held = (("u", 2),)
+    stepping = SimpleNamespace(noise=())
 
     def start(self, cp: Any, given: tuple[Any, ...], batch: int) -> None:
         before, u, after = given[0], given[6], given[-4]

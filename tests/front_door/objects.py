@@ -18,7 +18,7 @@ import linkwise as lw
 import linkwise_ledger
 from linkwise.algebra import mass, phi
 from tests.front_door import samples
-from tests.front_door.samples import Call, arm, call, held, q, recording, six, v
+from tests.front_door.samples import Call, arm, bending, call, held, q, recording, six, v
 
 X6 = np.arange(6.0)
 POINT = (0.0, 0.0, 0.1)
@@ -159,6 +159,10 @@ _made("estimation.Operator", lambda: next(iter(lw.estimation.OPERATORS.values())
 _made("convert.Layout", lambda: lw.convert.mujoco_layout(boxes(), mujoco_model()))
 _made("convert.TorchFunction", lambda: lw.convert.to_torch({"M": mass}, arm()))
 _made("convert.Symbolic", lambda: lw.convert.to_sympy({"M": mass}, arm()))
+_made("ImplicitStep", lambda: right("implicit_step"))
+_made("HeightField", lambda: right("HeightField"))
+_made("Vibration", lambda: lw.simulation.vibrations(bending(), q(bending()))[0])
+_made("NonlinearProgram", lambda: right("nonlinear_program"))
 _made("CSource", lambda: lw.compile(mass, arm(), target="c"))
 
 
@@ -352,6 +356,14 @@ _of("Bound.on_position Bound.on_velocity", lambda it: call(-1.0, 1.0, when="all"
 _of("Bound.on_function", lambda it: call(_speed, -1.0, 1.0, when="all"))
 _of("RecedingHorizon.__call__", lambda it: call(0.0, q(), v()))
 _of("RecedingHorizon.set_goal", lambda it: call(0, [0.0, 0.0]))
+_of("ImplicitStep.__call__", lambda it: call(q(), v()))
+_of("Ground.of", lambda it: call(lw.grasp.Contact("point"), restitution=0.1))
+_of(
+    "HeightField.of",
+    lambda it: call(lw.grasp.Contact("point"), heights=np.zeros((3, 4)), size=(2.0, 1.0)),
+)
+_of("NonlinearProgram.solve", lambda it: call("ipopt", print_time=False, ipopt={"print_level": 0}))
+_of("NonlinearProgram.trajectory", lambda it: call(np.zeros(it.problem["x"].numel())))
 
 
 def _speed(at: Any) -> Any:
@@ -684,6 +696,11 @@ LEFT_OUT = {
     "viewer.Viewer.block": "waits until the page is closed",
     "viewer.Viewer.open": "opens a browser",
     "viewer.Viewer.close": "is called by the walk at its end",
+    **dict.fromkeys(
+        ("RecedingHorizon.compiled_into", "RecedingHorizon.planned_for"),
+        "lw.rollout calls it, with what it has checked",
+    ),
+    **dict.fromkeys(("HeightField.frame", "HeightField.under"), "a formula of implicit steps"),
     "Channel.columns_of": "counts columns of what a channel has checked",
     **dict.fromkeys(
         ("JointLimits.nearness Posture.drawn Posture.numbers SingularStrategy.speeds").split(),

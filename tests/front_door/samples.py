@@ -485,6 +485,8 @@ _of("SpatialInertia", lambda: call(1.0, np.zeros(3), np.eye(3)))
 _of("Drive", lambda: call(armature=0.1, damping=0.1, lower=-1.0, upper=1.0))
 _of("Actuator", lambda: call("motor", (("pin_1", 2.0),), gain=(1.0, 0.0, 0.0), control=(-1.0, 1.0)))
 _of("Ground", lambda: call((0.0, 0.0, 0.0), (0.0, 0.0, 1.0), friction=0.5, restitution=0.1))
+_of("HeightField", lambda: call(np.zeros((3, 4)), (2.0, 1.0), friction=0.5))
+_of("implicit_step", lambda: call(arm(), 0.01))
 _of("ContactPoint", lambda: call("toe", "foot", (0.0, 0.0, 0.1), radius=0.02))
 _of("Surface", lambda: call(0.5, 0.01, 0.001, condim=4, margin=0.01))
 _of("ContactPair", lambda: call("toe", "floor", lw.simulation.Surface()))
@@ -633,7 +635,7 @@ RECORDS = frozenset(
     "estimation.BatchEstimate estimation.KalmanFilter estimation.Smoother "
     "estimation.Draws estimation.Operator Report Consistency Estimate Filter Filtered "
     "MomentumObserver Observation CrossValidation Measurements RolloutFit "
-    "Vibration viewer.Part viewer.Scene ledger.Document ledger.Verdict".split()
+    "ImplicitStep Vibration viewer.Part viewer.Scene ledger.Document ledger.Verdict".split()
 )
 """Classes that the library fills in, results for the most part: nobody else makes them."""
 

@@ -80,6 +80,8 @@ NEEDS = {
     "convert.to_sympy": "sympy",
     "convert.Symbolic": "sympy",
     "convert.to_casadi": "casadi",
+    "nonlinear_program": "casadi",
+    "NonlinearProgram": "casadi",
     "convert.to_jax": "jax",
     "convert.to_torch": "torch",
     "convert.TorchFunction": "torch",

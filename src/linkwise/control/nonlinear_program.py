@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwise.arguments import constant, name
 from linkwise.codegen.formula import Formula
 from linkwise.control.optimize import problem_of
 from linkwise.control.problem import FAR
@@ -53,7 +54,11 @@ class NonlinearProgram:
             "q" (N + 1, nq), "v" (N + 1, nv) and "tau" (N, nv), which `lw.optimize` takes as a
             guess; the cost; and what the solver reports.
         """
-        call = casadi_module().nlpsol("program", solver, self.problem, options)
+        try:
+            call = casadi_module().nlpsol("program", name(solver, "solver"), self.problem, options)
+        except (RuntimeError, NotImplementedError, TypeError) as error:
+            reason = str(error).strip().splitlines()[-1]
+            raise ModelError(f"CasADi has no solver {solver!r} with {options}: {reason}") from error
         result = call(**self.arguments)
         return self.trajectory(result["x"].full()[:, 0]), float(result["f"]), dict(call.stats())
 
@@ -64,7 +69,7 @@ class NonlinearProgram:
             x: The variables.
         """
         nq, nv, m, n = self.mech.nq, self.mech.nv, len(self.driven), self.steps
-        flat = np.asarray(x, dtype=np.float64).ravel()
+        flat = constant(x, ((n + 1) * (nq + nv) + n * m,), "x")
         states, forces = flat[: (n + 1) * (nq + nv)], flat[(n + 1) * (nq + nv) :]
         rows, tau = states.reshape(n + 1, nq + nv), np.zeros((n, nv))
         tau[:, list(self.driven)] = forces.reshape(n, m)

@@ -62,6 +62,7 @@ class Ground:
         Raises:
             ModelError: It cannot break, or slip and twist depend on each other.
         """
+        is_a(Contact, contact, "contact")
         mixed = contact.kind == "soft_finger" and contact.law != "separate"
         if contact.two_sided or contact.kind == "edge" or mixed:
             raise ModelError(

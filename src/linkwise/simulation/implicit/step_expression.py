@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.algebra import bias, mass, tau as force
-from linkwise.arguments import number
+from linkwise.arguments import constant, number
 from linkwise.codegen import arrays
 from linkwise.codegen.kernel import Kernel
 from linkwise.dynamics.kernels import check_mechanism
@@ -54,6 +54,9 @@ class ImplicitStep:
             tau: Joint forces (nv,) [N or N m], likewise; default: none.
         """
         h, library = self.step, arrays.cupy() if arrays.is_on_gpu(q) else np
+        if library is np:
+            q, v = constant(q, (self.mech.nq,), "q"), constant(v, (self.mech.nv,), "v")
+            tau = None if tau is None else constant(tau, (self.mech.nv,), "tau")
         given = (self._drives.damping, self._drives.stiffness, self._drives.rest)
         d, k, rest = (library.asarray(x) for x in given)
         push = -d * v - k * (q + h * v - rest)
