@@ -185,9 +185,10 @@ def compile(
         derive=derive,
         cache=cache,
     )
-    if isinstance(expr, Mapping) and len(expr) == 1:
+    names = list(cast("Mapping[str, Expr]", expr)) if isinstance(expr, Mapping) else ()
+    if len(names) == 1:
         raise ExpressionError(
-            f"lw.compile was called with a dictionary of one expression, {next(iter(expr))!r}; "
+            f"lw.compile was called with a dictionary of one expression, {names[0]!r}; "
             "dictionaries are for several. Pass the expression itself."
         )
     if isinstance(mech, Embedded) and target in ("c", "cuda"):
@@ -203,7 +204,7 @@ def compile(
     from linkwise.codegen.c.source import CSource
     from linkwise.codegen.kernel import kernel
 
-    with written_by(expr):
+    with written_by(cast(object, expr)):
         return CSource(request) if target == "c" else kernel(request, target)
 
 
