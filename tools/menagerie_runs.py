@@ -24,6 +24,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
+PAGE = ROOT / "docs/evidence/menagerie.md"
+
 DURATION = 10.0
 LONGEST = 400
 """Seconds of processor time for one robot, mostly its compiler's."""
@@ -135,7 +137,8 @@ def run(path: Path) -> dict[str, Any]:
             row["residual"] = float(np.median(motion.residual))
         row["verdict"] = "runs" if row["speed"] < LARGEST else f"speeds up to {row['speed']:.0e}"
     except Exception as error:
-        row["verdict"] = f"{type(error).__name__}: {error}"
+        text = str(error).replace(f"{path.parent.parent}/", "")
+        row["verdict"] = f"{type(error).__name__}: {text}"
     return row
 
 
@@ -180,20 +183,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, help="a copy of MuJoCo Menagerie")
     parser.add_argument("--robot", type=Path, help="one file; prints its row")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs/evidence/menagerie.md")
+    parser.add_argument("--out", type=Path, default=PAGE)
     parser.add_argument("--every", action="store_true", help="every scene, not one of each robot")
     parser.add_argument("--only", default="", help="a part of the names of files to run")
     options = parser.parse_args()
     if options.robot:
         print(json.dumps(run(options.robot)))
         return
+    paths = {str(x.relative_to(options.folder)): x for x in files(options.folder, options.every)}
+    paths = {name: path for name, path in paths.items() if options.only in name}
+    if options.out == PAGE and len(paths) < (rows_before := PAGE.read_text().count(".xml |")):
+        parser.error(
+            f"{len(paths)} files would replace the {rows_before} rows of {PAGE.name}: give --out"
+        )
     rows = dict[str, dict[str, Any]]()
-    for path in files(options.folder, options.every):
-        name = str(path.relative_to(options.folder))
-        if options.only in name:
-            rows[name] = separately(path)
-            print(name, json.dumps(rows[name])[:300], flush=True)
-            options.out.write_text(page(dict(sorted(rows.items()))))
+    for name, path in paths.items():
+        rows[name] = separately(path)
+        print(name, json.dumps(rows[name])[:300], flush=True)
+    options.out.write_text(page(dict(sorted(rows.items()))))
 
 
 if __name__ == "__main__":
