@@ -16,9 +16,10 @@ A = R R* in place of Y* Y these sweeps are as long as there are rows, however ma
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linkwise.algebra import bias, mass, tau as force
 from linkwise.algebra.expr import Expr
@@ -45,6 +46,8 @@ from linkwise.simulation.implicit.steps import State, Steps, Touches
 from linkwise.simulation.loop_keeper import DRIFT_LIMIT
 from linkwise.simulation.rates import carried, moved, rates, velocities
 from linkwise.spatial.array import Array
+
+Indices: TypeAlias = NDArray[np.intp]
 
 LONG = 64
 """Joint velocities beyond which single motions without contacts move by these steps: straight code
@@ -165,9 +168,11 @@ class LongSteps:
             change, impulse, start, end, worst = push
         reached = still + change
         u = rates(mech, q, reached)
-        for body, place in self._turns:
-            if float(h * h * (u[place] @ u[place])) > np.pi**2:
-                return (), now, status.turned(mech, body)
+        bodies, places, starts = self._turns
+        if len(bodies):
+            turns = h * h * np.add.reduceat(u[places] ** 2, starts)
+            if turns.max() > np.pi**2:
+                return (), now, status.turned(mech, int(bodies[turns.argmax()]))
         after = moved(mech, q, u, h)
         v_after = velocities(mech, after, u)
         if not (np.isfinite(after).all() and np.isfinite(v_after).all()):
@@ -279,15 +284,16 @@ def is_long(mech: Mechanism, contacts: Sequence[Any]) -> bool:
     return not contacts
 
 
-def _turns(mech: Mechanism) -> list[tuple[int, Any]]:
-    """Bodies that turn other than by pins, and where their angular velocities are."""
-    turns = list[tuple[int, Any]]()
+def _turns(mech: Mechanism) -> tuple[Indices, Indices, Indices]:
+    """Bodies that turn other than by pins, their angular velocities in v, and where those begin."""
+    bodies, places, starts = list[int](), list[int](), list[int]()
     for k, body in enumerate(mech.bodies):
-        if not is_plain(body.hinge):
-            units = [x.unit for x in body.hinge.velocities]
-            at = [int(mech.v_start[k]) + i for i, unit in enumerate(units) if unit == "rad"]
-            turns.append((k, np.array(at, dtype=np.intp)))
-    return turns
+        units = () if is_plain(body.hinge) else [x.unit for x in body.hinge.velocities]
+        if "rad" in units:
+            bodies.append(k)
+            starts.append(len(places))
+            places += [int(mech.v_start[k]) + i for i, unit in enumerate(units) if unit == "rad"]
+    return np.array(bodies, np.intp), np.array(places, np.intp), np.array(starts, np.intp)
 
 
 def _inverse(A: Array) -> Array:
