@@ -191,6 +191,20 @@ def test_no_memory_is_lost_over_many_calls():
     assert _resident() - before < 8 << 20
 
 
+def test_one_state_of_a_long_chain_takes_no_room_for_a_batch():
+    mech = lw.models.chain(600)
+    kernel, zero = lw.compile(FORWARD, mech, rolled=True), np.zeros(600)
+    code = np.zeros((), np.int32)
+    expected = kernel(zero, zero, zero)
+    tracemalloc.start()
+    made = kernel(zero, zero, zero, status=code)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    np.testing.assert_array_equal(made, expected)
+    assert np.abs(expected).max() > 1.0
+    assert peak < 600 * 600  # bytes; a matrix has eight times as many
+
+
 def _resident() -> int:
     """Memory of this process [bytes]."""
     try:

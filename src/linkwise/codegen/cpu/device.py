@@ -93,12 +93,14 @@ class Processor(InMemory):
         sizes, dtype = [size for _, size in self.inputs], self.dtype
         given = zip(arrays, sizes, strict=True)
         addresses = [_address(array, (count, size), dtype) for array, size in given]
+        if not all(addresses):  # before memory is taken: one state of n numbers is no batch of n
+            return None
         shape = (count, *self.signature.shape)
         result = np.empty(shape, dtype) if out is None else out
         status = np.empty(count, np.int32) if codes is None else codes
         output = _address(result, shape, dtype, written=True)
         at = _address(status, (count,), np.dtype(np.int32), written=True)
-        if not (all(addresses) and output and at):
+        if not (output and at):
             return None
         width = result.nbytes // count
         for address, size in zip(addresses, sizes, strict=True):
