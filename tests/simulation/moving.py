@@ -6,6 +6,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 import linkwise as lw
+from linkwise.simulation import stepper
 from linkwise.simulation.integrators import INTEGRATORS
 from linkwise.simulation.rates import in_rates, rates, velocities
 
@@ -101,3 +102,8 @@ def rk4_step(mech, f, t, q, v, h):
     step = INTEGRATORS["rk4"].step
     q, u = step(mech, in_rates(mech, f), t, q, rates(mech, q, v), h)
     return q, velocities(mech, q, u)
+
+
+def steps_by_kernel(monkeypatch, compiled):
+    """Let `lw.simulate` make all steps by a kernel, or none."""
+    monkeypatch.setattr(stepper, "worth_compiling", lambda *_, **__: compiled)

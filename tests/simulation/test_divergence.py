@@ -9,8 +9,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.errors import EnergyWarning, SimulationError
-from linkwise.simulation import run
-from tests.simulation.moving import mass_on_spring
+from tests.simulation.moving import mass_on_spring, steps_by_kernel
 
 
 def held_too_long(**options):
@@ -24,7 +23,7 @@ def held_too_long(**options):
 @pytest.mark.parametrize("way", ["compiled", "in Python", "adaptive"])
 def test_a_controller_that_is_held_too_long_is_told_as_the_cause(way, monkeypatch):
     """With feedback in ticks of 10 ms no shorter step and no other integrator helps."""
-    monkeypatch.setattr(run, "WORTH_COMPILING", 1 if way == "compiled" else 10**9)
+    steps_by_kernel(monkeypatch, way == "compiled")
     options = {"integrator": "adaptive"} if way == "adaptive" else {"step": 1e-3}
     with pytest.raises(SimulationError) as result:
         held_too_long(**options)

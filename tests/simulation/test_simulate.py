@@ -9,8 +9,14 @@ import pytest
 
 import linkwise as lw
 from linkwise.codegen.stepping.kernel import RolloutKernel
-from linkwise.simulation import run
-from tests.simulation.moving import distance, mass_on_spring, pendulum, reference, tumbling
+from tests.simulation.moving import (
+    distance,
+    mass_on_spring,
+    pendulum,
+    reference,
+    steps_by_kernel,
+    tumbling,
+)
 
 G = 9.81
 
@@ -41,9 +47,9 @@ def test_compiled_steps_are_the_reference_steps(integrator, monkeypatch):
     q, v = mech.random(seed=1), mech.random_velocity(seed=2)
     tau = {"tip": 0.2, "base": (0.1, 0.0, -0.2)}
     options = {"duration": 0.2, "integrator": integrator, "tau": tau, "record_every": 50}
-    monkeypatch.setattr(run, "WORTH_COMPILING", 1)
+    steps_by_kernel(monkeypatch, True)
     compiled = lw.simulate(mech, q, v, **options)
-    monkeypatch.setattr(run, "WORTH_COMPILING", 10**9)
+    steps_by_kernel(monkeypatch, False)
     plain = lw.simulate(mech, q, v, **options)
     assert np.array_equal(compiled.t, plain.t) and len(plain) == 5
     # 200 steps of rounding, of numbers up to about 5; a step of another method is 1e-8 away.
@@ -65,10 +71,10 @@ def test_compiled_steps_between_the_ticks_of_a_controller(monkeypatch):
         return np.sin(t + q) - 2.0 * v
 
     options = {"duration": 0.2, "controller": controller, "control_step": 0.01}
-    monkeypatch.setattr(run, "WORTH_COMPILING", 1)
+    steps_by_kernel(monkeypatch, True)
     compiled = lw.simulate(mech, q, **options)
     assert calls == pytest.approx(0.01 * np.arange(20), abs=1e-12)  # once a tick
-    monkeypatch.setattr(run, "WORTH_COMPILING", 10**9)
+    steps_by_kernel(monkeypatch, False)
     plain = lw.simulate(mech, q, **options)
     assert compiled.v == pytest.approx(plain.v, rel=1e-11, abs=1e-11)
     # The work of what is held is τ Δq in the one, a sum of powers at stages in the other.
@@ -86,8 +92,8 @@ def test_steps_that_need_no_python_are_made_at_once(limits, every, monkeypatch):
     calls, make = [], RolloutKernel.run
     monkeypatch.setattr(RolloutKernel, "run", lambda *x: (calls.append(x[5]), make(*x))[1])
     runs = []
-    for worth in (1, 10**9):
-        monkeypatch.setattr(run, "WORTH_COMPILING", worth)
+    for compiled in (True, False):
+        steps_by_kernel(monkeypatch, compiled)
         rec = lw.simulate(mech, [1.0, 0.2], [3.0, 0.0], record_every=every, **options)
         runs.append(rec)
     compiled, plain = runs
@@ -112,10 +118,10 @@ def test_a_control_law_is_part_of_the_steps(every, monkeypatch):
     options = {"duration": 0.0995, "step": 1e-3, "control_step": 1e-3, "record_every": every}
     calls, make = [], RolloutKernel.run
     monkeypatch.setattr(RolloutKernel, "run", lambda *x: (calls.append(x[5]), make(*x))[1])
-    monkeypatch.setattr(run, "WORTH_COMPILING", 1)
+    steps_by_kernel(monkeypatch, True)
     compiled = lw.simulate(arm, q, controller=(law, goal), **options)
     assert calls == [99]  # and a shorter one
-    monkeypatch.setattr(run, "WORTH_COMPILING", 10**9)
+    steps_by_kernel(monkeypatch, False)
     plain = lw.simulate(arm, q, controller=(law, goal), **options)
     assert compiled.t == pytest.approx(plain.t, abs=1e-12)
     assert compiled.v == pytest.approx(plain.v, abs=1e-11)
@@ -168,10 +174,10 @@ def test_joint_forces_of_all_kinds():
     assert both["tau"] == pytest.approx(np.full((51, 1), 30.0))
 
 
-@pytest.mark.parametrize("worth", [1, 10**9])
-def test_dampers_and_springs_of_the_drives(worth, monkeypatch):
+@pytest.mark.parametrize("compiled", [True, False])
+def test_dampers_and_springs_of_the_drives(compiled, monkeypatch):
     """m ẍ = −k (x − r) − d ẋ − m g against the solution of the damped oscillator."""
-    monkeypatch.setattr(run, "WORTH_COMPILING", worth)
+    steps_by_kernel(monkeypatch, compiled)
     m, k, d, rest = 2.0, 80.0, 1.5, 0.1
     mech = mass_on_spring(m, stiffness=k, damping=d, rest=rest)
     rec = lw.simulate(mech, [0.3], duration=1.0, step=1e-3)

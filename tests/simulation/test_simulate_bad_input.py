@@ -14,9 +14,8 @@ import pytest
 
 import linkwise as lw
 from linkwise.errors import ClosureError, ModelError, ShapeError, SimulationError
-from linkwise.simulation import run
 from linkwise.simulation.timetable import Progress
-from tests.simulation.moving import mass_on_spring, pendulum, tumbling
+from tests.simulation.moving import mass_on_spring, pendulum, steps_by_kernel, tumbling
 from tests.waiting import PATIENCE
 
 # ------------------------------------------------------------------------------------ divergence
@@ -26,7 +25,7 @@ from tests.waiting import PATIENCE
 @pytest.mark.parametrize("integrator", ["rk4", "euler", "rk4_mujoco"])
 def test_a_step_that_is_too_long_for_a_spring(integrator, compiled, monkeypatch):
     """ω h = 4 is beyond what each method can do: the energy grows, and the run says so."""
-    monkeypatch.setattr(run, "WORTH_COMPILING", 1 if compiled else 10**9)
+    steps_by_kernel(monkeypatch, compiled)
     mech = mass_on_spring(2.0, stiffness=2.0 * 400.0**2)
     with pytest.raises(SimulationError) as result:
         lw.simulate(mech, [0.1], duration=5.0, step=0.01, integrator=integrator)
@@ -44,7 +43,7 @@ def test_energy_that_nothing_gave(compiled, monkeypatch):
 
     1 − y⁶/72 + y⁸/576,   y = ω h:   0.87 for y = 2.8,   1.42 for y = 2.9
     """
-    monkeypatch.setattr(run, "WORTH_COMPILING", 1 if compiled else 10**9)
+    steps_by_kernel(monkeypatch, compiled)
     w, steps = 400.0, 20
     mech = dataclasses.replace(mass_on_spring(2.0, stiffness=2.0 * w**2), gravity=(0, 0, 0))
     rec = lw.simulate(mech, [0.1], duration=steps * 2.8 / w, step=2.8 / w)
@@ -75,7 +74,7 @@ def test_a_small_growth_of_a_large_energy_is_told():
 @pytest.mark.parametrize("compiled", [True, False])
 def test_gains_that_are_too_large(compiled, monkeypatch):
     """A controller may do work, so only what is not finite any more tells."""
-    monkeypatch.setattr(run, "WORTH_COMPILING", 1 if compiled else 10**9)
+    steps_by_kernel(monkeypatch, compiled)
     mech = lw.models.pendulum(2)
     control_step = 0.01 if compiled else None
     with pytest.raises(
@@ -100,7 +99,7 @@ def test_the_adaptive_method_ends_where_speeds_are_infinite():
 
 
 def test_quaternions_that_turn_without_bounds(monkeypatch):
-    monkeypatch.setattr(run, "WORTH_COMPILING", 10**9)
+    steps_by_kernel(monkeypatch, False)
     mech = tumbling()
     with pytest.raises(SimulationError, match="diverged"):
         lw.simulate(mech, v=mech.random_velocity(seed=1), duration=1.0, step=0.02,
@@ -319,7 +318,8 @@ def test_progress_is_one_line_on_a_terminal():
     assert file.getvalue() == ""
 
 
-def test_progress_may_be_a_function():
+def test_progress_may_be_a_function(monkeypatch):
+    steps_by_kernel(monkeypatch, False)
     seen = list[float]()
     lw.simulate(pendulum(), duration=0.01, progress=seen.append)
     assert seen == pytest.approx(1e-3 * np.arange(1, 11))

@@ -74,7 +74,7 @@ class Passive:
 
     def energy(self, q: Array) -> Array:
         """½ Σ k s² and the energy of what carries weight [J], of q (..., nq)."""
-        out = 0.5 * np.sum(self.stiffness * self.stretch(q) ** 2, axis=-1)
+        out = 0.5 * self.stretch(q) ** 2 @ self.stiffness
         return out if self.lifted is None else out + carried_energy(self.lifted, q)
 
     def slopes(self, given: Mapping[str, Any] = EMPTY) -> tuple[Any, Any]:

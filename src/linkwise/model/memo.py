@@ -59,6 +59,12 @@ def once_per_mechanism(
     return cast("Any", known)
 
 
+def is_kept(function: Callable[[Owner, *Rest], Made], mech: Owner, *arguments: *Rest) -> bool:
+    """Whether a function made by `once_per_mechanism` has been called with these arguments."""
+    values = vars(mech).get(_SLOT, {}).get(getattr(function, "__wrapped__", None), {})
+    return arguments in values
+
+
 def keep_bare_call(mech: Any, function: str, call: Callable[..., Any]) -> None:
     """Let a function, by name, begin with this call (`front_door.begins_bare`)."""
     mech.__dict__.setdefault(_SLOT, {})[function] = call

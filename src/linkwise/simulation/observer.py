@@ -38,10 +38,10 @@ class Log:
     def __init__(self, mech: Mechanism, applied: AppliedForces, probes: object) -> None:
         self.mech, self.applied, self.probes = mech, applied, check_probes(probes)
         self._states = list[States]()
-        self._more = list[More]()
+        self._more, self._count = list[More](), 0  # none where nothing more is recorded
 
     def __len__(self) -> int:
-        return len(self._more)
+        return self._count
 
     @property
     def last(self) -> float:
@@ -67,8 +67,8 @@ class Log:
         """Some records, later than all others."""
         applied = self.applied
         self._states.append(states)
+        self._count += len(states[0])
         if not (self.probes or applied.at_nodes or applied.springs):
-            self._more += [({}, np.zeros((0, 4)), np.zeros(0), [])] * len(states[0])
             return
         for at, q, v, tau, _ in zip(*states, strict=True):
             t = float(at)

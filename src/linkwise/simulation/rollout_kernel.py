@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
+from linkwise.codegen.cpu import cache
 from linkwise.codegen.request import Request
 from linkwise.codegen.scalar.trace import Traced
 from linkwise.codegen.stages import is_rolled, traced
 from linkwise.codegen.stepping.cuda_kernel import CudaMotion, suited
-from linkwise.codegen.stepping.kernel import RolloutKernel
+from linkwise.codegen.stepping.kernel import RolloutKernel, rollout_key
 from linkwise.codegen.stepping.stepping import Sketch, Stepping
 from linkwise.dynamics.derivatives import INVERSE
 from linkwise.dynamics.kernels import check_mechanism, require_open, tree_of
@@ -19,7 +21,7 @@ from linkwise.dynamics.passive import Passive, passive
 from linkwise.dynamics.quantity import Frame, expression
 from linkwise.errors import LoweringError, ModelError
 from linkwise.model.mechanism import Mechanism
-from linkwise.model.memo import once_per_mechanism
+from linkwise.model.memo import is_kept, once_per_mechanism
 from linkwise.simulation.actuation import actuate, efforts, with_actuators
 from linkwise.simulation.episode import NOTHING, Episode, with_noise, with_stop
 from linkwise.simulation.implicit.equality import check_formulas
@@ -106,6 +108,46 @@ def _rollout(
     options = (with_passive, nodes, parameters, reverse, frame, itemsize, law, contacts, actuated)
     segments, content = _stepping(mech, integrator, *options, observed, episode)
     return RolloutKernel(mech, integrator, segments, content, itemsize=itemsize)
+
+
+WORTH_COMPILING = 100
+"""Steps per body, of all runs of a mechanism in this process, for which a kernel is compiled.
+
+Fewer of them are faster in NumPy.
+"""
+
+
+def worth_compiling(
+    mech: Mechanism, integrator: str, steps: int, with_passive: bool, law: ControlLaw | None
+) -> bool:
+    """Whether a run of so many steps should use the kernel of such motions.
+
+    It should if that is in memory or on disk, or if runs so far and this one together make it worth
+    compiling.
+    """
+    made = _uncompiled(mech)
+    made[0] += steps
+    if made[0] >= WORTH_COMPILING * mech.n_bodies:
+        return True
+    acting = with_passive, (), (), None, "node", 8, law, (), False, False, NOTHING
+    return is_kept(_rollout, mech, integrator, *acting) or _filed(mech, integrator, *acting[:-1])
+
+
+@once_per_mechanism
+def _uncompiled(mech: Mechanism) -> list[int]:
+    """How many steps of single motions were asked for, as one number."""
+    return [0]
+
+
+@once_per_mechanism
+def _filed(mech: Mechanism, integrator: str, *acting: *tuple[Any, ...]) -> bool:
+    """Whether the kernel of such a motion was on disk when this was first asked."""
+    try:
+        _, content = _stepping(mech, integrator, *acting)
+    except LoweringError:
+        return False
+    key = rollout_key(mech, integrator, 8, content)
+    return key is not None and cache.holds(key)
 
 
 def gpu_kernel(
@@ -215,10 +257,11 @@ def _stepping(
         )
     command = None if law is None else law.kernel.request
 
-    joints = joints_with_rows(mech, friction=with_passive, given="friction" in acts)
     more = tuple((x, mech.nv) for x in acts if x in ("damping", "stiffness"))
     motor = tuple(x for x in acts if x in OF_ACTUATORS)
-    acting = (joints, contacts) if integrator == "implicit" else ((), ())
+    acting = (), ()
+    if integrator == "implicit":
+        acting = joints_with_rows(mech, friction=with_passive, given="friction" in acts), contacts
 
     def segments(*, branches: bool = True) -> Stepping:
         if reverse is not None:

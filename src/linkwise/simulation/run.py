@@ -60,9 +60,6 @@ from linkwise.spatial.array import Array, ArrayLike, constant
 from linkwise.tasks.force.positive import not_negative, positive
 from linkwise.tasks.force.surface import CompliantSurface
 
-WORTH_COMPILING = 100
-"""Runs of fewer steps per body run in NumPy: compiling a kernel would take longer."""
-
 
 def simulate(
     mech: Mechanism,
@@ -239,8 +236,7 @@ def simulate(
     groups: list[MarginGroup] = [Watch(watch, bool(stop)), points]
     groups += [LimitStops(mech, q)] if limits == "stop" else [] if springs is None else [springs]
     stepper = Stepper(mech, scheme, applied, None if keeper.open else keeper)
-    if plan.steps >= WORTH_COMPILING * mech.n_bodies and mech.nv:
-        stepper.compile(record_every=plan.record_every, per_tick=plan.per_tick)
+    stepper.compile(plan)
     stepper.length = plan.step if scheme.step is not None else None
     if controlled is not None and tick is not None and controlled.sees_state:
         stepper.held_for = tick

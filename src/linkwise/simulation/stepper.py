@@ -12,13 +12,18 @@ from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.errors import ClosureError, LoweringError, ModelError, SingularHingeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.applied_force import WORKERS, AppliedForces
-from linkwise.simulation.divergence import FASTEST, blown_up, gave_up, is_bounded
+from linkwise.simulation.divergence import blown_up, gave_up, is_bounded
 from linkwise.simulation.integrators import Integrator
 from linkwise.simulation.loop_keeper import Drift, LoopKeeper
 from linkwise.simulation.rates import in_rates, rates, velocities
 from linkwise.simulation.rollout_input import commands
-from linkwise.simulation.rollout_kernel import COMPILED, check_rollout, rollout_kernel
-from linkwise.simulation.timetable import Counts
+from linkwise.simulation.rollout_kernel import (
+    COMPILED,
+    check_rollout,
+    rollout_kernel,
+    worth_compiling,
+)
+from linkwise.simulation.timetable import Counts, Timetable
 from linkwise.spatial.array import Array
 from linkwise.tasks.law import ControlLaw
 
@@ -96,15 +101,17 @@ class KernelStepper:
         done = self.kernel.run(now.q[None], now.v[None], held, h, steps, 1)
         path = np.concatenate([[[*now.q, *now.v]], done.records[0]])
         at = path[ends]
-        good = np.isfinite(at).all(axis=1) & (np.abs(at[:, nq:]).max(axis=1, initial=0.0) < FASTEST)
-        count = len(ends) if good.all() else int(np.argmin(good))
+        good = is_bounded(at[:, :nq], at[:, nq:])  # all of them; else, up to which?
+        count = len(ends) if good else next(
+            i for i, x in enumerate(at) if not is_bounded(x[:nq], x[nq:])
+        )  # fmt: skip
         ends, at, work = ends[:count], at[:count], np.tile(now.work, (count, 1))
         if self.count_work and count:
             v = path[: int(ends[-1]) + 1, nq:]
             q = np.concatenate([now.q[None], at[:, :nq]])
             tau = self.forces(ends - 1, path, 0) if tau is None else tau[:count]
             work = work + self._works(q, v, ends, tau, h)
-        return KernelSteps(ends, at[:, :nq], at[:, nq:], work, count == len(good), path)
+        return KernelSteps(ends, at[:, :nq], at[:, nq:], work, good, path)
 
     def _works(self, q: Array, v: Array, ends: Counts, tau: Array, h: float) -> Array:
         """Work of held joint forces, dampers and springs up to each end (k, n).
@@ -134,11 +141,11 @@ class KernelStepper:
             area = np.concatenate([[0.0], np.cumsum(trapezoids)])[ends]
             return h * area + h * h / 12.0 * np.cumsum(slopes[0] - slopes[1])
 
-        mean = 0.5 * (v[:-1] + v[1:])
-        acts = np.repeat(tau, ends - begins, axis=0)
-        work[:, 0] = up_to(
-            np.einsum("ij,ij->i", acts, mean), [(tau * rate).sum(axis=1) for rate in rates]
-        )
+        if tau.any():
+            mean = 0.5 * (v[:-1] + v[1:])
+            acts = np.repeat(tau, ends - begins, axis=0)
+            slopes = [np.einsum("ij,ij->i", tau, rate) for rate in rates]
+            work[:, 0] = up_to(np.einsum("ij,ij->i", acts, mean), slopes)
         if damped:
             power = -((v * v) @ d)
             pairs = zip(around, rates, strict=True)
@@ -199,28 +206,24 @@ class Stepper:
         self.powers = list[Array]()
         self._rate = in_rates(mech, self.accelerate)
 
-    def compile(self, *, record_every: int, per_tick: int) -> None:
-        """Let a kernel make the steps, if it can.
+    def compile(self, plan: Timetable) -> None:
+        """Let a kernel make the steps, if it can and should.
 
-        Args:
-            record_every: How many steps there are from record to record. If it is one, and a
-                controller has to be asked, work follows from the records.
-            per_tick: How many steps there are from one question to the controller to the next, or
-                0. If it is one, a controller that is a kernel is part of the step.
+        With a record after each step and a controller that has to be asked, work follows from the
+        records. A controller that is a kernel, and is asked at each step, is part of the step.
         """
-        if self.loops is not None or not self.applied.steady or self.scheme.name not in COMPILED:
+        name = self.scheme.name
+        if self.loops is not None or not self.applied.steady or name not in COMPILED:
+            return
+        law = self._law() if plan.per_tick == 1 else None
+        mech, passive, ruled = self.mech, self.applied.passive, None if law is None else law[0]
+        if not mech.nv or not worth_compiling(mech, name, plan.steps, passive, ruled):
             return
         try:
-            law = self._law() if per_tick == 1 else None
-            kernel = rollout_kernel(
-                self.mech,
-                self.scheme.name,
-                with_passive=self.applied.passive,
-                law=None if law is None else law[0],
-            )
+            kernel = rollout_kernel(mech, name, with_passive=passive, law=ruled)
         except LoweringError:  # a hinge or a size that is not compiled: steps in NumPy
             return
-        count_work = record_every > 1 or law is not None or self.applied.foreseen
+        count_work = plan.record_every > 1 or law is not None or self.applied.foreseen
         self.kernel_stepper = KernelStepper(self.mech, kernel, self.applied, count_work, law)
 
     def _law(self) -> tuple[ControlLaw, Any] | None:

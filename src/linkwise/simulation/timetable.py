@@ -196,11 +196,12 @@ class Timetable:
 
     def breaks(self, made: int, steps: int) -> Counts:
         """Ends of the intervals between records and ticks in these steps after `made` steps."""
-        marks = [np.array([steps])]
+        ends = np.zeros(steps + 1, dtype=np.bool_)
+        ends[steps] = steps > 0
         for every in (self.record_every, self.per_tick):
             if every:
-                marks.append(np.arange(every - made % every, steps + 1, every))
-        return np.unique(np.concatenate(marks))
+                ends[every - made % every :: every] = True
+        return np.flatnonzero(ends)
 
     def ahead(self, made: int, *, one: bool) -> int:
         """How many steps can be made at once: up to the next record, question, or the last one."""

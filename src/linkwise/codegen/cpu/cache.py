@@ -62,6 +62,13 @@ def read(key: str) -> bytes | None:
     return None
 
 
+def holds(key: str) -> bool:
+    """Whether there is a content filed under a key; `read` may still find it damaged."""
+    with contextlib.suppress(OSError), _folder() as folder:
+        return folder is not None and os.access(key, os.R_OK, dir_fd=folder)
+    return False
+
+
 def write(key: str, body: bytes) -> bool:
     """File a content under a key; False where that is not possible."""
     with contextlib.suppress(OSError), _folder(make=True) as folder:

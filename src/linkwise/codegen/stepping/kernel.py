@@ -30,6 +30,9 @@ NUMBER: dict[int, Any] = {8: ctypes.c_double, 4: ctypes.c_float}
 QUICK = 2_000_000
 """Operations below which a batch runs on one thread."""
 
+UNHEARD = 20 * QUICK
+"""Operations below which one motion runs on the thread of the caller: some milliseconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Motions:
@@ -38,6 +41,15 @@ class Motions:
     records: Array  # (batch, records, width): q, v, and what else is shown, side by side
     status: NDArray[np.int32]  # a code for each motion, 0 for success (batch,)
     failed: NDArray[np.int64]  # the step in which that code came, -1 for none (batch,)
+
+
+def rollout_key(
+    mech: Mechanism, integrator: str, itemsize: int, content: tuple[Any, ...]
+) -> str | None:
+    """The key under which such a kernel is filed; None where its content is not known."""
+    from linkwise.codegen.cpu.machine import versions
+
+    return file_key("rollout", mech, integrator, itemsize, *content, versions())
 
 
 class RolloutKernel:
@@ -133,11 +145,11 @@ class RolloutKernel:
     def _compile(self, content: tuple[Any, ...]) -> None:
         """Machine code, from disk if it is there."""
         from linkwise.codegen.cpu.device import Scratch
-        from linkwise.codegen.cpu.machine import lanes, object_code, versions
+        from linkwise.codegen.cpu.machine import lanes, object_code
         from linkwise.codegen.stepping.llvm import emit_stepping
 
         self._scratch = Scratch()
-        key = file_key("rollout", self.mech, self.integrator, self.itemsize, *content, versions())
+        key = rollout_key(self.mech, self.integrator, self.itemsize, content)
         filed = cache.read(key) if key else None
         if filed is not None:
             with contextlib.suppress(*cache.UNREADABLE):
@@ -266,7 +278,9 @@ class RolloutKernel:
         stop, n, size = np.zeros(1, np.int32), len(arrays), self.itemsize
         apart, over_time = (INT * n)(*strides), (INT * n)(*times)
         workers = min(-(-count // self._lanes), cores() if threads is None else threads)
-        quick = count * steps * self._ops.total() < QUICK
+        # One motion has no use for threads, except that Ctrl-C is heard meanwhile.
+        most = UNHEARD if count == 1 else QUICK
+        quick = count * steps * self._ops.total() < most
         alone = quick and (threads is None or workers <= 1)
 
         def part(begin: int, end: int) -> Callable[[], None]:

@@ -77,7 +77,9 @@ class Happenings:
         events = list[tuple[int, Event]]()
         if not self._joints or not len(steps):
             return events
-        impulse = limit_impulses(self._joints, steps.joints[0], h)
+        impulse = steps.joints[0]
+        if impulse.any():
+            impulse = limit_impulses(self._joints, impulse, h)
         if not (impulse.any() or self._at.any()):
             return events
         q = values(self._joints, steps.q)

@@ -14,6 +14,7 @@ import numpy as np
 from linkwise.model.hinges import Spherical
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array
 from linkwise.spatial.choice import norm, where
 
@@ -100,6 +101,11 @@ def joints_with_rows(
         friction: Whether friction acts.
         given: Whether it is given for each motion: then all joints may have it.
     """
+    return _joints(mech, friction, given)
+
+
+@once_per_mechanism
+def _joints(mech: Mechanism, friction: bool, given: bool) -> tuple[Joint, ...]:
     joints = list[Joint]()
     for k, body in enumerate(mech.bodies):
         hinge, drive, plain = body.hinge, body.drive, is_plain(body.hinge)

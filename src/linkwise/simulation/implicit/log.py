@@ -112,7 +112,7 @@ class ImplicitLog:
         both = off * np.concatenate([force, slip[..., None]], axis=-1)
         self._forces.append((touches.names, both))
         limit, rub = np.zeros((2, len(rows), self.mech.nv))
-        if self.stepper.joints:
+        if steps.joints[0][rows].any():
             along = directions(self.stepper.joints, steps.before[0][rows], self.mech.nv)
             force = off * steps.joints[0][rows] / h
             ends = limit_impulses(self.stepper.joints, h * force, h) / h

@@ -240,16 +240,18 @@ class KernelSteps:
     def _touches(self, impulse: Array, start: Array, end: Array, rows: Array, h: float) -> Touches:
         """From the rows of all contacts, which are the last ones."""
         first, gap = self._first + impulse.shape[1], self._shown(rows, "gap")
+        if not self.points:
+            return Touches(
+                (), np.zeros((len(rows), 0, 3)), gap, gap, gap, np.zeros((len(rows), 0, 2))
+            )
         each, start = 0.5 * impulse * (start + end), start[:, first]
-        push, force = impulse[:, first[:, None] + np.arange(3)], np.zeros((*gap.shape, 3))
-        if self.points:
-            axes = axes_of(self.points, self._shown(rows, NORMAL)) / h
-            force = (push[..., None, :] @ axes)[..., 0, :]
+        push = impulse[:, first[:, None] + np.arange(3)]
+        axes = axes_of(self.points, self._shown(rows, NORMAL)) / h
+        force = (push[..., None, :] @ axes)[..., 0, :]
         slip = np.hypot(end[:, first + 1], end[:, first + 2])
         work = np.empty((*slip.shape, 2))
-        if len(first):
-            work[..., 0] = each[:, first]
-            work[..., 1] = np.add.reduceat(each, first, axis=1) - work[..., 0]
+        work[..., 0] = each[:, first]
+        work[..., 1] = np.add.reduceat(each, first, axis=1) - work[..., 0]
         return Touches(self.contacts, force, gap, start, slip, work)
 
 
@@ -357,29 +359,34 @@ def works(
     turning = _turning(mech, v)
     for i, force in ((0, tau), (3, pushed)):
         if force.any():
-            out[:, i] = h * (mean * force).sum(axis=1)
+            out[:, i] = h * _along(mean, force)
     if steps.effort.any():
-        out[:, 1] = h * (mean * steps.effort).sum(axis=1) - out[:, 0] - out[:, 3]
+        out[:, 1] = h * _along(mean, steps.effort) - out[:, 0] - out[:, 3]
     if passive:
         drives = dampers_and_springs(mech)
         if drives.any:  # at the end of the step
             late = steps.reached - h * turning
             force = drives.force(q, late) - h * drives.stiffness * late
-            out[:, 2] = h * (mean * force).sum(axis=1)
+            out[:, 2] = h * _along(mean, force)
     impulse, start, end = steps.joints
-    if joints:
+    if impulse.any():
         most = h * np.array([x.friction for x in joints])
         rub, both = np.clip(impulse, -most, most), 0.5 * (start + end)
-        out[:, 4] = (rub * both).sum(axis=1)
-        out[:, 5] = ((impulse - rub) * both).sum(axis=1)
+        out[:, 4] = _along(rub, both)
+        out[:, 5] = _along(impulse - rub, both)
     out[:, 6:8] = steps.touches.work.sum(axis=1)
     quiet = np.zeros(len(steps), dtype=np.int32)
     energy = potential_energy(mech, np.concatenate([q, steps.q[-1:]]))
     moved = kinetic_energy(mech, steps.q, steps.v, status=quiet)
     moved = moved - kinetic_energy(mech, q, steps.reached, status=quiet)
     bias = inverse_dynamics(tree_of(mech), q, v, -turning, status=quiet)  # loops push, too
-    out[:, 8] = np.diff(energy) + moved - h * (mean * bias).sum(axis=1)
+    out[:, 8] = np.diff(energy) + moved - h * _along(mean, bias)
     return out
+
+
+def _along(a: Array, b: Array) -> Array:
+    """a · b of each row (n,) of (n, nv); b may have one row for all."""
+    return a @ b[0] if len(b) == 1 else np.einsum("ij,ij->i", a, b)
 
 
 def _turning(mech: Mechanism, v: Array) -> Array:
