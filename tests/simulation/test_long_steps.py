@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.errors import ModelError
-from linkwise.model.hinges import Pin, Spherical
+from linkwise.errors import LoweringError, ModelError
+from linkwise.model.hinges import Locked, Pin, Spherical
 from linkwise.simulation.implicit import long_steps
 from linkwise.simulation.implicit.long_steps import LongSteps
 from linkwise.simulation.implicit.steps import KernelSteps, Steps
@@ -91,6 +91,49 @@ def test_loops() -> None:
     a, b = both(mech, q, v, actuated=False, passive=True)
     assert np.abs(lw.loops.constraint_error(mech, b.q)).max() < 1e-5
     compare(a, b, 1e-7)
+
+
+def flexible(welds: int = 0) -> lw.Mechanism:
+    """Two beams, a motor at each joint, and welded plates at the end."""
+    section = {"area": 1e-4, "bending": 1e-9, "young": 7e9, "density": 2700.0}
+    beam = lw.flexible.beam(0.5, **section, modes=2, lumps=3, directions=("y", "rz"))
+    rotor = SpatialInertia.from_com(0.1, (0, 0, 0.01), (1e-4, 1e-4, 2e-4))
+    b, parent = lw.Builder("flexible", gravity=(0, -9.81, 0)), "world"
+    for name in ("upper", "lower"):
+        beam.add_to(b, name, parent, Pin((0, 0, 1)), drive=lw.Drive(damping=0.05))
+        b.motor(name, rotor, ratio=20.0)
+        parent = f"{name}.tip"
+    plate = SpatialInertia.solid_box(0.01, (0.01, 0.1, 0.1))
+    for i in range(welds):
+        b.body(f"plate_{i}", parent, Locked(), inboard=(0.01, 0, 0), inertia=plate)
+        parent = f"plate_{i}"
+    return b.build()
+
+
+def test_flexible_bodies_with_motors() -> None:
+    mech = flexible()
+    q = np.array([0.3, 0.02, -0.01, -0.5, 0.01, 0.0])
+    compare(*both(mech, q, 0.5 * np.ones(mech.nv), actuated=False, passive=True), 1e-9)
+
+
+@pytest.mark.prove
+def test_many_bodies_some_of_them_flexible() -> None:
+    """More than straight code is for, beside the same mechanism with its plates in one body."""
+    mech = flexible(welds=62)
+    assert mech.n_bodies > 64
+    merged = mech.merge_locked()
+    assert merged.n_bodies == flexible().n_bodies
+    options = {"duration": 0.02, "step": H, "integrator": "implicit"}
+    run, reference = (lw.rollout(x, x.neutral(), **options) for x in (mech, merged))
+    assert run.kernel is None and reference.kernel is not None
+    assert np.abs(reference.q[-1]).min() > 1e-5
+    np.testing.assert_allclose(run.q, reference.q, rtol=0, atol=1e-11)
+    recorded = lw.simulate(mech, **options)
+    np.testing.assert_array_equal(recorded.q, run.q)
+    for target in ("c", "cuda"):
+        with pytest.raises(LoweringError, match="'flexible' of 66 bodies would be too long"):
+            kernel = lw.compile(lambda at: at.q, mech, target=target)
+            assert kernel.source
 
 
 def test_long_rollout_and_simulation_are_the_same_motion(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from linkwise.algebra.expr import Expr
+from linkwise.errors import LoweringError
 from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.result_part import Names, ResultPart, choice
 
@@ -27,8 +28,17 @@ if TYPE_CHECKING:
     from linkwise.sweeps.factored import Factored
 
 
-class TooLongError(Exception):
+class TooLongError(LoweringError):
     """Straight code of an expression would be too long: see `evaluated.py`."""
+
+    def __init__(self, mech: Mechanism) -> None:
+        from linkwise.codegen.stages import MOST_BODIES
+
+        super().__init__(
+            f"straight code for {mech.name!r} of {mech.n_bodies} bodies would be too long to "
+            f"compile; it is for about {MOST_BODIES} bodies. The target 'cpu' evaluates such "
+            "formulas on kernels with loops over bodies."
+        )
 
 
 class FormulaInputs:
@@ -136,7 +146,7 @@ class Formula:
 
         mech = cast(object, request.mech)  # or an embedded one
         if isinstance(mech, Mechanism) and mech.n_bodies > MOST_BODIES:
-            raise TooLongError
+            raise TooLongError(mech)
         at = Writing(request, axes=axes)
         graphs = [self._written(at)]
         if len(at.chosen) > 1:

@@ -20,7 +20,7 @@ from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
 from linkwise.sweeps.interpret import run
 from linkwise.sweeps.scan.plan import scan_plan
-from linkwise.sweeps.scan.run import scanned
+from linkwise.sweeps.scan.run import check_rigid, scanned
 
 
 class Interpreter(InMemory):
@@ -34,6 +34,8 @@ class Interpreter(InMemory):
                 "the target 'numpy' has float64 and no run-time parameters; change the mechanism "
                 "instead, or use the target 'cpu'."
             )
+        if request.schedule == "scan":
+            check_rigid(request.mech)
         self.request = request
 
     @property

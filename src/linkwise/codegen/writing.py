@@ -139,7 +139,7 @@ class Writing(Sketch, FormulaInputs):
         first, *rest = (derived(request, expr).result for expr in exprs)
         program = lower(first, part.checked(exprs[0], self.mech, nodes), rest)
         if isinstance(tree, Mechanism) and worth_rolling(program, tree):
-            raise TooLongError
+            raise TooLongError(tree)
         return variants(
             program, self.mech, nodes, parameters, itemsize=self.itemsize, plain=self.plain
         )

@@ -11,7 +11,7 @@ import numpy as np
 from linkwise.codegen.cpu import cache
 from linkwise.codegen.request import Request
 from linkwise.codegen.scalar.trace import Traced
-from linkwise.codegen.stages import is_rolled, traced
+from linkwise.codegen.stages import MOST_BODIES, is_rolled, traced
 from linkwise.codegen.stepping.cuda_kernel import CudaMotion, suited
 from linkwise.codegen.stepping.kernel import RolloutKernel, rollout_key
 from linkwise.codegen.stepping.stepping import Sketch, Stepping
@@ -250,7 +250,7 @@ def _stepping(
             f"a motion of {mech.name!r} cannot be compiled: a hinge has a rule for its steps that "
             "cannot be traced on graph nodes. lw.simulate moves it step by step."
         )
-    if is_rolled(request):
+    if is_rolled(request) or (integrator == "implicit" and mech.n_bodies > MOST_BODIES):
         raise LoweringError(
             f"a step of {mech.name!r} would be straight-line code of {mech.n_bodies} bodies, too "
             "long to compile. lw.rollout and lw.simulate move it step by step."

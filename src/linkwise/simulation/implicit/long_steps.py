@@ -273,7 +273,7 @@ def is_long(mech: Mechanism, contacts: Sequence[Any]) -> bool:
     Raises:
         ModelError: A mechanism of very many bodies that may touch something.
     """
-    if mech.flexible or mech.nv <= LONG:
+    if mech.nv <= LONG and mech.n_bodies <= MOST_BODIES:
         return False
     if contacts and mech.n_bodies > MOST_BODIES:
         raise ModelError(

@@ -19,6 +19,7 @@ from linkwise.algebra.expr import Symbol
 from linkwise.algebra.space import BODY, JOINT, ONE, Space
 from linkwise.errors import LoweringError
 from linkwise.model.embedded import Embedded
+from linkwise.model.hinges import Modal
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose, trusted_pose
@@ -478,9 +479,13 @@ def replace_passes(single: Interpreter) -> Interpreter:
 def check_rigid(mech: Mechanism | Embedded) -> Mechanism:
     """The mechanism, if all its bodies have blocks of the same size."""
     if isinstance(mech, Embedded) or mech.flexible:
+        what = "its loops and couplings built in"
+        if not isinstance(mech, Embedded):
+            bent = any(isinstance(mech.bodies[k].hinge, Modal) for k in mech.flexible)
+            what = "flexible bodies" if bent else "motors with rotors (lw.Builder.motor)"
         raise LoweringError(
-            f"schedule='scan' was given for {mech.name!r}, which has flexible bodies or loops and "
-            "couplings that are built in: its bodies differ in size. Leave it out."
+            f"schedule='scan' was given for {mech.name!r}, which has {what}: its bodies differ in "
+            "size. Leave it out."
         )
     return mech
 
