@@ -109,6 +109,10 @@ class EnergyWarning(UserWarning):
     """A motion whose energy balance fails: its steps are too long."""
 
 
+class BendingWarning(UserWarning):
+    """A flexible body that bends further than its modes describe."""
+
+
 class RankWarning(UserWarning):
     """A deficient rank: nodes that cannot move in all directions, or singular loops.
 

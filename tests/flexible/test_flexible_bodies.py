@@ -96,6 +96,7 @@ def test_results_about_bodies_are_those_of_frames():
     same(lw.forward_kinematics(mech, q, "hand").matrix, tree.pose(q_all, "hand").matrix)
 
 
+@pytest.mark.filterwarnings("ignore::linkwise.errors.BendingWarning")
 def test_loops_are_held():
     mech = mechanism(3, loop=lw.hinges.Spherical())
     q = lw.loops.assemble(mech, mech.random(3)).q
@@ -193,6 +194,8 @@ def test_functions_for_rigid_bodies_refuse_flexible_ones():
         lambda: lw.estimation.RandomField(mech, q),
         lambda: lw.save(mech, "robot.urdf"),
         lambda: lw.save(mech, "robot.xml"),
+        lambda: lw.compile(bias, mech, target="numpy", schedule="scan"),
+        lambda: lw.simulation.implicit_step(mech, 1e-3),
     ):
         with pytest.raises(lw.LinkwiseError, match="flexible"):
             call()

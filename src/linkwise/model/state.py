@@ -9,6 +9,7 @@ import numpy as np
 
 from linkwise.arguments import generator
 from linkwise.errors import ModelError, ShapeError, unknown_name
+from linkwise.model.bending import warn_if_bent
 from linkwise.model.body import Body, Coupling
 from linkwise.model.hinges import Hinge
 from linkwise.model.lumps import lump_poses
@@ -39,6 +40,7 @@ def check_q(mech: Mechanism, q: ArrayLike) -> Array:
                 f"q is off the manifold: the quaternion of hinge {body.hinge_name!r} has length "
                 f"{float(length.flat[worst]):.6g}, it must be 1. {quaternion_advice(q_k)}"
             )
+    warn_if_bent(mech, q)
     return q
 
 

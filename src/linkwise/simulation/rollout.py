@@ -26,6 +26,7 @@ from linkwise.errors import (
     TroubleWarning,
     caller,
 )
+from linkwise.model.bending import warn_if_bent
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation import motion_parameters
 from linkwise.simulation.actuation import with_activation
@@ -457,6 +458,7 @@ def rollout(
         )
         kernel, motions = _on_cpu(mech, begin, held, length, steps, every, *options)
         q_all, v_all, more = np.split(motions.records, [mech.nq, mech.nq + mech.nv], axis=-1)
+    warn_if_bent(mech, q_all)
     times = length * np.array([*range(0, steps, every), steps] if steps else [0])
     status, failed = motions.status, motions.failed
     if not on_gpu:

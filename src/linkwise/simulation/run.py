@@ -19,6 +19,7 @@ from linkwise.errors import (
     SimulationError,
     caller,
 )
+from linkwise.model.bending import warn_if_bent
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import time_compiling
@@ -216,7 +217,9 @@ def simulate(
             Watch(watch, bool(stop)), probes, limits=limits, passive=bool(passive), tick=tick,
         )  # fmt: skip
         with Progress(progress, start, duration) as bar:
-            return _run_implicit(run, q, v, bar, {"limits": limits}, began)
+            made = _run_implicit(run, q, v, bar, {"limits": limits}, began)
+        warn_if_bent(mech, made.q)
+        return made
     scheme = _scheme(integrator)
     keeper = LoopKeeper(mech, stabilization, baumgarte, forces_frame, drift_limit)
     q, v = keeper.beginning(q, v)
@@ -253,7 +256,9 @@ def simulate(
     }
     tolerances = positive("rtol", rtol, "no unit"), positive("atol", atol, "rad or m")
     with Progress(progress, start, duration) as bar:
-        return _run(observer, first, bar, tolerances, facts, began)
+        made = _run(observer, first, bar, tolerances, facts, began)
+    warn_if_bent(mech, made.q)
+    return made
 
 
 def _run(
