@@ -36,7 +36,7 @@ def test_all_of_the_wait_is_told_and_compiling_apart(clock: Clock):
     waits = []
     for _ in range(2):
         began = clock.now
-        rec = lw.simulate(mech, [0.3, 0.1, 0.2], duration=0.2)
+        rec = lw.simulate(mech, [0.3, 0.1, 0.2], duration=0.1)
         waits.append((clock.now - began, rec.report.notes))
     (first, notes), (second, later) = waits
     # The first look at the clock is when the call begins.

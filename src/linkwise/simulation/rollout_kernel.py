@@ -120,7 +120,7 @@ Fewer of them are faster in NumPy.
 def worth_compiling(
     mech: Mechanism, integrator: str, steps: int, with_passive: bool, law: ControlLaw | None
 ) -> bool:
-    """Whether a run of so many steps should use the kernel of such motions.
+    """Whether a run of this number of steps should use the kernel of such motions.
 
     It should if that is in memory or on disk, or if runs so far and this one together make it worth
     compiling.
@@ -135,7 +135,7 @@ def worth_compiling(
 
 @once_per_mechanism
 def _uncompiled(mech: Mechanism) -> list[int]:
-    """How many steps of single motions were asked for, as one number."""
+    """The number of steps of all single motions so far, as a list of one."""
     return [0]
 
 
