@@ -222,12 +222,10 @@ diff = differentiate(D @ u, "q") @ w
     "expr, wrt, message",
     [
         (mass, "q", "takes a stacked vector or a number"),
-        (P @ V, "payload", r"P cannot be differentiated by payload.*textbook form"),
         (diff, "q", r"∂\[P H\* u\]/∂q cannot be differentiated by q"),
         (servo, "q", r"ẍ cannot be differentiated by q"),
         (servo, vector("kp", CONSTRAINT), r"ẍ cannot be differentiated by kp.*lw.vjp"),
         (V, "damping", r"Dampings and stiffnesses are such vectors"),
-        (weight.T @ X, "payload", r"weight cannot be differentiated by payload"),
         (V, "nothing", r'by nothing; it must be "q"'),
         (V, mass, r'by 𝓜; it must be "q"'),
     ],

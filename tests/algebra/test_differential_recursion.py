@@ -17,7 +17,7 @@ from tests.algebra.test_differential_rules import Varied, ways
 from tests.cases import close
 
 OPERANDS = {BODY: vector("xb", BODY), JOINT: vector("xj", JOINT), INBOARD: vector("xi", INBOARD)}
-STEP = {"q": 2e-3, "v": 0.1, "inertia": 2e-2, "armature": 0.5}
+STEP = {"q": 2e-3, "v": 0.1, "inertia": 2e-2, "payload": 2e-2, "armature": 0.5}
 WHITENED = (I - H @ psi @ K).T @ D.inv @ (I - H @ psi @ K) @ OPERANDS[JOINT]
 
 
@@ -38,7 +38,7 @@ def compiled(state: Varied, expr, derive: bool = True) -> np.ndarray:
 
 
 CASES = [("branched", "armature"), ("branched", "q"), ("every hinge", "q"), ("floating", "q")]
-CASES += [("branched", "inertia"), ("floating", "inertia")]
+CASES += [("branched", "inertia"), ("floating", "inertia"), ("branched", "payload")]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_kernels(expr):
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("wrt", ["inertia", "armature"])
+@pytest.mark.parametrize("wrt", ["inertia", "payload", "armature"])
 def test_kernels_by_parameters(wrt):
     """The inverse of the mass matrix, written with ψ, and in its textbook form."""
     state = Varied("branched")

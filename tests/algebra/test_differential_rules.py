@@ -35,6 +35,8 @@ from linkwise.algebra.symbols import (
     to_W,
 )
 from linkwise.codegen.scalar import parameters
+from linkwise.spatial.pose import Pose
+from linkwise.spatial.rotation import random_rotation
 from tests.algebra.test_differential import STENCIL
 from tests.algebra.test_differential_loops import CASES as LOOPS
 from tests.algebra.trees import MOVING
@@ -50,7 +52,9 @@ def with_armature(mech: lw.Mechanism) -> lw.Mechanism:
         replace(b, drive=replace(b.drive, armature=0.1 + 0.02 * i)) if b.hinge.nv == 1 else b
         for i, b in enumerate(mech.bodies)
     ]
-    return replace(mech, bodies=tuple(bodies), gravity=(1.0, -2.0, -9.0))
+    mech = replace(mech, bodies=tuple(bodies), gravity=(1.0, -2.0, -9.0))
+    tool = Pose(random_rotation(np.random.default_rng(1)), (0.2, -0.1, 0.3))
+    return mech.with_node("tool", mech.bodies[1].name, tool)
 
 
 TREES = {
@@ -80,7 +84,7 @@ class Varied:
         self.mech, rng = MECHANISMS[name], np.random.default_rng(5)
         mech = self.mech
         loops = tuple(n for loop in mech.loops for n in (loop.node_a, loop.node_b))
-        self.nodes = loops or (mech.bodies[-1].name, mech.bodies[1].name)
+        self.nodes = loops or (mech.bodies[-1].name, "tool")
         self.q, self.v = mech.random(rng), rng.standard_normal(mech.nv)
         sizes = Dense(mech, self.q, self.v, nodes=self.nodes)
         self.values = {n: rng.standard_normal(sizes.size(s)) for s, n in SPACES.items()}

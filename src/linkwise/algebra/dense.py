@@ -47,7 +47,7 @@ from linkwise.model.hinges.form import form_block
 from linkwise.model.lumps import separated
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
-from linkwise.spatial.inertia import inertia_matrix, momentum_regressor, weight_rate
+from linkwise.spatial.inertia import inertia_matrix, momentum_regressor, moved_numbers, weight_rate
 from linkwise.spatial.pose import Pose, place_block, trusted_pose
 from linkwise.spatial.vector import (
     blocks,
@@ -240,7 +240,7 @@ class Dense:
         if isinstance(key, role.Gather):
             return self._to_parents([np.eye(6)] * self.mech.n_bodies)
         if isinstance(key, role.PickOff):
-            return self._pick_off()
+            return self._pick_off(leaf)
         if isinstance(key, role.Closure):
             return self._closure()
         if isinstance(key, role.Followers):
@@ -395,12 +395,14 @@ class Dense:
                 raise ShapeError(f"{leaf} has a block of shape {block.shape}; it must be {shape}.")
         return blocks
 
-    def _pick_off(self) -> Array:
-        out = np.zeros((self.size(BODY), self.size(NODE)))
+    def _pick_off(self, leaf: Symbol) -> Array:
+        out = np.zeros((self.size(leaf.range), self.size(leaf.domain)))
+        rows, columns = self.slices(leaf.range), self.slices(leaf.domain)
         for i, node in enumerate(self.nodes):
             k = self.mech.body_index[node.body]
             if k >= 0:  # a node on the world moves nothing
-                out[6 * k : 6 * k + 6, 6 * i : 6 * i + 6] = node.pose.shift
+                force = leaf.domain is NODE
+                out[rows[k], columns[i]] = node.pose.shift if force else moved_numbers(node.pose)
         return out
 
     def _closure(self) -> Array:

@@ -54,6 +54,7 @@ from linkwise.algebra.expr import (
 from linkwise.algebra.family import Family, lyapunov
 from linkwise.algebra.space import BODY
 from linkwise.algebra.symbols import (
+    B_PI,
     Delta_phi,
     E_phi,
     H,
@@ -203,11 +204,12 @@ OF_THE_TREE: dict[tuple[Expr, str], Callable[[Expr], Expr]] = {
     (H, "q"): lambda u: hinge_form("row", "column", u).T,
     (to_W, "q"): lambda u: to_W @ cross(phi.T @ H.T @ u),
     (M, "inertia"): lambda u: inertia_of(u),
+    (M, "payload"): lambda u: inertia_of(B_PI @ u),
     (N, "armature"): lambda u: diagonal(u),
 }
 """Operators of the mechanism along a direction."""
 
-MOVED = {"M": ("payload",), "rot_W": ("q",), "B": (), "Q": ("q",), "Y": ("q",)}
+MOVED = {"rot_W": ("q",), "B": (), "Q": ("q",), "Y": ("q",)}
 """Variables that other operators depend on, for which there is no such form."""
 
 

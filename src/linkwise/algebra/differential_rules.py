@@ -31,6 +31,7 @@ from linkwise.algebra.role import Memoryless
 from linkwise.algebra.space import BODY, GRAVITY, INERTIA, JOINT, NODE_INERTIA
 from linkwise.algebra.symbols import (
     B_V,
+    B_PI,
     X_B,
     B,
     Delta_phi,
@@ -164,6 +165,7 @@ def _of_parameters() -> Iterable[LeafRule]:
         yield LeafRule(b, y, lambda d, x, f=momentum: -(cross(V).T @ f(V)), force)
     yield LeafRule(N, "armature", lambda d, x: diagonal(x), "N is diagonal")
     yield LeafRule(weight, "inertia", lambda d, x: WEIGHT_RATE, "definition of ∂[weight]")
+    yield LeafRule(weight, "payload", lambda d, x: WEIGHT_RATE @ B_PI, "what its body gains")
     for leaf in (a_g, weight):
         name = leaf.ascii
         yield LeafRule(leaf, "gravity", lambda d, x, n=name: gravity_rate(n), "definition of ∂_g")
@@ -178,5 +180,5 @@ RULES: dict[tuple[Expr, str], LeafRule] = {
 }
 """By leaf and variable."""
 
-UNKNOWN = frozenset({(weight, "payload"), *((servo, x) for x in ("q", "v", *SERVO))})
+UNKNOWN = frozenset({*((servo, x) for x in ("q", "v", *SERVO))})
 """Leaves that depend on a variable, without a rule."""

@@ -310,7 +310,10 @@ class ClosureBiasRate(Differential):
 
 @dataclass(frozen=True, slots=True)
 class PickOff(Role):
-    """B: takes a force at a node to the body it is fixed on. Its adjoint picks nodes off bodies."""
+    """B: takes a force at a node to the body it is fixed on. Its adjoint picks nodes off bodies.
+
+    B_π does the same with the inertial parameters of what is welded to nodes.
+    """
 
     source: str = "B"
 

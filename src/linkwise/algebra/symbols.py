@@ -23,8 +23,10 @@ from linkwise.algebra.space import (
     BODY,
     CONSTRAINT,
     INBOARD,
+    INERTIA,
     JOINT,
     NODE,
+    NODE_INERTIA,
     NODE_PLACE,
     ONE,
     PLACE,
@@ -39,6 +41,8 @@ E_phi = symbol("E_φ", BODY, BODY, RIGID_SHIFT, "E_phi", r"\mathcal{E}_\phi")
 H = symbol("H", JOINT, BODY, HINGE_MAP)
 M = symbol("M", BODY, BODY, SPATIAL_INERTIA)
 B = symbol("B", BODY, NODE, role.PickOff(), "B", r"\mathcal{B}")
+B_PI = symbol("B_π", INERTIA, NODE_INERTIA, role.PickOff("B_pi"), "B_pi", r"\mathcal{B}_\pi")
+"""From the ten inertial parameters of what is welded to each node to those that its body gains."""
 
 
 _OF_THE_MECHANISM = {

@@ -347,6 +347,17 @@ def inertia_matrix(numbers: Any) -> Any:
     return np.einsum("jin,n->ij", momentum_regressor(np.eye(6)), numbers)
 
 
+TEN = ((5, 5), (2, 4), (0, 5), (1, 3), (0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+"""Where M[π] has the ten numbers π."""
+
+
+def moved_numbers(X_AB: Pose) -> Array:
+    """T (10, 10): T π are the ten numbers about A, in its axes, of an inertia π given in B."""
+    shift = X_AB.shift
+    moved = [shift @ inertia_matrix(e) @ shift.T for e in np.eye(10)]
+    return np.array([[M[at] for M in moved] for at in TEN])
+
+
 def weight_rate(gravity: Any) -> Any:
     """How -(g h* | g m), twelve numbers, changes with the ten of an inertia (12, 10)."""
     out = np.zeros((3, 4, 10)).astype(gravity.dtype)

@@ -20,7 +20,7 @@ import numpy as np
 
 from linkwise.algebra import role
 from linkwise.algebra.expr import Symbol
-from linkwise.algebra.space import JOINT, PLACE, TREE_JOINT, Space
+from linkwise.algebra.space import JOINT, NODE, PLACE, TREE_JOINT, Space
 from linkwise.errors import LoweringError
 from linkwise.model.embedded import Embedded
 from linkwise.spatial.array import Array
@@ -128,8 +128,9 @@ class Aggregates:
     def _rotors(self, g: int) -> Array:
         return self.full.armature[list(self.tree.bodies[g].velocities)]
 
-    def pick_off(self, node: int) -> Array:
+    def pick_off(self, node: int, space: Space = NODE) -> Array:
         """B: from a force at a node to the forces on the bodies of the aggregate."""
+        assert space is NODE, "aggregates have no inertial parameters"
         g, at = max(self.node_body[node], 0), self.nodes[node]
         out = np.zeros((6 * len(self.tree.bodies[g].bodies), 6))
         if self.node_body[node] >= 0:  # a node on the ground never moves

@@ -13,7 +13,7 @@ import numpy as np
 
 from linkwise.algebra import role
 from linkwise.algebra.expr import Symbol
-from linkwise.algebra.space import CONSTRAINT, GRAVITY, INERTIA, ONE, PLACE, Space
+from linkwise.algebra.space import CONSTRAINT, GRAVITY, INERTIA, NODE, ONE, PLACE, Space
 from linkwise.errors import LoweringError
 from linkwise.model.closure import constraint_sizes
 from linkwise.model.embedded import Embedded
@@ -21,7 +21,13 @@ from linkwise.model.hinges import Hinge
 from linkwise.model.hinges.form import form_block
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
-from linkwise.spatial.inertia import SpatialInertia, inertia_matrix, momentum_regressor, weight_rate
+from linkwise.spatial.inertia import (
+    SpatialInertia,
+    inertia_matrix,
+    momentum_regressor,
+    moved_numbers,
+    weight_rate,
+)
 from linkwise.spatial.pose import Pose, place_block
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import blocks, cross_force, cross_velocity
@@ -106,10 +112,11 @@ class Bodies:
             return [diagonal(numbers.armature(k)) for k in each]
         return None
 
-    def pick_off(self, node: int) -> Array:
-        """B: from a force at a node to the force on its body."""
-        moving = self.node_body[node] >= 0  # a node on the ground never moves
-        return self.nodes[node].pose.shift if moving else np.zeros((6, 6))
+    def pick_off(self, node: int, space: Space = NODE) -> Array:
+        """B: from a force at a node to the force on its body; B_π of NODE_INERTIA."""
+        pose, moving = self.nodes[node].pose, self.node_body[node] >= 0  # not on the ground
+        block = pose.shift if space is NODE else moved_numbers(pose)
+        return block if moving else np.zeros_like(block)
 
     def filtered_inertia(self, run: Interpreter, statement: Statement, k: int) -> Any:
         """None: P⁺ of one body is an array."""

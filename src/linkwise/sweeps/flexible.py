@@ -19,7 +19,7 @@ import numpy as np
 
 from linkwise.algebra import role
 from linkwise.algebra.expr import Symbol
-from linkwise.algebra.space import INBOARD, INERTIA, PLACE, Space
+from linkwise.algebra.space import INBOARD, INERTIA, NODE, PLACE, Space
 from linkwise.model.body import Lump
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose, trusted_pose
@@ -59,10 +59,10 @@ class FlexibleBodies(Bodies):
             ]
         return super().operator(run, leaf)
 
-    def pick_off(self, node: int) -> Array:
-        """B: from a force at a node to the forces on the parts of its body."""
-        k, block = max(self.node_body[node], 0), super().pick_off(node)
-        return np.concatenate([block, np.zeros((6 * self.parts(k) - 6, 6))])
+    def pick_off(self, node: int, space: Space = NODE) -> Array:
+        """B: from a force at a node to the forces on the parts of its body; B_π alike."""
+        k, block = max(self.node_body[node], 0), super().pick_off(node, space)
+        return np.concatenate([block, *[np.zeros_like(block)] * (self.parts(k) - 1)])
 
     def parts_of(self, run: Interpreter, k: int) -> list[Part]:
         """The frame of body k, and its lumps."""

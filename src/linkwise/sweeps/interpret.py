@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from linkwise.algebra import role
 from linkwise.algebra.expr import Expr, Symbol
 from linkwise.algebra.family import Family
-from linkwise.algebra.space import BODY, CONSTRAINT, ONE, Space
+from linkwise.algebra.space import CONSTRAINT, ONE, Space
 from linkwise.model.closure import Blocked
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
@@ -356,8 +356,9 @@ class Interpreter:
             elif node is not None:
                 result = blocks[node]
             else:
-                left.pop()  # B: forces at the nodes of this body, summed
-                result = self._from_nodes(blocks, there, self.columns.width(term.operand.columns))
+                leaf = left.pop().symbol  # B: forces at the nodes of this body, summed
+                columns = self.columns.width(term.operand.columns)
+                result = self._from_nodes(leaf, blocks, there, columns)
         factors = [self.block(block, here, inner, outer, node) for block in left]
         if result is not None and self._rows_first(factors, result):
             while len(factors) > 1:  # H A, which multiplies all columns
@@ -377,11 +378,11 @@ class Interpreter:
             return False
         return len(factors) > 1 and len(factors[0]) < min(len(right), right.shape[1])
 
-    def _from_nodes(self, blocks: list[Any], body: int, columns: int) -> Any:
-        total = np.zeros((self.bodies.sizes(BODY)[body], columns))
+    def _from_nodes(self, leaf: Symbol, blocks: list[Any], body: int, columns: int) -> Any:
+        total = np.zeros((self.bodies.sizes(leaf.range)[body], columns))
         for i, (k, block) in enumerate(zip(self.bodies.node_body, blocks, strict=True)):
             if k == body:
-                total = total + self.bodies.pick_off(i) @ block
+                total = total + self.bodies.pick_off(i, leaf.domain) @ block
         return total
 
     def block(
@@ -396,7 +397,7 @@ class Interpreter:
             return articulated.T if block.adjoint else articulated
         if isinstance(block.symbol.role, role.PickOff):
             assert node is not None
-            matrix = self.bodies.pick_off(node)
+            matrix = self.bodies.pick_off(node, block.symbol.domain)
         elif block.symbol.range.block == "node":
             assert node is not None
             matrix = self.value[block.ident][node]
