@@ -1,4 +1,7 @@
-"""Derivatives of expressions: against differences of the dense reference, on every hinge."""
+"""Derivatives of expressions: against differences of the dense reference, on every hinge.
+
+Differences are taken in extended precision (`long_dense.py`).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,8 @@ from linkwise.algebra.differential import differentiate
 from linkwise.algebra.differential_form import decomposed, tidied
 from linkwise.algebra.differential_leaf import cross, swap
 from linkwise.algebra.space import CONSTRAINT
-from linkwise.algebra.symbols import A_V, B_V, D, E_phi, P, X, a_g, f, phi_tilde, servo, weight
+from linkwise.algebra.symbols import A_V, B_V, D, E_phi, a_g, f, phi_tilde, servo
+from tests.algebra.long_dense import LongDense, differences, integrate
 from tests.algebra.trees import MOVING
 
 STENCIL = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0, 4 / 5, -1 / 5, 4 / 105, -1 / 280])
@@ -69,9 +73,9 @@ class State:
             **{"x": rng.standard_normal(6 * mech.n_bodies), "f": rng.standard_normal(6)},
         }
 
-    def dense(self, q=None, v=None) -> Dense:
+    def dense(self, q=None, v=None, kind: type[Dense] = Dense) -> Dense:
         q, v = self.q if q is None else q, self.v if v is None else v
-        return Dense(self.mech, q, v, nodes=self.nodes, values=self.values)
+        return kind(self.mech, q, v, nodes=self.nodes, values=self.values)
 
     def at(self, expr):
         return self.dense().matrix(expr)
@@ -81,17 +85,14 @@ class State:
         columns = [self.along(exprs, wrt, e) for e in np.eye(self.mech.nv)]
         return [np.stack(part, axis=-1) for part in zip(*columns, strict=True)]
 
-    def along(self, exprs, wrt: str, e, h: float = 2e-3):
+    def along(self, exprs, wrt: str, e, kind: type[Dense] = LongDense):
         """The derivatives of vectors along e (nv,)."""
-        totals = [0.0] * len(exprs)
-        for c, s in zip(STENCIL, range(-4, 5), strict=True):
-            if not c:
-                continue
-            q = self.mech.integrate(self.q, s * h * e) if wrt == "q" else self.q
-            dense = self.dense(q, self.v + s * h * e if wrt == "v" else self.v)
-            each = zip(totals, exprs, strict=True)
-            totals = [t + c / h * dense.matrix(x)[:, 0] for t, x in each]
-        return totals
+
+        def moved(s) -> Dense:
+            q = integrate(self.mech, self.q, s * e) if wrt == "q" else self.q
+            return self.dense(q, self.v + s * e if wrt == "v" else self.v, kind)
+
+        return differences(moved, exprs)
 
 
 @pytest.mark.few(2)
@@ -104,7 +105,7 @@ def test_derivatives_are_those_of_differences(tree, wrt):
         result, size = here.matrix(differentiate(expr, wrt)), np.abs(expected).max()
         if name not in ("H", "H*"):  # constant in most hinges
             assert (size > 1e-3) == (wrt == "q" or name in OF_VELOCITY), name
-        assert np.abs(result - expected).max() <= 1e-9 * max(size, 1.0), name
+        assert np.abs(result - expected).max() <= 1e-12 * max(size, 1.0), name
 
 
 @pytest.mark.few(1)
@@ -118,7 +119,7 @@ def test_second_derivatives_are_those_of_differences(tree):
         for expr, expected in zip(exprs, state.along(exprs, wrt, way), strict=True):
             result = here(differentiate(expr, wrt) @ u)
             assert np.abs(expected).max() > 1e-3
-            assert np.abs(result - expected).max() <= 1e-9 * np.abs(expected).max(), (wrt, expr)
+            assert np.abs(result - expected).max() <= 1e-12 * np.abs(expected).max(), (wrt, expr)
     mixed = here(differentiate(first["q"] @ u, "v") @ w)
     swapped = here(differentiate(first["v"] @ w, "q") @ u)
     assert np.abs(mixed - swapped).max() < 1e-12 * np.abs(mixed).max()

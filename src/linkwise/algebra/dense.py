@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -83,8 +84,12 @@ class Dense:
         v: Velocities (nv,), zero by default; they enter the vectors v, a and b.
         nodes: Names of the nodes of the space NODE, in order.
         values: Vectors and blocks by the names of their symbols: `tau`, `f`, and those of
-            your own operators: a vector (n,), or a list of blocks, one per body.
+            your own operators: a vector (n,), or a list of blocks, one per body. They replace
+            what the mechanism gives.
     """
+
+    kind: ClassVar[Any] = np.float64
+    """The type of its numbers."""
 
     def __init__(
         self,
@@ -95,8 +100,8 @@ class Dense:
         nodes: Sequence[str] = (),
         values: Mapping[str, Array | Sequence[Array]] | None = None,
     ) -> None:
-        self._given_mech, self._given_q = mech, mech.check_q(q)
-        self.velocity = np.zeros(mech.nv) if v is None else mech.check_v(v)
+        v = self._zeros(mech.nv) if v is None else v
+        self._given_mech, (self._given_q, self.velocity) = mech, self.checked(mech, q, v)
         # A flexible body: its frame and lumps are bodies here, which read the same velocities.
         self.mech, part_of = separated(mech) if mech.flexible else (mech, range(mech.n_bodies))
         self._joints = [mech.v_slice(mech.bodies[k].hinge_name) for k in part_of]
@@ -142,18 +147,35 @@ class Dense:
         if isinstance(expr, Sum):
             return sum(
                 (c * self.matrix(e) for c, e in expr.terms),
-                np.zeros((self.size(expr.range), self.size(expr.domain))),
+                self._zeros(self.size(expr.range), self.size(expr.domain)),
             )
         if isinstance(expr, Zero):
-            return np.zeros((self.size(expr.range), self.size(expr.domain)))
+            return self._zeros(self.size(expr.range), self.size(expr.domain))
         assert isinstance(expr, Identity)
         return np.eye(self.size(expr.range))
+
+    # ------------------------------------------------------------------------- arithmetic
+
+    def checked(self, mech: Mechanism, q: Array, v: Array) -> tuple[Array, Array]:
+        """Coordinates and velocities."""
+        return mech.check_q(q), mech.check_v(v)
+
+    def inverted(self, matrix: Array) -> Array:
+        """The inverse of a matrix."""
+        return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+
+    def solved(self, matrix: Array, right: Array) -> Array:
+        """The solution of linear equations."""
+        return np.asarray(np.linalg.solve(matrix, right), dtype=np.float64)
+
+    def _zeros(self, *shape: int) -> Array:
+        return np.zeros(shape, dtype=self.kind)
 
     def _inverse(self, of: Expr) -> Array:
         if of.range is CONSTRAINT:  # rows of constraints may depend on each other
             return np.asarray(np.linalg.pinv(self.matrix(of), rcond=1e-13), dtype=np.float64)
         try:
-            return np.asarray(np.linalg.inv(self.matrix(of)), dtype=np.float64)
+            return self.inverted(self.matrix(of))
         except np.linalg.LinAlgError:
             raise ExpressionError(
                 f"{of} is singular on {self.mech.name} in this state: it has no inverse."
@@ -191,11 +213,11 @@ class Dense:
 
     def diagonal(self, blocks: Sequence[Array], range_: Space, domain: Space) -> Array:
         """A memoryless operator from its blocks."""
-        out = np.zeros((self.size(range_), self.size(domain)))
+        out = self._zeros(self.size(range_), self.size(domain))
         for block, rows, columns in zip(
             blocks, self.slices(range_), self.slices(domain), strict=True
         ):
-            out[rows, columns] += np.asarray(block, dtype=np.float64)
+            out[rows, columns] += np.asarray(block, dtype=self.kind)
         return out
 
     # ----------------------------------------------------------------------------- leaves
@@ -247,7 +269,7 @@ class Dense:
             return self._followers()
         if isinstance(key, role.Resolvent):
             E = self.matrix(key.of)
-            inverse = np.asarray(np.linalg.inv(np.eye(len(E)) - E), dtype=np.float64)
+            inverse = self.inverted(np.eye(len(E)) - E)
             return inverse - np.eye(len(E)) if key.strict else inverse
         if isinstance(key, role.Lyapunov):
             return self._lyapunov(key)
@@ -267,7 +289,7 @@ class Dense:
         for unit in np.eye(self.size(leaf.domain)):
             values = {**self.values, "e_j": unit}
             state = self._given_mech, self._given_q, self.velocity
-            here = Dense(*state, nodes=self._names(), values=values)
+            here = type(self)(*state, nodes=self._names(), values=values)
             columns.append(here(expr))
         return np.stack(columns, axis=-1)
 
@@ -315,7 +337,7 @@ class Dense:
         return blocks
 
     def _to_parents(self, blocks: Sequence[Array]) -> Array:
-        out = np.zeros((6 * self.mech.n_bodies, 6 * self.mech.n_bodies))
+        out = self._zeros(6 * self.mech.n_bodies, 6 * self.mech.n_bodies)
         for k, p in enumerate(self.mech.parent.tolist()):
             if p >= 0:
                 out[6 * p : 6 * p + 6, 6 * k : 6 * k + 6] = blocks[k]
@@ -328,6 +350,8 @@ class Dense:
 
     def _blocks(self, leaf: Symbol, source: str) -> list[Array]:
         mech = self.mech
+        if source in self.values:
+            return self._given(leaf, source)
         if source == "M":
             return list(mech.inertias.matrix)
         if source == "Delta_phi":
@@ -348,13 +372,19 @@ class Dense:
             return [blocks(rot, zero, zero, rot) for rot in turns]
         if source == "to_W":  # V_k = φ*(W, k) V_W
             shifts = [X.shift.T for X in self._poses()]
-            return [np.asarray(np.linalg.inv(x), dtype=np.float64) for x in shifts]
+            return [self.inverted(x) for x in shifts]
         if source in ("A_V", "B_V"):
             return self._coriolis_blocks(source)
         return self._given(leaf, source)
 
+    def _pose(self, k: int) -> Pose:
+        """Of body k in the world."""
+        if k < 0:
+            return Pose.identity()
+        return self._pose(int(self.mech.parent[k])) @ self.step[k]
+
     def _poses(self) -> list[Pose]:
-        return [self.mech.pose(self.q, body.name) for body in self.mech.bodies]
+        return [self._pose(k) for k in range(self.mech.n_bodies)]
 
     def _coriolis_blocks(self, source: str) -> list[Array]:
         """A_V = (V×) H* + Ḣ*, and B_V = ½ (V ×* M - M V× + (M V)×~)."""
@@ -375,12 +405,12 @@ class Dense:
         return blocks
 
     def _node_pose(self, node: Node) -> Pose:
-        return self.mech.pose(self.q, node.body) @ node.pose
+        return self._pose(self.mech.body_index[node.body]) @ node.pose
 
     def _given(self, leaf: Symbol, source: str) -> list[Array]:
         if source not in self.values:
             raise ExpressionError(f"no value was given for {leaf}: values={{'{source}': ...}}.")
-        blocks = [np.asarray(block, dtype=np.float64) for block in self.values[source]]
+        blocks = [np.asarray(block, dtype=self.kind) for block in self.values[source]]
         count = len(self.slices(leaf.range))
         if len(blocks) != count:
             raise ShapeError(
@@ -396,7 +426,7 @@ class Dense:
         return blocks
 
     def _pick_off(self, leaf: Symbol) -> Array:
-        out = np.zeros((self.size(leaf.range), self.size(leaf.domain)))
+        out = self._zeros(self.size(leaf.range), self.size(leaf.domain))
         rows, columns = self.slices(leaf.range), self.slices(leaf.domain)
         for i, node in enumerate(self.nodes):
             k = self.mech.body_index[node.body]
@@ -409,7 +439,7 @@ class Dense:
         """Q: [-S T, S] at the nodes of each loop."""
         mech = self.mech
         closure.check_nodes(mech, tuple(node.name for node in self.nodes))
-        out = np.zeros((self.size(CONSTRAINT), self.size(NODE)))
+        out = self._zeros(self.size(CONSTRAINT), self.size(NODE))
         for i, (loop, rows) in enumerate(zip(mech.loops, self.slices(CONSTRAINT), strict=False)):
             X_ab = self._relative_pose(i)
             S = closure.blocked(loop.hinge, X_ab, np.zeros(6)).S
@@ -435,7 +465,7 @@ class Dense:
             blocks = closure_rate.of_loops(mech, rule, poses, x)
         else:
             blocks = closure_rate.of_couplings(mech, rule, self.q, self.v, x)
-        out = np.zeros((self.size(leaf.range), self.size(leaf.domain)))
+        out = self._zeros(self.size(leaf.range), self.size(leaf.domain))
         rows, columns = self.slices(leaf.range), self.slices(leaf.domain)
         for row, column, block in blocks:
             out[rows[row], columns[column]] += block
@@ -448,7 +478,7 @@ class Dense:
 
     def _followers(self) -> Array:
         """Y: the rows of the couplings."""
-        mech, out = self.mech, np.zeros((self.size(CONSTRAINT), self.size(JOINT)))
+        mech, out = self.mech, self._zeros(self.size(CONSTRAINT), self.size(JOINT))
         for i, coupling in enumerate(mech.couplings, start=len(mech.loops)):
             rows = self.slices(CONSTRAINT)[i]
             for k, values in closure.follower(mech, coupling, self.q, self.v).terms:
@@ -478,8 +508,8 @@ class Dense:
     def _lyapunov(self, key: role.Lyapunov) -> Array:
         left, right, W = self.matrix(key.a), self.matrix(key.b), self.matrix(key.core)
         phi_a, phi_b = (
-            np.linalg.inv(np.eye(len(left)) - left),
-            np.linalg.inv(np.eye(len(right)) - right),
+            self.inverted(np.eye(len(left)) - left),
+            self.inverted(np.eye(len(right)) - right),
         )
         full = phi_a.T @ W @ phi_b if key.outward else phi_a @ W @ phi_b.T
         return self._diagonal_blocks(full)
@@ -491,7 +521,7 @@ class Dense:
             self._families[key.family] = self._solve(Family(*key.family))
         spaces = {JOINT: self._given_joints, BODY: self._groups}
         rows, columns = spaces[leaf.range], spaces[leaf.domain]
-        out = np.zeros((self.size(leaf.range), self.size(leaf.domain)))
+        out = self._zeros(self.size(leaf.range), self.size(leaf.domain))
         for k, block in enumerate(self._families[key.family][key.part]):
             p = int(self._given_mech.parent[k]) if key.part in ("K", "E_psi") else k
             if p >= 0:
@@ -523,14 +553,14 @@ class Dense:
             step = np.zeros((6, size)) if parent[k] < 0 else E[body[parent[k]], body[k]]
             values = (P[k], P_plus, D, G, step @ G, G @ H_k, bar, step @ bar)
             for name, value in zip(parts, values, strict=True):
-                parts[name][k] = np.asarray(value, dtype=np.float64)
+                parts[name][k] = np.asarray(value, dtype=self.kind)
             if parent[k] >= 0:
                 P[parent[k]] += step @ P_plus @ step.T
         return parts
 
     def _solved(self, D: Array, right: Array, k: int) -> Array:
         try:
-            return np.asarray(np.linalg.solve(D, right), dtype=np.float64)
+            return self.solved(D, right)
         except np.linalg.LinAlgError:
             raise SingularHingeError(
                 f"D is singular at body {self._given_mech.bodies[k].name!r}: nothing resists its "
@@ -541,7 +571,7 @@ class Dense:
 
     def _vector(self, leaf: Symbol, source: str) -> Array:
         if source in self.values:
-            value = np.asarray(self.values[source], dtype=np.float64)
+            value = np.asarray(self.values[source], dtype=self.kind)
         elif source == "v":
             value = self.velocity
         elif source in ("a", "b"):
@@ -565,14 +595,14 @@ class Dense:
         """Poses as rows of (rot | p), the potential energy per entry of them, and a_g."""
         mech = self.mech
         if source == "X":
-            return mech.poses(self.q).matrix[:, :3].ravel()
+            return np.concatenate([X.matrix[:3].ravel() for X in self._poses()])
         if source == "X_B":
             poses = [self._node_pose(node).matrix[:3].ravel() for node in self.nodes]
             return np.concatenate([np.zeros(0), *poses])
         if source == "weight":
             moments = np.column_stack([mech.inertias.h, mech.inertias.mass])
             return (-mech.gravity[:, None] * moments[:, None, :]).ravel()
-        a_g = np.zeros((mech.n_bodies, 6))
+        a_g = self._zeros(mech.n_bodies, 6)
         for k in (k for k in range(mech.n_bodies) if mech.parent[k] < 0):
             a_g[k, 3:] = -self.step[k].rot.T @ mech.gravity
         return a_g.ravel()
@@ -586,13 +616,13 @@ class Dense:
                 parts.append(np.concatenate([np.zeros((3, 3)), turn]))
             else:
                 moment = np.append(mech.inertias.h[k], mech.inertias.mass[k])
-                parts.append(np.kron(-np.eye(3), moment[:, None]).astype(np.float64))
+                parts.append(np.kron(-np.eye(3), moment[:, None]).astype(self.kind))
         return np.concatenate(parts)
 
     def _coriolis(self) -> dict[str, Array]:
         """a = V × ΔV + Ḣ* v (with the acceleration of the base against gravity), b = V ×* M V."""
         mech, n = self.mech, self.mech.n_bodies
-        V, a, b = np.zeros((n, 6)), np.zeros((n, 6)), np.zeros((n, 6))
+        V, a, b = (self._zeros(n, 6) for _ in range(3))
         up = np.concatenate([np.zeros(3), -mech.gravity])
         for k, body in enumerate(mech.bodies):
             p, pose = int(mech.parent[k]), self.step[k]

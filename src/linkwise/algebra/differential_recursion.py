@@ -230,7 +230,7 @@ def _with(key: role.Lyapunov, core: Expr) -> role.Lyapunov:
 
 @dataclass(frozen=True, slots=True)
 class RecursionRule:
-    """How an operator of a recursion changes, on any tree, by q, inertia and armature.
+    """How an operator of a recursion changes, on any tree, by q, inertia, payloads and armature.
 
     Attributes:
         leaf: The operator.

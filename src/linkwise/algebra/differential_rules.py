@@ -30,8 +30,8 @@ from linkwise.algebra.expr import Expr, Sum, symbol
 from linkwise.algebra.role import Memoryless
 from linkwise.algebra.space import BODY, GRAVITY, INERTIA, JOINT, NODE_INERTIA
 from linkwise.algebra.symbols import (
-    B_V,
     B_PI,
+    B_V,
     X_B,
     B,
     Delta_phi,
