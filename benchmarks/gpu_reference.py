@@ -136,8 +136,21 @@ class Rung:
     parameters: tuple[str, ...] = ()
 
 
+def flexible_arm() -> lw.Mechanism:
+    """Two links that bend, with a motor behind a gear at each joint."""
+    link = {"area": 3e-4, "bending": 2.5e-9, "young": 70e9, "density": 2700.0, "damping": 0.005}
+    rotor = lw.SpatialInertia.from_com(0.1, (0, 0, 0.01), (1e-4, 1e-4, 2e-4))
+    b, parent = lw.Builder("flexible arm", gravity=(0, -9.81, 0)), "world"
+    for name, length in (("upper", 1.0), ("lower", 0.8)):
+        beam = lw.flexible.beam(length, **link, modes=2, directions=("y", "rz"))
+        beam.add_to(b, name, parent, lw.hinges.Pin((0, 0, 1)), drive=lw.Drive(damping=0.05))
+        b.motor(name, rotor, ratio=20.0)
+        parent = f"{name}.tip"
+    return b.build()
+
+
 def ladder() -> list[Rung]:
-    """Every kind of hinge, free bases, trees, all parameters, several expressions."""
+    """Every kind of hinge, trees, parameters, flexible bodies, several expressions."""
     forward, plain = mass.inv @ (tau - bias), (H @ phi @ M @ phi.T @ H.T).inv @ (tau - bias)
     result = list[Rung]()
     for kind in lw.models.HINGE_KINDS:
@@ -163,6 +176,10 @@ def ladder() -> list[Rung]:
         result.append(Rung(f"{title}, locked given", mech, plain, (), ("locked",)))
         names = ("gravity", "inertia", f"payload:{mech.bodies[-1].name}")
         result.append(Rung(f"{title}, gravity, inertia, payload given", mech, plain, (), names))
+    arm = flexible_arm()
+    result.append(Rung("flexible arm, forward dynamics", arm, forward))
+    result.append(Rung("flexible arm, inverse dynamics", arm, mass @ vdot + bias))
+    result.append(Rung("flexible arm, J mass.inv J.T", arm, J @ mass.inv @ J.T, ("lower.tip",)))
     result.append(Rung("quadruped, limbs on warps", lw.models.quadruped(), forward))
     result.append(Rung("humanoid, limbs on warps", lw.models.humanoid(), forward))
     return result

@@ -1,4 +1,4 @@
-"""Implicit steps on a CUDA GPU against the CPU: loops, parameters, contacts, noise, conditions.
+"""Implicit steps on a CUDA GPU against the CPU: loops, parameters, contacts, flexible bodies ...
 
     python benchmarks/implicit_gpu_checks.py --prepare   here: references into build/implicit_gpu
     python benchmarks/implicit_gpu_checks.py             on a machine with a GPU: prints a line each
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gpu_reference import flexible_arm
 
 import linkwise as lw
 from linkwise.codegen.stepping.chance import Chance
@@ -79,8 +80,17 @@ def rolling(dtype: str) -> tuple[Any, ...]:
     return mech, q, options | {"contacts": [point], "stop": None}
 
 
+def bending(dtype: str) -> tuple[Any, ...]:
+    """Arms whose links bend, with motors behind gears, from different heights."""
+    mech = flexible_arm()
+    q = np.zeros((BATCH, mech.nq))
+    q[:, 0] = np.linspace(-1.0, 1.0, BATCH)
+    return mech, q, COMMON | {"dtype": dtype}
+
+
 CASES: dict[str, Callable[[str], tuple[Any, ...]]] = {
-    "linkage": linkage, "standing": standing, "falling": falling, "rolling": rolling
+    "linkage": linkage, "standing": standing, "falling": falling, "rolling": rolling,
+    "bending": bending,
 }  # fmt: skip
 
 
