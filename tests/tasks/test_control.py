@@ -419,3 +419,31 @@ def test_a_target_of_some_rows_is_the_whole_point():
     run = lw.TaskController(ARM, servo(lw.Task.position("hand", "xz")))
     with pytest.raises(ShapeError, match=r"the full position, for any rows .*: \(3,\)"):
         run(BENT, np.zeros(7), [0.1, 0.2])
+
+
+def test_goals_of_orientations_take_the_fast_path(monkeypatch):
+    """A rotation matrix or a pose is one call of the kernel, and the numbers of the checked way."""
+    turn, way = lw.Task.orientation("hand"), lw.Task.position("forearm_roll_link")
+    first, second = lw.tasks.Servo(turn, 90.0, 12.0), lw.tasks.Servo(way, 50.0, 10.0)
+    run = lw.TaskController(ARM, [first, second])
+    v = np.linspace(0.3, -0.3, 7)
+    there = ARM.integrate(BENT, 0.2 * v)
+    at, of = (lw.forward_kinematics(ARM, there, node) for node in ("hand", "forearm_roll_link"))
+    checked = run(BENT[None], v[None], [at.rot[None], of.p[None]])[0]
+    run(BENT, v, [at.rot, of.p])  # which prepares the fast path
+    counts = []
+    monkeypatch.setattr(type(run), "_called", lambda *given: (counts.append(1), "carefully")[1])
+    for goals in ([at.rot, of.p], [at, of], [lw.Goal(at), of.p], {turn.name: at.rot, way.name: of}):
+        np.testing.assert_allclose(run(BENT, v, goals), checked, rtol=1e-9)
+    assert not counts and np.abs(checked).max() > 1.0
+    assert run(BENT, v, [1.1 * at.rot, of.p]) == "carefully" and counts == [1]
+
+
+@pytest.mark.parametrize("wrong", [1.0 + 1e-8, -1.0], ids=["stretched", "mirrored"])
+def test_a_matrix_that_is_no_rotation_is_refused_in_every_call(wrong):
+    run = lw.TaskController(ARM, lw.tasks.Servo(lw.Task.orientation("hand"), 90.0, 12.0))
+    goal = lw.forward_kinematics(ARM, BENT, "hand").rot
+    for _ in range(3):
+        run(BENT, np.zeros(7), goal)
+        with pytest.raises(ModelError, match="is not a rotation matrix"):
+            run(BENT, np.zeros(7), wrong * goal)

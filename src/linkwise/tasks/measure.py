@@ -174,6 +174,8 @@ def checked_goal(mech: Mechanism, task: Task, given: Any) -> Any:
                 f"the goal of {task.name!r} is a {type(given).__name__}; it must be a lw.Pose."
             )
         return given
+    if isinstance(given, Pose) and task.kind in ("position", "orientation"):
+        given = given.p if task.kind == "position" else given.rot
     goal = floats(given, f"the goal of {task.name!r}")
     shape = (3, 3) if task.kind == "orientation" else (3,)
     if goal.shape[-len(shape) :] != shape:

@@ -15,7 +15,7 @@ from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.spatial.pose import Pose
-from linkwise.tasks.measure import checked_goal
+from linkwise.tasks.measure import SQUARE, checked_goal
 from linkwise.tasks.task import Task
 from linkwise.tasks.task_stack import task_stack
 
@@ -26,7 +26,8 @@ class Goal:
 
     Attributes:
         position: The desired `lw.tasks.task_position`: a `Pose`, a point, a rotation, a direction
-            or joint coordinates; a batch of them has (batch,) in front.
+            or joint coordinates; a batch of them has (batch,) in front. A `Pose` gives tasks of a
+            position or an orientation theirs.
         velocity: ẋ_d (m,) or (batch, m) along the rows of the task; None for zero.
         acceleration: ẍ_d (m,) or (batch, m); None for zero.
     """
@@ -113,9 +114,16 @@ class GoalNumbers:
                     if speeds[i] is self._still:
                         speeds[i] = np.zeros(self.rows)
                     speeds[i][rows] = x
-            if type(position) is Pose and task.kind == "pose" and position.p.ndim == 1:
-                place = out[at].reshape(3, 4)
-                place[:, :3], place[:, 3] = position.rot, position.p
+            if type(position) is Pose and position.p.ndim == 1 and task.kind in _OF_POSES:
+                if task.kind == "pose":
+                    place = out[at].reshape(3, 4)
+                    place[:, :3], place[:, 3] = position.rot, position.p
+                else:
+                    out[at] = position.p if task.kind == "position" else position.rot.reshape(9)
+            elif type(position) is np.ndarray and task.kind == "orientation":
+                if not _is_rotation(position):
+                    return None
+                out[at] = position.reshape(9)
             elif not plain or type(position) is not np.ndarray or position.dtype.kind != "f":
                 return None
             elif position.shape != (at.stop - at.start,):
@@ -164,6 +172,29 @@ class GoalNumbers:
             there[..., np.concatenate([every[mech.q_slice(x)] for x in task.hinges])] = place
             mech.check_q(there)  # raises for quaternions not of unit length
         return place
+
+
+_OF_POSES = ("pose", "position", "orientation")
+"""Kinds of tasks whose goal may be a pose, which was checked when it was made."""
+
+CLOSE = 0.1 * SQUARE
+"""Scalar products of rows of a rotation are as near to 0 or 1; else it is looked at carefully."""
+
+
+def _is_rotation(matrix: Array) -> bool:
+    """Whether it is clearly one rotation: scalar products in Python are cheaper than NumPy here."""
+    if matrix.shape != (3, 3) or matrix.dtype.kind != "f":
+        return False
+    (a, b, c), (d, e, f), (g, h, i) = matrix.tolist()
+    return (
+        abs(a * a + b * b + c * c - 1.0) < CLOSE
+        and abs(d * d + e * e + f * f - 1.0) < CLOSE
+        and abs(g * g + h * h + i * i - 1.0) < CLOSE
+        and abs(a * d + b * e + c * f) < CLOSE
+        and abs(a * g + b * h + c * i) < CLOSE
+        and abs(d * g + e * h + f * i) < CLOSE
+        and a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g) > 0.0
+    )
 
 
 def _body(mech: Mechanism, name: str) -> Body:
