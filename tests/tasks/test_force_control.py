@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import shutil
+import subprocess
+
 import numpy as np
 import pytest
 
@@ -476,3 +480,30 @@ def test_it_tells_what_it_is_in_a_line():
     assert text == str(run) and len(text) < 300
     assert "'puma560'; pose of flange; motion rx, ry, rz, x, y; force z" in text
     assert "kp=100, kv=20" in text
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_a_controller_is_a_function_in_c(tmp_path):
+    """The inputs of the kernel by name, and the joint forces of Python."""
+    mech, rng = lw.models.pendulum(3), np.random.default_rng(5)
+    task, selection = Task.position("tip", along="xz"), Selection.from_axes(np.eye(3), force="z")
+    run = MotionForceController(mech, task, selection, kp=60.0, kv=9.0, servo=SERVO)
+    run.export_c("tick").write(tmp_path)
+    command = ["cc", "-std=c99", "-O0", "-fPIC", "-shared", "tick.c", "-lm", "-o", "tick.so"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    function, tau = ctypes.CDLL(str(tmp_path / "tick.so")).tick, np.zeros(3)
+    for _ in range(3):
+        q, v, goal = rng.standard_normal((3, 3))
+        speed, integral = rng.standard_normal((2, 2))
+        contact, press = rng.standard_normal(6), float(rng.standard_normal())
+        expected = run.torque(
+            q, v, goal=goal, velocity=speed, force=press, contact=contact, integral=integral
+        )
+        arrays = run.numbers | {"q": q, "v": v, "goal": goal, "velocity": speed}
+        arrays |= {"acceleration": np.zeros(2), "force": np.zeros(2), "integral": integral}
+        arrays |= {"contact": contact}
+        arrays["servo"] = np.array([press, SERVO.kf, SERVO.ki, 0.0, SERVO.kv])
+        given = [arrays[name] for name in run.kernel.arguments]
+        assert function(*(ctypes.c_void_p(x.ctypes.data) for x in (*given, tau))) == 0
+        np.testing.assert_allclose(tau, expected, rtol=1e-9)
+        assert np.abs(tau).min() > 1e-2

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -42,6 +42,7 @@ from linkwise.dynamics.kernels import Loops, require_open, written
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.closure import closure_nodes
 from linkwise.model.mechanism import Mechanism
+from linkwise.pipeline import compile
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.vector import six
@@ -62,6 +63,9 @@ from linkwise.tasks.force.transition import (
 )
 from linkwise.tasks.task import Task
 from linkwise.tasks.task_stack import HOLDS, task_stack
+
+if TYPE_CHECKING:
+    from linkwise.codegen.c.source import CSource
 
 INTEGRAL = 6
 """Index of the integral among the inputs of the kernel."""
@@ -300,12 +304,33 @@ class MotionForceController:
         """The kernel of `torque`; its `arguments` name q, v, goal, velocity, acceleration ..."""
         return self._kernel(full=False)
 
+    def export_c(self, name: str | None = None, *, dtype: Any = np.float64) -> CSource:
+        """`kernel` as a C function; `.write(folder)` writes its two files.
+
+        Of its inputs `servo` has the number to press with, kf, ki, the damping times the speed of
+        an approach, and the damping, by the phase; `contact` is (moment, force); all after it are
+        the arrays of `numbers`.
+
+        Args:
+            name: Of the function and the files. Its inputs are those of `kernel`.
+            dtype: float64 or float32.
+        """
+        mech = self._mech
+        drawn, nodes = formula(self.structure, False), closure_nodes(mech)
+        code: Any = compile(drawn, mech, nodes=nodes, target="c", dtype=dtype)
+        return code.named(name) if name else code
+
+    @property
+    def _mech(self) -> Mechanism:
+        """The mechanism of the kernel, with the pose of the task among its nodes."""
+        task = self.task
+        pose = Task.pose(task.node, relative_to=task.relative_to, axes=task.axes)
+        return task_stack(self.mech, pose).mech
+
     def _kernel(self, *, full: bool) -> Any:
         """The kernel, made once."""
         if full not in self._made:
-            task = self.task
-            pose = Task.pose(task.node, relative_to=task.relative_to, axes=task.axes)
-            mech = task_stack(self.mech, pose).mech
+            mech = self._mech
             kernel = written(mech, formula(self.structure, full), closure_nodes(mech))
             self._made[full] = kernel
         return self._made[full]
