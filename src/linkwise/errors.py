@@ -113,6 +113,10 @@ class BendingWarning(UserWarning):
     """A flexible body that bends further than its modes describe."""
 
 
+class UnsolvedWarning(UserWarning):
+    """Implicit steps that did not find the impulses of contacts, limits and friction."""
+
+
 class RankWarning(UserWarning):
     """A deficient rank: nodes that cannot move in all directions, or singular loops.
 

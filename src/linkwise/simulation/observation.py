@@ -28,7 +28,7 @@ Observation: TypeAlias = str | Expr | Kernel
 Observations: TypeAlias = Sequence[str] | Mapping[str, Observation]
 """Names, or what to observe under a name of the caller's."""
 
-REGISTERS = ("tau", "control", "activation", "residual", "deepest", "slip")
+REGISTERS = ("tau", "control", "activation", "residual", "unsolved", "deepest", "slip")
 """Registers of a step that can be observed as they are."""
 
 PLACES = ("position", "rotation", "velocity")

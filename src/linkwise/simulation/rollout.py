@@ -34,6 +34,7 @@ from linkwise.simulation.episode import NOTHING, Episode, checked_noise, checked
 from linkwise.simulation.implicit.equality import check_beginning
 from linkwise.simulation.implicit.ground import ContactPoint, Ground, HeightField, axes_of
 from linkwise.simulation.implicit.long_steps import is_long
+from linkwise.simulation.implicit.segments import UNSOLVED, warn_unsolved
 from linkwise.simulation.implicit.touching import contact_points
 from linkwise.simulation.planned import Planner, planned_motion
 from linkwise.simulation.rates import is_traceable
@@ -47,7 +48,12 @@ from linkwise.simulation.rollout_input import (
     mechanism_numbers,
     shaped,
 )
-from linkwise.simulation.rollout_kernel import check_rollout, gpu_kernel, rollout_kernel
+from linkwise.simulation.rollout_kernel import (
+    check_rollout,
+    checked_sweeps,
+    gpu_kernel,
+    rollout_kernel,
+)
 from linkwise.simulation.stepwise import beginnings, stepwise
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.tasks.law import ControlLaw
@@ -81,6 +87,7 @@ class Rollout:
         residual: The largest change of a velocity in the last sweep over the impulses of that step
             (k,) or (batch, k) [m/s or rad/s]: what they are accurate to; None where nothing is
             solved for.
+        unsolved: The largest residual of any step up to each record, likewise.
         penetration: The largest penetration of a contact up to each record (k,) or (batch, k) [m].
         slip: The largest sliding speed of a contact that pushes, up to each record, likewise [m/s].
         conditions: Names of the conditions that may end a motion.
@@ -98,6 +105,7 @@ class Rollout:
     origin: Origin | None = None
     contact_forces: Array | None = None
     residual: Array | None = None
+    unsolved: Array | None = None
     penetration: Array | None = None
     slip: Array | None = None
     conditions: tuple[str, ...] = ()
@@ -206,6 +214,7 @@ def rollout(
     first: int = 0,
     stop: Mapping[str, Any] | None = None,
     loops: Loops = "closed",
+    sweeps: int | None = None,
     target: str = "cpu",
     dtype: Any = np.float64,
     threads: int | None = None,
@@ -279,6 +288,8 @@ def rollout(
             and `failed_step` say when, and `stopped` by which condition.
         loops: "closed" holds loops and couplings: on the "cpu" and in float64, with "implicit"
             anywhere; "open" leaves them open.
+        sweeps: Sweeps over the impulses of a step with "implicit", at most; default: 200, and 20 on
+            a GPU. They end early once no velocity changes by 1e-10 m/s or rad/s (4e-5 in float32).
         target: "cpu", or "cuda" for a GPU, where each thread moves one motion. NumPy arrays are
             copied there and back. Arrays of CuPy, Torch or JAX stay there (q, v and tau of the
             given `dtype`), and so do `q` and `v` of the result, whose axis of motions is the
@@ -345,6 +356,7 @@ def rollout(
                 first=first,
                 stop=stop,
                 loops=loops,
+                sweeps=sweeps,
                 target=target,
                 dtype=dtype,
                 threads=threads,
@@ -389,6 +401,7 @@ def rollout(
         sizes = {name: x.shape[-1] for name, x in law_inputs(law).items()}
         scalars = [name for name in held if name != "goal"]
     points = contact_points(mech, contacts, integrator)
+    most = checked_sweeps(sweeps, integrator, target)
     if controls is not None:
         if integrator == "variational":
             raise ModelError(
@@ -436,6 +449,7 @@ def rollout(
             contacts=points,
             actuated=controls is not None,
             episode=episode,
+            sweeps=most,
         )
         motions = kernel(
             q_start, v_start, held, step=length, steps=steps, every=every, seed=seed, first=first
@@ -455,6 +469,7 @@ def rollout(
             points,
             episode,
             (seed, first),
+            most,
         )
         kernel, motions = _on_cpu(mech, begin, held, length, steps, every, *options)
         q_all, v_all, more = np.split(motions.records, [mech.nq, mech.nq + mech.nv], axis=-1)
@@ -489,6 +504,7 @@ class _Shown:
 
     contact_forces: Any = None
     residual: Any = None
+    unsolved: Any = None
     penetration: Any = None
     slip: Any = None
 
@@ -498,8 +514,8 @@ def _shown(points: tuple[ContactPoint, ...], shown: Any, step: float) -> _Shown:
     if not shown.shape[-1]:
         return _Shown()
     if not points:
-        return _Shown(residual=shown[..., -1])
-    worst = shown.shape[-1] - 3
+        return _Shown(residual=shown[..., -2], unsolved=shown[..., -1])
+    worst = shown.shape[-1] - 4
     start, forces = worst - sum(point.rows for point in points), list[Any]()
     library: Any = arrays.cupy() if arrays.is_on_gpu(shown) else np
     uneven = 3 * sum(isinstance(point.ground, HeightField) for point in points)
@@ -507,7 +523,7 @@ def _shown(points: tuple[ContactPoint, ...], shown: Any, step: float) -> _Shown:
     for i, point in enumerate(points):
         forces.append((shown[..., None, start : start + 3] @ axes[..., i, :, :])[..., 0, :])
         start += point.rows
-    rest = (shown[..., worst + k] for k in range(3))
+    rest = (shown[..., worst + k] for k in range(4))
     return _Shown(library.stack(forces, axis=-2), *rest)
 
 
@@ -555,6 +571,7 @@ def _on_cpu(
     contacts: tuple[ContactPoint, ...],
     episode: Episode,
     chance: tuple[int, int],
+    sweeps: int,
 ) -> tuple[RolloutKernel | None, Motions]:
     """Motions from the states (batch, nq + nv), by a kernel where one can be compiled."""
     try:
@@ -571,6 +588,7 @@ def _on_cpu(
             contacts=contacts,
             actuated="control" in held,
             episode=episode,
+            sweeps=sweeps,
         )
         return kernel, _run(kernel, begin, held, length, steps, every, threads, chance)
     except LoweringError as error:  # too many bodies, branches in the step of a hinge, or loops
@@ -625,10 +643,11 @@ def _run(
 
 def _report(result: Rollout) -> None:
     """Raise if a single motion failed; warn if some of many did."""
+    if not REPORTED.get():
+        return
+    _report_unsolved(result)
     status = np.where(result.stopped >= 0, 0, result.status)
     if not np.any(status):
-        return
-    if not REPORTED.get():
         return
     if result.batch is None:
         n = int(result.failed_step)
@@ -649,6 +668,17 @@ def _report(result: Rollout) -> None:
         TroubleWarning,
         stacklevel=caller(),
     )
+
+
+def _report_unsolved(result: Rollout) -> None:
+    """Warn if impulses of some steps were not solved for."""
+    if result.unsolved is None:
+        return
+    last: Any = result.unsolved[..., -1]  # NaN for motions that fail
+    many = int((last > UNSOLVED).sum())
+    if many:
+        which = "" if result.batch is None else f" in {many} of {result.batch} motions"
+        warn_unsolved(result.mech, float(last[last > UNSOLVED].max()), result.step, which)
 
 
 def _batch(q: Array, v: Array, held: Mapping[str, Array]) -> int:

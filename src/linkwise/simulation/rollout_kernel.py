@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.arguments import count
 from linkwise.codegen.cpu import cache
 from linkwise.codegen.request import Request
 from linkwise.codegen.scalar.trace import Traced
@@ -28,7 +29,7 @@ from linkwise.simulation.implicit.equality import check_formulas
 from linkwise.simulation.implicit.ground import ContactPoint
 from linkwise.simulation.implicit.joint import joints_with_rows
 from linkwise.simulation.implicit.reverse import implicit_reverse
-from linkwise.simulation.implicit.segments import implicit_stepping
+from linkwise.simulation.implicit.segments import ON_A_GPU, SWEEPS, implicit_stepping
 from linkwise.simulation.integrators import INTEGRATORS
 from linkwise.simulation.integrators.command import command, held_inputs
 from linkwise.simulation.integrators.reverse import Dynamics, reverse_stepping
@@ -64,6 +65,7 @@ def rollout_kernel(
     actuated: bool = False,
     observed: bool = False,
     episode: Episode = NOTHING,
+    sweeps: int = SWEEPS,
 ) -> RolloutKernel:
     """Many steps of a tree as machine code.
 
@@ -77,6 +79,7 @@ def rollout_kernel(
         actuated: Whether the actuators of the mechanism act.
         observed: Whether implicit steps show what a recording needs (`implicit/segments.py`).
         episode: What is random, and what ends a motion.
+        sweeps: Sweeps over the impulses of an implicit step, at most.
 
     Raises:
         ModelError: An unknown integrator, or a law of another mechanism.
@@ -85,7 +88,7 @@ def rollout_kernel(
     """
     check_rollout(mech, integrator, law, parameters)
     names = tuple(nodes), tuple(parameters), None if reverse is None else tuple(reverse)
-    acting = tuple(contacts), actuated, observed, episode
+    acting = tuple(contacts), actuated, observed, episode, sweeps
     return _rollout(mech, integrator, with_passive, *names, forces_frame, itemsize, law, *acting)
 
 
@@ -104,9 +107,10 @@ def _rollout(
     actuated: bool,
     observed: bool,
     episode: Episode,
+    sweeps: int,
 ) -> RolloutKernel:
     options = (with_passive, nodes, parameters, reverse, frame, itemsize, law, contacts, actuated)
-    segments, content = _stepping(mech, integrator, *options, observed, episode)
+    segments, content = _stepping(mech, integrator, *options, observed, episode, sweeps)
     return RolloutKernel(mech, integrator, segments, content, itemsize=itemsize)
 
 
@@ -162,6 +166,7 @@ def gpu_kernel(
     contacts: Sequence[ContactPoint] = (),
     actuated: bool = False,
     episode: Episode = NOTHING,
+    sweeps: int = ON_A_GPU,
 ) -> CudaMotion:
     """Many steps of a tree for an NVIDIA GPU; `source` is available without one.
 
@@ -169,7 +174,7 @@ def gpu_kernel(
     """
     check_rollout(mech, integrator, law, parameters)
     names = tuple(parameters), None if reverse is None else tuple(reverse)
-    acting = tuple(contacts), actuated, episode
+    acting = tuple(contacts), actuated, episode, sweeps
     return _on_gpu(mech, integrator, with_passive, *names, itemsize, law, *acting)
 
 
@@ -185,9 +190,10 @@ def _on_gpu(
     contacts: tuple[ContactPoint, ...],
     actuated: bool,
     episode: Episode,
+    sweeps: int,
 ) -> CudaMotion:
     options = (with_passive, (), parameters, reverse, "node", itemsize, law, contacts, actuated)
-    segments, _ = _stepping(mech, integrator, *options, False, episode)
+    segments, _ = _stepping(mech, integrator, *options, False, episode, sweeps)
     motion = CudaMotion(mech, segments(branches=False), np.dtype(f"float{8 * itemsize}"))
     if reverse is None:
         return motion
@@ -204,6 +210,7 @@ def motion_of(
     parameters: tuple[str, ...],
     contacts: tuple[ContactPoint, ...],
     actuated: bool,
+    sweeps: int = SWEEPS,
 ) -> tuple[Callable[..., Stepping], tuple[object, ...]]:
     """A function that makes the segments of a step, and what they depend on.
 
@@ -211,7 +218,7 @@ def motion_of(
     """
     check_rollout(mech, integrator, None, parameters)
     options = (with_passive, (), parameters, None, "node", itemsize, None, contacts, actuated)
-    return _stepping(mech, integrator, *options, False)
+    return _stepping(mech, integrator, *options, False, sweeps=sweeps)
 
 
 def _stepping(
@@ -228,6 +235,7 @@ def _stepping(
     actuated: bool,
     observed: bool,
     episode: Episode = NOTHING,
+    sweeps: int = SWEEPS,
 ) -> tuple[Callable[..., Stepping], tuple[object, ...]]:
     """A function that makes the segments of a step, and what they depend on.
 
@@ -296,6 +304,7 @@ def _stepping(
                 numbers=parameters,
                 observed=observed,
                 branches=branches,
+                sweeps=sweeps,
             )
             return disturbed(plain, ruled)
         if integrator not in EXPLICIT:
@@ -317,7 +326,7 @@ def _stepping(
 
     motors = mech.actuators if actuated else ()
     largest = efforts(mech) if actuated else ()
-    content = (request, forces, reverse, acting, motors, largest, observed, acts, episode)
+    content = (request, forces, reverse, acting, motors, largest, observed, acts, episode, sweeps)
     return segments, content if command is None else (*content, command)
 
 
@@ -342,6 +351,22 @@ def _with_law(stepping: Stepping, mech: Mechanism, law: Traced) -> Stepping:
     first = command(s, law, q, velocities(mech, q, u))
     held = held_inputs(stepping.held, law)
     return dataclasses.replace(stepping, held=held, step=(first, *stepping.step))
+
+
+def checked_sweeps(sweeps: int | None, integrator: str, target: str) -> int:
+    """Sweeps over the impulses of a step, at most.
+
+    Raises:
+        ModelError: Another integrator has none, or it is not a number of sweeps.
+    """
+    if sweeps is None:
+        return ON_A_GPU if target == "cuda" else SWEEPS
+    if integrator != "implicit":
+        raise ModelError(
+            f"sweeps was given with integrator={integrator!r}, which solves for no impulses; use "
+            "'implicit'."
+        )
+    return count(sweeps, "sweeps", least=1)
 
 
 def check_rollout(

@@ -33,7 +33,7 @@ from linkwise.simulation.observation import (
     observing,
 )
 from linkwise.simulation.rollout_input import mechanism_numbers
-from linkwise.simulation.rollout_kernel import motion_of
+from linkwise.simulation.rollout_kernel import checked_sweeps, motion_of
 from linkwise.spatial.array import Array, ArrayLike
 
 MASKED: Any = np.ma.MaskedArray
@@ -76,6 +76,7 @@ class Simulator:
         noise: Mapping[str, Any] | None = None,
         stop: Mapping[str, Any] | None = None,
         seed: int = 0,
+        sweeps: int | None = None,
     ) -> None:
         """Compile the kernel, and begin.
 
@@ -91,7 +92,7 @@ class Simulator:
             observations: What `step` returns, side by side in this order. Names: "q", "v", "tau"
                 (joint forces of the last step, with actuators), "control", "activation",
                 "base_height", "base_velocity" and "gravity" (the direction of gravity) of the first
-                body in its axes, "contact_forces", "residual", "position:NODE",
+                body in its axes, "contact_forces", "residual", "unsolved", "position:NODE",
                 "rotation:NODE" and "velocity:NODE" in world axes, and quantities of
                 `lw.dynamics.QUANTITIES` that need no more than q, v and tau. A dictionary gives
                 names to expressions and to kernels of `lw.compile`.
@@ -110,6 +111,8 @@ class Simulator:
             stop: Conditions as in `lw.rollout`. `stopped` says after each `step` whose are broken;
                 these robots move on until you reset them.
             seed: Of the random numbers.
+            sweeps: As in `lw.rollout`. The observation "unsolved" is the largest residual since
+                `reset`.
 
         Raises:
             ModelError: An unknown integrator, target or observation, or an invalid number.
@@ -132,13 +135,14 @@ class Simulator:
         self.substeps = count(substeps, "substeps", least=1)
         points = contact_points(mech, contacts, integrator)
         size, rows = itemsize(dtype), self.batch or 1
+        most = checked_sweeps(sweeps, integrator, target)
         given = mechanism_numbers(mech, parameters, points)
         chosen = checked_observations(mech, observations, itemsize=size)
         chances, deviations = checked_noise(mech, noise, self.step_length)
         self._stops = checked_stop(mech, stop, size)
         make = _on_gpu if target == "cuda" else _on_cpu
         episode = Episode(chances, self._stops)
-        kernel = make(mech, integrator, passive, size, tuple(given), points, chosen, episode)
+        kernel = make(mech, integrator, passive, size, tuple(given), points, chosen, episode, most)
         given |= deviations
         held = {name: _rows(given.get(name, np.zeros(n)), rows, n, name) for name, n in kernel.held}
         workers = None if threads is None else count(threads, "threads", least=1)
@@ -406,8 +410,9 @@ def _on_cpu(
     contacts: tuple[ContactPoint, ...],
     chosen: tuple[Observed, ...],
     episode: Episode,
+    sweeps: int,
 ) -> RolloutKernel:
-    options = passive, itemsize, parameters, contacts, chosen, episode
+    options = passive, itemsize, parameters, contacts, chosen, episode, sweeps
     make, content = _making(mech, integrator, *options)
     return RolloutKernel(mech, integrator, make, content, itemsize=itemsize)
 
@@ -422,10 +427,11 @@ def _on_gpu(
     contacts: tuple[ContactPoint, ...],
     chosen: tuple[Observed, ...],
     episode: Episode,
+    sweeps: int,
 ) -> Any:
     from linkwise.codegen.stepping.cuda_kernel import CudaMotion
 
-    options = passive, itemsize, parameters, contacts, chosen, episode
+    options = passive, itemsize, parameters, contacts, chosen, episode, sweeps
     make, _ = _making(mech, integrator, *options)
     return CudaMotion(mech, make(branches=False), np.dtype(f"float{8 * itemsize}"))
 
@@ -439,6 +445,7 @@ def _making(
     contacts: tuple[ContactPoint, ...],
     chosen: tuple[Observed, ...],
     episode: Episode,
+    sweeps: int,
 ) -> Any:
     """A function that makes the segments, and what they depend on."""
     make, content = motion_of(
@@ -449,6 +456,7 @@ def _making(
         parameters=parameters,
         contacts=contacts,
         actuated=bool(mech.actuators),
+        sweeps=sweeps,
     )
 
     def segments(*, branches: bool = True) -> Stepping:

@@ -29,6 +29,7 @@ class ImplicitLog:
 
     Attributes:
         events: What happened.
+        unsolved: The largest residual of a step.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class ImplicitLog:
     ) -> None:
         self.stepper, self.applied, self.controls = stepper, applied, controls
         self.mech, self.probes = stepper.mech, check_probes(probes)
-        self.events = list[Event]()
+        self.events, self.unsolved = list[Event](), 0.0
         self._columns = dict[str, list[Array]]()
         self._work = np.zeros(len(WORKERS))
         self._probed, self._outside = list[list[Array]](), list[dict[str, Array]]()
@@ -78,6 +79,7 @@ class ImplicitLog:
             pushed: Joint forces of external forces (1, nv).
             control: Commands of actuators (1, a) or (n, a).
         """
+        self.unsolved = max(self.unsolved, float(steps.residual.max(initial=0.0)))
         done = self._work + np.cumsum(work, axis=0)
         self._work = done[-1]
         if "tau" not in self._columns:

@@ -21,6 +21,7 @@ from linkwise.simulation.channel import Event
 from linkwise.simulation.controller import Commands
 from linkwise.simulation.implicit.event import Happenings
 from linkwise.simulation.implicit.log import ImplicitLog
+from linkwise.simulation.implicit.segments import warn_unsolved
 from linkwise.simulation.implicit.steps import State, Stepper, Steps, works
 from linkwise.simulation.margin import Watch
 from linkwise.simulation.observer import Probe
@@ -213,6 +214,7 @@ class ImplicitRun:
     def recording(self, **facts: Any) -> Recording:
         """The recording so far."""
         gap = self.stepper.gaps(self.now, self.plan.step)
+        warn_unsolved(self.mech, self.log.unsolved, self.plan.step)
         return self.log.recording(
             gap, step=self.plan.step, steps=self.made, stopped=self.stopped, **facts
         )

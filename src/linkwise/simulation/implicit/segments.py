@@ -20,6 +20,7 @@ step and bounces in the next, β = e u_n.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ from linkwise.codegen.writing import Writing
 from linkwise.dynamics.kernels import is_closed
 from linkwise.dynamics.mass_root import HingeRoot, root_of
 from linkwise.dynamics.passive import Passive
+from linkwise.errors import UnsolvedWarning, caller
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.actuation import SLOPES, actuate, inputs, with_activation
 from linkwise.simulation.implicit.contact_rows import contact_rows
@@ -84,8 +86,14 @@ FASTEST = 1.0
 SLOW = 0.05
 """Speed [m/s] below which an impact does not bounce."""
 
-SWEEPS = 20
+SWEEPS = 200
 """Sweeps of a step, at most."""
+
+ON_A_GPU = 20
+"""Sweeps of a step on a GPU, at most: threads that are done wait for the others."""
+
+UNSOLVED = 1e-3
+"""A largest change of a velocity [m/s or rad/s] in the last sweep of a step that is warned of."""
 
 SUDDEN = 10.0
 """Change of a velocity [m/s or rad/s] in one step that is expected at most: what could not be
@@ -95,12 +103,33 @@ WORST = ("deepest", "slip")
 """Registers of what contacts did at worst so far: the largest penetration [m] before a step, and
 the largest sliding speed [m/s] after a step of one that pushes."""
 
+WORST_RESIDUAL = "unsolved"
+"""The register of the largest residual of a step so far."""
+
 NORMAL = "normal"
 """The register of the normals at points over height fields, three numbers each."""
 
 OBSERVED = ("before", "after", "gap", "effort", "reached")
 """Registers of an observed step: velocities of all rows before and after it, gaps of contacts
 before it, joint forces (nv,) of the user and of actuators, and v' (nv,) in the axes before it."""
+
+
+def warn_unsolved(mech: Mechanism, worst: float, step: float, which: str = "") -> None:
+    """Report a residual that changes the motion.
+
+    Args:
+        worst: The largest residual of a step [m/s or rad/s].
+        step: The length of the steps [s].
+        which: How many motions of a batch.
+    """
+    if worst > UNSOLVED:
+        warnings.warn(
+            f"some steps of {mech.name!r}{which} did not find the impulses of contacts, limits and "
+            f"friction: in the last sweep over them a velocity still changed by {worst:.3g} m/s or "
+            f"rad/s. Steps shorter than {step:.3g} s, or in rollouts more `sweeps`, may help.",
+            UnsolvedWarning,
+            stacklevel=caller(),
+        )
 
 
 def implicit_stepping(
@@ -192,6 +221,7 @@ class Implicit:
             first.append(actuate(mech, self.itemsize, slopes=True, numbers=motors))
             state += ["activation"] if self.activations else []
         state += ["impulse", "residual"] if self.size else []
+        state += [WORST_RESIDUAL] if self.size and not self.observed else []
         state += WORST if self.points and not self.observed else ()
         state += [NORMAL] if self.normals else []
         return Stepping(
@@ -218,7 +248,8 @@ class Implicit:
         solved = (("impulse", self.size), ("residual", 1)) if self.size else ()
         solved = ((NORMAL, self.normals), *solved) if self.normals else solved
         if not self.observed:
-            return (*solved, *((x, 1) for x in WORST if self.points)), ()
+            worst = (WORST_RESIDUAL,) * bool(self.size) + WORST * bool(self.points)
+            return (*solved, *((x, 1) for x in worst)), ()
         sizes = (self.size, self.size, len(self.points), self.mech.nv, self.mech.nv)
         shown = (*solved, *zip(OBSERVED, sizes, strict=True), ("activation", self.activations))
         begins = (("impulse", self.size), ("activation", self.activations))
@@ -240,6 +271,7 @@ class Implicit:
             s.write("residual", [0.0])
         if self.size and not self.observed:
             s.write("impulse", [0.0] * self.size)
+            s.write(WORST_RESIDUAL, [0.0])
         if self.activations and not self.observed:
             s.write("activation", [0.0] * self.activations)
         for name in WORST if self.points and not self.observed else ():
@@ -304,6 +336,9 @@ class Implicit:
             calls.append(self._solve(at, *problem, near, w, sweeps))
             w = at.read("solved", mech.nv)
             seen["worst"] = self._worst(at, rows, b, w, seen["gap"])
+            if not self.observed:
+                before = at.read(WORST_RESIDUAL, 1)[0]
+                seen["worst"][WORST_RESIDUAL] = maximum(before, at.read("last", 1)[0])
         if loops is not None:
             w = w + filled(loops.shift, mech.nv)
         after = still + at.value(COLORED, x=root.star_solved(w), **given)
@@ -409,6 +444,7 @@ class Implicit:
             arguments |= {"bounds": [x for each in bounds for x in each]} if bounds else {}
             shown = self.points and not self.observed
             results = {"solved": "w"} | ({"pushed": "impulse"} if shown else {})
+            results |= {} if self.observed else {"last": "residual"}
             return Call((laws.complete(),), written(arguments), results)
         for i in always:
             arguments |= of(i)
@@ -420,7 +456,8 @@ class Implicit:
             branches.append(Branch(unit.when, unit.body, written(values)))
         arguments["near"] = near
         segments = laws.in_branches(always, self.units)
-        return Call(segments, written(arguments), {"solved": "w"}, tuple(branches))
+        results = {"solved": "w", "last": "residual"}
+        return Call(segments, written(arguments), results, tuple(branches))
 
     def _rows_of(self, unit: Unit) -> range:
         """The rows of a joint or a contact."""
