@@ -61,10 +61,10 @@ PRODUCTS = """
 ## Products with derivatives of forward dynamics
 
 Operations for one state: v̇ itself, with A = ∂v̇/∂q the product A u and the gradient A* w, and
-`lw.vjp` by q, v and τ at once.
+`lw.jvp` and `lw.vjp` by q, v and τ at once.
 
-| mechanism | v̇ | A u | ratio | A* w | ratio | by q, v, τ | ratio |
-| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+| mechanism | v̇ | A u | ratio | A* w | ratio | jvp by q, v, τ | ratio | vjp by q, v, τ | ratio |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 """
 CHILD = """
 import sys, time
@@ -148,7 +148,8 @@ def products(name: str) -> str:
     mech, forward = getattr(lw.models, name)(), mass.inv @ (tau - bias)
     A, (u, w) = lw.differentiate(forward, "q"), (vector(x, JOINT) for x in "uw")
     line, plain = f"| {name}", 0
-    for expr in (forward, A @ u, A.T @ w, lw.vjp(forward, "q", "v", "tau")):
+    both = [product(forward, "q", "v", "tau") for product in (lw.jvp, lw.vjp)]
+    for expr in (forward, A @ u, A.T @ w, *both):
         count = sum(lw.compile(expr, mech).ops.values())
         line += f" | {count:,}" + (f" | {count / plain:.2f}" if plain else "")
         plain = plain or count

@@ -11,24 +11,27 @@ laws, poses. A graph has nine operations, so there are nine rules:
 
 Forward, they run along the graph with a direction; in reverse, they run back from the results with
 a weight for each, which gives the gradient by all inputs at once for a few times the cost.
+
+Where the algebra has rules for an expression, its derivatives A give A u and A* w too. Both forms
+are written, operations are counted, and the form with fewer runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from linkwise.algebra.differential import differentiate
 from linkwise.algebra.expr import Expr, total
-from linkwise.algebra.space import JOINT
+from linkwise.algebra.space import JOINT, ONE
 from linkwise.algebra.symbols import vector
 from linkwise.arguments import flag
-from linkwise.codegen.formula import Formula
+from linkwise.codegen.formula import Formula, TooLongError
 from linkwise.codegen.rolled.layout import total_size
-from linkwise.codegen.scalar.graph import Graph
-from linkwise.errors import ExpressionError
+from linkwise.codegen.scalar.graph import Check, Graph
+from linkwise.errors import ExpressionError, LoweringError
 from linkwise.front_door import open_front_door
 from linkwise.model.embedded import Embedded
 from linkwise.model.hinges.hinge import Hinge
@@ -41,6 +44,9 @@ if TYPE_CHECKING:
 Differentiable = Expr | Formula
 
 _SOME = vector("u", JOINT)
+
+WEIGHT = "weight"
+"""The input of a gradient: a number for each entry of the result."""
 
 
 def jvp(of: Differentiable, *wrt: str, raw_q: bool = False) -> Formula:
@@ -118,18 +124,51 @@ def _inputs(at: Writing, name: str) -> Any:
     return at.reads[name]
 
 
-def _algebraic(at: Writing, of: Differentiable, name: str, raw_q: bool) -> Expr | None:
-    """∂/∂name as an expression, where a mechanism is too large for a scalar graph, else None."""
+def _jacobians(
+    at: Writing, of: Differentiable, wrt: tuple[str, ...], raw_q: bool
+) -> list[Expr] | None:
+    """∂/∂x as an expression for each x, where the algebra has it; else None."""
     if raw_q and isinstance(at.mech, Embedded):
         raise ExpressionError(
             f"raw_q was given for {at.mech.name!r}, whose loops are built in: the entries of its q "
             "depend on each other. Leave it out: directions of q are independent velocities."
         )
-    if hasattr(at, "graph"):
-        return None
+    graph = hasattr(at, "graph")
     if not isinstance(of, Expr) or raw_q:
-        raise _too_long(at, of)
-    return differentiate(of, name)
+        if not graph:
+            raise _too_long(at, of)
+        return None
+    if graph and (of.domain is not ONE or of.range is ONE or isinstance(at.mech, Embedded)):
+        return None
+    try:
+        return [differentiate(of, name) for name in wrt]
+    except ExpressionError:
+        if not graph:
+            raise
+        return None
+
+
+def _fewest(at: Writing, graph: Callable[[], Any], algebra: Callable[[], Any]) -> Any:
+    """What the way with the fewer operations returns: an array, or several; with its checks."""
+    before = list(at.checks)
+    values, count = graph(), at.graph.count
+    checks, at.checks = at.checks, list(before)
+    try:
+        other = algebra()
+    except (ExpressionError, LoweringError, TooLongError):
+        other = None
+    if other is not None:
+        of_graph, of_algebra = _roots(at, values, checks), _roots(at, other, at.checks)
+        if count(of_algebra).total() < count(of_graph).total():
+            return other
+    at.checks = checks
+    return values
+
+
+def _roots(at: Writing, values: Any, checks: Iterable[Check]) -> list[int]:
+    arrays = cast("tuple[Any, ...]", values if isinstance(values, tuple) else (values,))
+    nodes = [at.scalar(x).node for array in arrays for x in np.ravel(array)]
+    return [*nodes, *(check.node for check in checks)]
 
 
 def _too_long(at: Writing, of: object) -> ExpressionError:
@@ -141,40 +180,59 @@ def _too_long(at: Writing, of: object) -> ExpressionError:
 
 
 def _along(at: Writing, of: Differentiable, wrt: tuple[str, ...], raw_q: bool) -> Any:
-    large = [_algebraic(at, of, name, raw_q) for name in wrt]
-    exprs = [
-        A @ vector(f"d{x}", A.domain) for A, x in zip(large, wrt, strict=True) if A is not None
-    ]
-    if exprs:
-        return at.value(total([(1.0, expr) for expr in exprs]))
-    outputs, shape = results(at, of)
-    seeds = dict[int, int]()
-    for name in wrt:
-        x = _inputs(at, name)
-        d = at.read(f"d{name}", at.mech.nv if name == "q" and not raw_q else len(x))
-        if name == "q":
-            d = _of_unit_length(at, d) if raw_q else _rates(at, d)
-        seeds |= {here.node: at.scalar(rate).node for here, rate in zip(x, d, strict=True)}
-    return at.scalars(pushed(at.graph, outputs, seeds)).reshape(shape)
+    jacobians = _jacobians(at, of, wrt, raw_q)
+
+    def graph() -> Any:
+        outputs, shape = results(at, of)
+        seeds = dict[int, int]()
+        for name in wrt:
+            x = _inputs(at, name)
+            d = at.read(f"d{name}", at.mech.nv if name == "q" and not raw_q else len(x))
+            if name == "q":
+                d = _of_unit_length(at, d) if raw_q else _rates(at, d)
+            seeds |= {here.node: at.scalar(rate).node for here, rate in zip(x, d, strict=True)}
+        return at.scalars(pushed(at.graph, outputs, seeds)).reshape(shape)
+
+    if jacobians is None:
+        return graph()
+
+    def algebra() -> Any:
+        along = [A @ vector(f"d{x}", A.domain) for A, x in zip(jacobians, wrt, strict=True)]
+        return at.value(total([(1.0, expr) for expr in along]))
+
+    return _fewest(at, graph, algebra) if hasattr(at, "graph") else algebra()
 
 
 def _gradients(at: Writing, of: Differentiable, wrt: tuple[str, ...], raw_q: bool) -> Any:
-    large = [_algebraic(at, of, name, raw_q) for name in wrt]
-    exprs = [A.T @ vector("w", A.range) for A in large if A is not None]
-    if exprs and isinstance(of, Expr):
-        weight = at.read("weight", total_size(of.range, at.mech, len(at.nodes)))
-        values = at.value(*exprs, w=weight)
-        return (values,) if len(exprs) == 1 else tuple(values)
-    outputs, _ = results(at, of)
-    arrays = {name: _inputs(at, name) for name in wrt}
-    weights = [x.node for x in at.read("weight", len(outputs))]
-    nodes = [x.node for array in arrays.values() for x in array]
-    flat = at.scalars(pulled(at.graph, outputs, weights, nodes))
-    ends = np.cumsum([len(array) for array in arrays.values()])
-    each = dict(zip(arrays, np.split(flat, ends[:-1]), strict=True))
-    if "q" in each:
-        each["q"] = (_of_unit_length if raw_q else _by_velocities)(at, each["q"])
-    return tuple(each[name] for name in wrt)
+    jacobians = _jacobians(at, of, wrt, raw_q)
+
+    def graph() -> Any:
+        outputs, _ = results(at, of)
+        arrays = {name: _inputs(at, name) for name in wrt}
+        if WEIGHT in at.reads:
+            raise ExpressionError(
+                f"a gradient of {of} was requested, which has an input {WEIGHT!r} already; the "
+                "weights of its results would be another input of that name. Rename it."
+            )
+        weights = [x.node for x in at.read(WEIGHT, len(outputs))]
+        nodes = [x.node for array in arrays.values() for x in array]
+        flat = at.scalars(pulled(at.graph, outputs, weights, nodes))
+        ends = np.cumsum([len(array) for array in arrays.values()])
+        each = dict(zip(arrays, np.split(flat, ends[:-1]), strict=True))
+        if "q" in each:
+            each["q"] = (_of_unit_length if raw_q else _by_velocities)(at, each["q"])
+        return tuple(each[name] for name in wrt)
+
+    if jacobians is None:
+        return graph()
+
+    def algebra() -> Any:
+        weight = at.read(WEIGHT, total_size(jacobians[0].range, at.mech, len(at.nodes)))
+        weighted = (A.T @ vector("of_results", A.range) for A in jacobians)
+        values = at.value(*weighted, of_results=weight)
+        return (values,) if len(jacobians) == 1 else tuple(values)
+
+    return _fewest(at, graph, algebra) if hasattr(at, "graph") else algebra()
 
 
 def slopes(at: Writing, arrays: list[Any], wrt: str) -> list[Any]:
