@@ -5,10 +5,6 @@
 from .algebra.differential import (
     differentiate as differentiate,
 )
-from .codegen.sensitivity import (
-    jvp as jvp,
-    vjp as vjp,
-)
 from .algebra.prove import (
     prove as prove,
 )
@@ -65,6 +61,10 @@ from .io.load import (
 )
 from .io.save import (
     save as save,
+)
+from .loops.products import (
+    jvp as jvp,
+    vjp as vjp,
 )
 from .model import (
     Actuator as Actuator,

@@ -32,7 +32,6 @@ from linkwise.codegen.formula import Formula, TooLongError
 from linkwise.codegen.rolled.layout import total_size
 from linkwise.codegen.scalar.graph import Check, Graph
 from linkwise.errors import ExpressionError, LoweringError
-from linkwise.front_door import open_front_door
 from linkwise.model.embedded import Embedded
 from linkwise.model.hinges.hinge import Hinge
 from linkwise.model.mechanism import Mechanism
@@ -50,50 +49,28 @@ WEIGHT = "weight"
 
 
 def jvp(of: Differentiable, *wrt: str, raw_q: bool = False) -> Formula:
-    """The derivative of a kernel along a direction: a formula, to be compiled.
-
-        lw.compile(lw.jvp(mass.inv @ (tau - bias), "q", "v"), mech)     # of q, v, tau, dq, dv
-
-    Args:
-        of: An expression or a formula.
-        wrt: Names of inputs. For each there is one more input, "d" and the name: the direction.
-            That of q is a velocity (nv,), as in `mech.integrate`.
-        raw_q: Give the direction of q by its entries (nq,) instead. What would change the length
-            of a quaternion makes no difference.
-
-    Returns:
-        A formula whose result has the shape of the original, all results of one that has several
-        behind one another. For mechanisms that are too large for straight code it is
-        `lw.differentiate(of, name)`, applied to the directions.
-    """
-    return Formula(_along, (of, _names(of, wrt), flag(raw_q, "raw_q")))
+    """The derivative of an expression or formula along a direction, as a formula: see `lw.jvp`."""
+    return Formula(_along, (_checked(of), checked_names(wrt), flag(raw_q, "raw_q")))
 
 
 def vjp(of: Differentiable, *wrt: str, raw_q: bool = False) -> Formula:
-    """The gradient of a weighted sum of a kernel's results: a formula, to be compiled.
-
-        lw.compile(lw.vjp(mass.inv @ (tau - bias), "q", "v", "tau"), mech)
-
-    Args:
-        of: An expression or a formula.
-        wrt: Names of inputs. There is one more input, "weight", with a number for each entry of
-            the result (of all results, behind one another).
-        raw_q: Return the gradient by the entries of q (nq,) instead of velocities. That by a
-            quaternion is at right angles to it.
-
-    Returns:
-        A formula with the gradient by each input, by name; by q it has nv entries, one for each
-        velocity, as in `mech.integrate`.
-    """
-    names = _names(of, wrt)
-    return Formula(_gradients, (of, names, flag(raw_q, "raw_q")), names=names)
+    """The gradient of a weighted sum of their results: see `lw.vjp`."""
+    names = checked_names(wrt)
+    return Formula(_gradients, (_checked(of), names, flag(raw_q, "raw_q")), names=names)
 
 
-def _names(of: object, wrt: tuple[str, ...]) -> tuple[str, ...]:
-    if not isinstance(of, Expr | Formula):
-        raise ExpressionError(
-            f"a derivative of {of!r} was requested; it must be an expression or a formula."
-        )
+def _checked(of: object) -> Differentiable:
+    """An expression or a formula; raises for anything else."""
+    if isinstance(of, Expr | Formula):
+        return of
+    raise ExpressionError(
+        f"a derivative of {of!r} was requested; it must be an expression, a formula, the name of a "
+        "quantity, a control law or a kernel."
+    )
+
+
+def checked_names(wrt: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of inputs, each once; raises otherwise."""
     if not wrt or len(set(wrt)) < len(wrt):
         raise ExpressionError(
             f"a derivative by {', '.join(wrt) or 'nothing'} was requested; name at least one "
@@ -136,7 +113,7 @@ def _jacobians(
     graph = hasattr(at, "graph")
     if not isinstance(of, Expr) or raw_q:
         if not graph:
-            raise _too_long(at, of)
+            raise too_long(at, of)
         return None
     if graph and (of.domain is not ONE or of.range is ONE or isinstance(at.mech, Embedded)):
         return None
@@ -171,7 +148,8 @@ def _roots(at: Writing, values: Any, checks: Iterable[Check]) -> list[int]:
     return [*nodes, *(check.node for check in checks)]
 
 
-def _too_long(at: Writing, of: object) -> ExpressionError:
+def too_long(at: Writing, of: object) -> ExpressionError:
+    """The error for a quantity whose straight code would be too long."""
     return ExpressionError(
         f"a derivative of {of} was requested for {at.mech.name!r}; its straight code would be "
         "too long, and only expressions have derivatives that run as loops over bodies "
@@ -242,7 +220,7 @@ def slopes(at: Writing, arrays: list[Any], wrt: str) -> list[Any]:
         Each with one axis more, the last, for the entries.
     """
     if not hasattr(at, "graph"):
-        raise _too_long(at, at.request.quantity)
+        raise too_long(at, at.request.quantity)
     x, outputs = _inputs(at, wrt), [at.scalar(y).node for array in arrays for y in array.flat]
     columns = list[Any]()
     for e in np.eye(at.mech.nv if wrt == "q" else len(x)):
@@ -383,6 +361,3 @@ def _slopes(
         case _:
             pass
     return [pair for pair in pairs if pair[0] in among]
-
-
-open_front_door(globals(), ("jvp", "vjp"))

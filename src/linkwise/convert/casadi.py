@@ -24,9 +24,9 @@ from linkwise.codegen.c.source import default_name
 from linkwise.codegen.c.text import check_identifier
 from linkwise.codegen.cpu import cache as files, machine
 from linkwise.convert.external import casadi_source
-from linkwise.convert.named import Named, requested_by
 from linkwise.convert.smooth import Blocks, Smooth
 from linkwise.errors import ExpressionError, LoweringError, MissingExtraError
+from linkwise.loops.named import Named, requested_by
 from linkwise.pipeline import Tree, written_by
 
 if TYPE_CHECKING:

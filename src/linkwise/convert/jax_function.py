@@ -34,8 +34,8 @@ from linkwise.codegen.cpu.digest import file_key
 from linkwise.codegen.kernel import kernel
 from linkwise.codegen.request import Request
 from linkwise.codegen.stages import MOST_BODIES, Signature
-from linkwise.convert.named import Named, requested_by
 from linkwise.errors import MissingExtraError, ModelError, ShapeError
+from linkwise.loops.named import Named, requested_by
 from linkwise.pipeline import Tree, written_by
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from linkwise.codegen import tangents
 from linkwise.codegen.request import Request
-from linkwise.convert.named import Named, requested_by
 from linkwise.errors import MissingExtraError, ShapeError
+from linkwise.loops.named import Named, requested_by
 from linkwise.pipeline import Tree, written_by
 
 if TYPE_CHECKING:

@@ -138,12 +138,30 @@ HALF_TURN = {8: 1e-14, 4: 1e-7}
 
 def goal_sizes(mech: Mechanism) -> list[int]:
     """Numbers of the goal of each loop and coupling of a mechanism that holds tasks as loops."""
+    check_rows(mech, "a servo")
     sizes = list[int]()
     for loop in mech.loops:
         if not isinstance(loop.hinge, Rows):
             raise ModelError(f"loop {loop.name!r} of {mech.name!r} is not a task: it has no goal.")
         sizes.append(SIZES[loop.hinge.aim])
     return sizes + [1] * len(joint_places(mech))
+
+
+def check_rows(mech: Mechanism | Embedded, what: object) -> None:
+    """Raise unless there are rows of loops, couplings or tasks.
+
+    Args:
+        mech: The mechanism.
+        what: What is about these rows.
+    """
+    if mech.loops or mech.couplings:
+        return
+    raise ModelError(
+        f"{what} is about rows of loops, couplings or tasks, and {mech.name!r} has none. The "
+        "expression of a control law is about a copy of the mechanism with the tasks in it: "
+        "law.kernel is its kernel; lw.jvp and lw.vjp take the law itself. Closed chains have an "
+        "expression of their own: lw.loops.closed_expression(mech, ...)."
+    )
 
 
 def joint_places(mech: Mechanism) -> list[tuple[int, int]]:

@@ -21,6 +21,7 @@ from linkwise.algebra.space import CONSTRAINT, ONE, Space
 from linkwise.model.closure import Blocked
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.task_rows import check_rows
 from linkwise.spatial.array import Array
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose
@@ -230,6 +231,8 @@ class Interpreter:
             if source in GIVEN_OR_MADE and source not in self.arithmetic.given:
                 return  # computed by their statements
             blocks = self.bodies.vector(self, source)
+            if leaf.range is CONSTRAINT:
+                check_rows(self.mech, leaf)
             if blocks is None:
                 blocks = self.arithmetic.vector(leaf, self.bodies.sizes(leaf.range))
             self.value[leaf, False] = blocks

@@ -1,4 +1,4 @@
-"""What is converted: whatever `lw.compile` takes, or the name of a quantity."""
+"""Quantities by name, with loops and couplings held: what is converted, and differentiated."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from linkwise.codegen.request import Request
 from linkwise.dynamics.closure import CLOSED, closed_kernel
 from linkwise.dynamics.closure_rank import known_rank
 from linkwise.dynamics.derivatives import FORWARD_DERIVATIVES, INVERSE_DERIVATIVES
+from linkwise.dynamics.energy import BOTH
 from linkwise.dynamics.kernels import is_closed, kernel, require_open
-from linkwise.errors import ExpressionError
+from linkwise.dynamics.momentum import CENTERS, FORMULAS as MOMENTA
+from linkwise.dynamics.quantity import QUANTITIES
+from linkwise.errors import ExpressionError, unknown_name
 from linkwise.loops.projection import project_position
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import Quantity, Tree, requested
@@ -25,6 +28,13 @@ DERIVATIVES = {
     "inverse_dynamics_derivatives": INVERSE_DERIVATIVES,
 }
 """Formulas with the name of a function: all Jacobians, by velocities, from one kernel."""
+
+FUNCTIONS = {
+    "energy": BOTH,
+    "center_of_mass": CENTERS["position"],
+    "momentum": MOMENTA["momentum", "com"],
+}
+"""The same of functions whose defaults are formulas; energy is (kinetic, potential)."""
 
 
 def requested_by(
@@ -54,10 +64,19 @@ def requested_by(
     if expr in DERIVATIVES:
         require_open(mech, "closed", f"{expr} by name")
         return requested(DERIVATIVES[expr], mech)
+    if expr in FUNCTIONS:
+        return requested(FUNCTIONS[expr], mech)
     if expr in CLOSED and isinstance(mech, Mechanism) and is_closed(mech):
         rank = _rank(mech) if expr == "forward_dynamics" else None
         return closed_kernel(mech, expr, tuple(nodes), rank=rank).request
     return kernel(mech, expr, nodes).request
+
+
+def check_name(name: str) -> None:
+    """Raise unless there is a quantity of this name."""
+    known = {**QUANTITIES, **CLOSED, **DERIVATIVES, **FUNCTIONS}
+    if name not in known:
+        raise unknown_name("quantity", name, known, owner="linkwise.dynamics")
 
 
 def _rank(mech: Mechanism) -> int | None:
