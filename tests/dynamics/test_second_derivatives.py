@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,8 @@ from linkwise.dynamics import second_derivatives
 from tests.cases import close, state, states, tree
 from tests.dynamics.test_derivatives import differences
 from tests.dynamics.test_oracles import robot
+from tests.dynamics.test_passive import BALLS
+from tests.io.mjcf_text import read
 
 FUNCTIONS = {
     "inverse": (lw.dynamics.inverse_dynamics_second_derivatives, lw.inverse_dynamics_derivatives),
@@ -124,3 +128,61 @@ def test_pinocchio(short):
         every = by_differences(theirs, it.mech, it.q, it.v, it.x)
         for result, expected in zip(ours, every, strict=True):
             close(result, expected, 1e-9)
+
+
+def lifted():
+    """A tree with dampers, springs and carried weight: a pin and a ball."""
+    return read(BALLS)
+
+
+@pytest.mark.parametrize("which", ["forward", pytest.param("inverse", marks=pytest.mark.prove)])
+@pytest.mark.parametrize("frame", ["node", pytest.param("world", marks=pytest.mark.prove)])
+@pytest.mark.parametrize("straight", [10, pytest.param(0, marks=pytest.mark.prove)])
+def test_forces_at_nodes_and_passive_forces(which, frame, straight, monkeypatch):
+    monkeypatch.setattr(second_derivatives, "STRAIGHT", straight)
+    function, first = FUNCTIONS[which]
+    mech = lifted()
+    forces = {mech.bodies[-1].name: [0.3, -0.2, 0.5, 1.0, 2.0, -3.0]}
+    given = {"forces": forces, "forces_frame": frame}
+    given |= {"passive": True} if which == "forward" else {}
+    q, v, x = state(mech, 2)
+    ours = function(mech, q, v, x, **given)
+    every = by_differences(lambda *at: first(*at, **given), mech, q, v, x)
+    bare = function(mech, q, v, x)
+    for result, expected in zip(ours, every, strict=True):
+        close(result, expected, 1e-9)
+    assert np.abs(ours.qq - bare.qq).max() > 1e-2
+    again = function(mech, q, v, x, **given, out=bare)
+    assert all(x is y for x, y in zip(again, bare, strict=True))
+    assert all(np.array_equal(x, y) for x, y in zip(again, ours, strict=True))
+    with pytest.raises(lw.ShapeError, match="out is"):
+        function(mech, q, v, x, out=(bare.qq,))
+
+
+def sprung_four_bar():
+    mech = lw.models.four_bar()
+    drive = lw.Drive(damping=0.7, stiffness=2.0)
+    bodies = tuple(dataclasses.replace(body, drive=drive) for body in mech.bodies)
+    return dataclasses.replace(mech, bodies=bodies, gravity_compensation=(("coupler", 0.5),))
+
+
+@pytest.mark.prove
+def test_forces_and_passive_forces_with_loops_held():
+    """First derivatives against differences of accelerations, second ones of the first."""
+    mech = sprung_four_bar()
+    q = lw.loops.assemble(mech, mech.random(seed=3)).q
+    _, v, x = state(mech, 2)
+    given = {"forces": {"coupler": [0.3, -0.2, 0.5, 1.0, 2.0, -3.0]}, "passive": True}
+    function, first = FUNCTIONS["forward"]
+    d, bare = first(mech, q, v, x, **given), first(mech, q, v, x)
+    by_q = differences(
+        lambda e: lw.forward_dynamics(mech, mech.integrate(q, e), v, x, **given), mech
+    )
+    by_v = differences(lambda e: lw.forward_dynamics(mech, q, v + e, x, **given), mech)
+    close(d.q, by_q, 1e-9)
+    close(d.v, by_v, 1e-9)
+    assert np.abs(d.v - bare.v).max() > 1e-1
+    ours = function(mech, q, v, x, **given)
+    every = by_differences(lambda *at: first(*at, **given), mech, q, v, x)
+    for result, expected in zip(ours, every, strict=True):
+        close(result, expected, 1e-8)

@@ -37,12 +37,16 @@ CONSISTENT = {8: 1e-7, 4: 1e-2}
 """Largest part of the right sides that rows of constraints may leave unsolved."""
 
 
-def closed_forward(at: Writing, pushed: str, rank: int | None) -> Any:
+def closed_forward(
+    at: Writing, tau: Any, pushed: str, rank: int | None, slopes: tuple[Any, Any] | None = None
+) -> Any:
     """∂v̇/∂q, ∂v̇/∂v and ∂v̇/∂τ of a mechanism with loops or couplings.
 
     Args:
+        tau: Joint forces (nv,).
         pushed: Axes of forces at the nodes of the formula; "" without forces.
         rank: How many rows have to be independent.
+        slopes: How `tau` changes with q and v (nv, nv) each; default: not.
     """
     mech, nodes, size = at.mech, (*closure_nodes(at.mech), *at.nodes), at.itemsize
     closed, state = setting_of(mech, pushed), {"q": at.q, "v": at.v}
@@ -65,7 +69,7 @@ def closed_forward(at: Writing, pushed: str, rank: int | None) -> Any:
 
     answer = (inverse @ J_c.T[::-1])[::-1]
     omega = J_c @ answer
-    force, given = at.read("tau", mech.nv) - c, dict[str, Any]()
+    force, given = tau - c, dict[str, Any]()
     loads = mass @ vdot + bias - closed.jacobian.T @ lam
     if closed.push is not None:
         push = H @ phi @ closed.push
@@ -80,6 +84,8 @@ def closed_forward(at: Writing, pushed: str, rank: int | None) -> Any:
     given |= {**state, "vdot": motion[:, 0], "lam": pull[:, 0]}
     by_q, by_v, rows_q, rows_v = at.value(*parts, nodes=nodes, **given)
     nv = mech.nv
+    if slopes is not None:
+        by_q, by_v = by_q - slopes[0], by_v - slopes[1]
     right = np.concatenate([-by_q, -by_v, np.eye(nv)], axis=1)
     rates = np.concatenate([-rows_q, -rows_v, np.zeros((len(J_c), nv))], axis=1)
     change, _, _ = held(right, rates)

@@ -20,7 +20,7 @@ from linkwise.dynamics.constrained import obeyed
 from linkwise.dynamics.joint_force import (
     has_passive_force,
     passive_slopes,
-    with_passive_force,
+    require_passive_slopes,
 )
 from linkwise.dynamics.kernels import (
     HELD,
@@ -48,6 +48,7 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import keep_bare_call, once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.sweeps.factored import factored
+from linkwise.sweeps.sparse import is_zero
 
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
@@ -193,21 +194,18 @@ def forward_dynamics_derivatives(
             while they are closed: there are no such derivatives. In a batch the matrices are NaN
             instead, reported by a warning or by `status`.
     """
+    formula = FORWARD_DERIVATIVES
     if passive is not False and flag(passive, "passive"):
-        given: dict[str, Any] = {"forces": forces, "forces_frame": forces_frame, "loops": loops}
-        total = with_passive_force(mech, q, v, tau)
-        plain_record = forward_dynamics_derivatives(mech, q, v, total, **given, **options)
-        more = plain_record.tau @ passive_slopes(mech, q, v)
-        parts = more[..., : mech.nv], more[..., mech.nv :], 0.0
-        return ForwardDynamicsDerivatives(*_plus(plain_record, parts, options))
+        formula = _with_passive(mech, formula)
     plain = forces is None and forces_frame is NODE_AXES and loops is HELD
     if plain and not options:  # most calls: one state
-        bare = _one_state(mech, FORWARD_DERIVATIVES)
-        keep_bare_call(mech, "forward_dynamics_derivatives", bare)
+        bare = _one_state(mech, formula)
+        if passive is False:
+            keep_bare_call(mech, "forward_dynamics_derivatives", bare)
         if (quick := bare(q, v, tau)) is not None:
             return quick
     arrays = {"q": q, "v": v, "tau": tau}
-    parts = _moved(mech, FORWARD_DERIVATIVES, arrays, forces, forces_frame, loops, options)
+    parts = _moved(mech, formula, arrays, forces, forces_frame, loops, options)
     return ForwardDynamicsDerivatives(**parts)
 
 
@@ -224,31 +222,25 @@ def linearized(
     **options: Unpack[RecordOptions],
 ) -> Linearization:
     """The equations of motion linearised in continuous time: see `lw.linearize`."""
-    if passive and has_passive_force(mech):
-        given: dict[str, Any] = {"forces": forces, "forces_frame": forces_frame, "loops": loops}
-        total = with_passive_force(mech, q, v, tau)
-        model = linearized(mech, q, v, total, **given, **options)
-        A = model.B @ passive_slopes(mech, q, v)
-        return Linearization(*_plus(model, (A, 0.0), options))
+    formula = _with_passive(mech, LINEARIZED) if passive else LINEARIZED
     plain = forces is None and forces_frame is NODE_AXES and loops is HELD
     if plain and not options:  # most calls: one state
-        quick = _one_state(mech, LINEARIZED)(q, v, tau)
+        quick = _one_state(mech, formula)(q, v, tau)
         if quick is not None:
             return quick
     arrays = {"q": q, "v": v, "tau": tau}
-    parts = _moved(mech, LINEARIZED, arrays, forces, forces_frame, loops, options)
+    parts = _moved(mech, formula, arrays, forces, forces_frame, loops, options)
     return Linearization(**parts)
 
 
-def _plus(record: Any, more: Any, options: RecordOptions) -> list[Any]:
-    """Some matrices with others added, in place where the caller gave them."""
-    out = list[Any]()
-    for x, y in zip(record, more, strict=True):
-        total = x + y
-        if options.get("out") is not None:
-            x[...] = total
-        out.append(x if options.get("out") is not None else total)
-    return out
+@once_per_mechanism
+def _with_passive(mech: Mechanism | Embedded, formula: Formula) -> Formula:
+    """The formula with passive forces, where there are any."""
+    check_mechanism(mech)
+    if not has_passive_force(mech):
+        return formula
+    require_passive_slopes(mech)
+    return WITH_PASSIVE[formula]
 
 
 def _moved(
@@ -331,13 +323,20 @@ def _inverse(at: Writing, pushed: str = "") -> Any:
     return at.value(differentiate(inverse, "q"), vdot=vdot, **state, **given), by_v, M
 
 
-def _forward(at: Writing, pushed: str = "", rank: int | None = None) -> Any:
+def _forward(at: Writing, pushed: str = "", rank: int | None = None, passive: bool = False) -> Any:
+    force, *by_state = passive_slopes(at) if passive else (0.0,)
     if isinstance(at.mech, Embedded):
         name = "forward_dynamics_with_forces" if pushed else "forward_dynamics"
         return _of_graph(at, expression(name, frame=cast("Frame", pushed or "node")), mass.inv)
+    _ = at.q, at.v  # the order in which inputs are read is that of the arguments
+    tau, slopes = at.read("tau", at.mech.nv) + force, tuple(by_state) or None
     if at.mech.loops or at.mech.couplings:
-        return closed_forward(at, pushed, rank)
-    return _forward_of_tree(at, pushed)[1:]
+        return closed_forward(at, tau, pushed, rank, slopes)
+    return moving(at, tau, pushed, slopes=slopes)[1:]
+
+
+def _forward_with_passive(at: Writing, pushed: str = "", rank: int | None = None) -> Any:
+    return _forward(at, pushed, rank, passive=True)
 
 
 def _forward_of_tree(at: Writing, pushed: str = "") -> Any:
@@ -352,6 +351,7 @@ def moving(
     pushed: str = "",
     parameters: tuple[str, ...] = (),
     state: Mapping[str, Any] | None = None,
+    slopes: tuple[Any, Any] | None = None,
 ) -> Any:
     """v̇ of a tree with its derivatives by q, v and τ, in a formula.
 
@@ -360,6 +360,7 @@ def moving(
         pushed: Axes of forces at the nodes of the formula; "" without forces.
         parameters: Numbers of the mechanism that are inputs.
         state: "q" and "v"; default: those of the formula.
+        slopes: How `tau` changes with q and v (nv, nv) each; default: not.
     """
     state = {"q": at.q, "v": at.v} if state is None else state
     expr, given = _applied(at, pushed)
@@ -375,6 +376,12 @@ def moving(
     by_q = at.value(differentiate(expr, "q"), parameters=parameters, vdot=vdot, **state, **given)
     none = dict[int, Any](), dict[int, Any]()
     known = _free_roots(at, state, pushed) if not parameters else none
+    if slopes is not None:
+        by_q, by_v = by_q - slopes[0], by_v - slopes[1]
+        known = tuple(
+            {j: x for j, x in columns.items() if all(map(is_zero, slope[:, j]))}
+            for columns, slope in zip(known, slopes, strict=True)
+        )
     for right, columns in zip((by_q, by_v), known, strict=True):
         right[:, list(columns)] = 0.0
     *solved, by_tau = at.solved(inverse, [by_q[::-1], by_v[::-1]])
@@ -414,8 +421,10 @@ def _free_roots(
     return by_q, by_v
 
 
-def _linearized(at: Writing, pushed: str = "", rank: int | None = None) -> Any:
-    by_q, by_v, by_tau = _forward(at, pushed, rank)
+def _linearized(
+    at: Writing, pushed: str = "", rank: int | None = None, passive: bool = False
+) -> Any:
+    by_q, by_v, by_tau = _forward(at, pushed, rank, passive)
     nv = at.mech.nv
     A, B = np.full((2 * nv, 2 * nv), 0.0, dtype=object), np.full((2 * nv, nv), 0.0, dtype=object)
     A[:nv, nv:] = np.eye(nv)
@@ -428,6 +437,10 @@ def _linearized(at: Writing, pushed: str = "", rank: int | None = None) -> Any:
         q_k = at.q[at.mech.q_start[k] : at.mech.q_start[k + 1]]
         A[part, part] = _turning(body.hinge, q_k, at.v[part])
     return A, B
+
+
+def _linearized_with_passive(at: Writing, pushed: str = "", rank: int | None = None) -> Any:
+    return _linearized(at, pushed, rank, passive=True)
 
 
 def _check_rates(embedded: Embedded) -> None:
@@ -460,6 +473,12 @@ INVERSE_DERIVATIVES = Formula(_inverse, names=("q", "v", "vdot"))
 FORWARD_DERIVATIVES = Formula(_forward, names=("q", "v", "tau"))
 LINEARIZED = Formula(_linearized, names=("A", "B"))
 
+WITH_PASSIVE = {
+    FORWARD_DERIVATIVES: Formula(_forward_with_passive, names=FORWARD_DERIVATIVES.names),
+    LINEARIZED: Formula(_linearized_with_passive, names=LINEARIZED.names),
+}
+"""The same with the passive forces of the mechanism."""
+
 ACCELERATION = Formula(_forward_of_tree, names=("vdot", "q", "v", "tau"))
 """v̇ of a tree with its derivatives, as a part of other formulas."""
 
@@ -467,6 +486,8 @@ RECORDS: dict[Formula, Any] = {
     INVERSE_DERIVATIVES: InverseDynamicsDerivatives,
     FORWARD_DERIVATIVES: ForwardDynamicsDerivatives,
     LINEARIZED: Linearization,
+    WITH_PASSIVE[FORWARD_DERIVATIVES]: ForwardDynamicsDerivatives,
+    WITH_PASSIVE[LINEARIZED]: Linearization,
 }
 
 PUSHED = {

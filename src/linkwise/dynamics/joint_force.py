@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-import numpy as np
-
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.sensitivity import slopes
 from linkwise.dynamics.carried_weight import carrying_force
@@ -167,18 +165,13 @@ def with_passive_force(
     return total
 
 
-def passive_slopes(mech: Mechanism | Embedded, q: ArrayLike, v: ArrayLike) -> Array:
-    """(∂τ_passive/∂q, ∂τ_passive/∂v) (nv, 2 nv) or (batch, nv, 2 nv), q along `mech.integrate`.
-
-    Raises:
-        ModelError: Springs or dampers inside loops, whose forces are computed body by body.
-    """
+def require_passive_slopes(mech: Mechanism | Embedded) -> None:
+    """Refuse springs and dampers inside loops, whose forces are computed body by body."""
     if has_loop_drives(mech):
         raise ModelError(
             f"the springs and dampers inside loops of {mech.name!r} have no derivatives; pass "
             "passive=False and add theirs yourself."
         )
-    return written(mech, SLOPES)(q, v)
 
 
 def has_passive_force(mech: Mechanism | Embedded) -> bool:
@@ -205,13 +198,26 @@ def _loaded(at: Writing) -> Any:
     return force + at.read("tau", at.mech.nv)
 
 
-def _slopes(at: Writing) -> Any:
+def passive_slopes(at: Writing) -> tuple[Any, Any, Any]:
+    """The passive forces τ_p (nv,) in a formula, ∂τ_p/∂q and ∂τ_p/∂v (nv, nv)."""
     force = _passive(at)
-    return np.hstack([slopes(at, [force], name)[0] for name in ("q", "v")])
+    return force, *(slopes(at, [force], name)[0] for name in ("q", "v"))
+
+
+def is_curved(mech: Mechanism) -> bool:
+    """Whether ∂τ_p/∂q of passive forces τ_p changes with q."""
+    return bool(passive(mech).balls) or passive(mech).lifted is not None
+
+
+def _curvature(at: Writing) -> Any:
+    _, by_q, _ = passive_slopes(at)
+    return slopes(at, [by_q], "q")[0]
 
 
 PASSIVE, LOADED = Formula(_passive), Formula(_loaded)
-SLOPES = Formula(_slopes)
+
+PASSIVE_CURVATURE = Formula(_curvature)
+"""How ∂τ_p/∂q of passive forces τ_p changes with q (nv, nv, nv)."""
 
 
 def equivalent_force(

@@ -10,13 +10,14 @@ Forward dynamics follows from inverse dynamics, τ(q, v, v̇(q, v, τ)) = τ dif
 
     𝓜 ∂²v̇/∂x∂y = −(∂²τ/∂x∂y + ∂𝓜/∂x ∂v̇/∂y + ∂𝓜/∂y ∂v̇/∂x)
 
-With loops and couplings held, the graph of the first derivatives (`closed_derivatives.py`) is
-differentiated along each velocity.
+Passive forces count as a part of τ: their own second derivatives, those of carried weight and of
+springs of balls, are subtracted from those of inverse dynamics. With loops and couplings held, the
+graph of the first derivatives (`closed_derivatives.py`) is differentiated along each velocity.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack, cast
 
 import numpy as np
 
@@ -28,18 +29,32 @@ from linkwise.dynamics.constrained import obeyed
 from linkwise.dynamics.derivatives import (
     FORWARD_DERIVATIVES,
     INVERSE_DERIVATIVES,
+    WITH_PASSIVE,
     forward_dynamics_derivatives,
 )
 from linkwise.dynamics.directions import STRAIGHT, along_all
 from linkwise.dynamics.forward_dynamics import forward_dynamics
+from linkwise.dynamics.joint_force import (
+    PASSIVE_CURVATURE,
+    has_passive_force,
+    is_curved,
+    require_passive_slopes,
+)
 from linkwise.dynamics.kernels import (
     BatchOptions,
+    Forces,
     Loops,
+    RecordOptions,
+    acting,
     check_mechanism,
     is_closed,
+    pushed_nodes,
+    recorded,
+    side_by_side,
     tree_of,
     written,
 )
+from linkwise.dynamics.quantity import FRAMES, Frame, check_frame
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -89,8 +104,10 @@ def inverse_dynamics_second_derivatives(
     v: ArrayLike,
     vdot: ArrayLike,
     *,
+    forces: Forces | None = None,
+    forces_frame: Frame = "node",
     loops: Loops = "closed",
-    **options: Unpack[BatchOptions],
+    **options: Unpack[RecordOptions],
 ) -> InverseDynamicsSecondDerivatives:
     """Second derivatives of joint forces by positions, velocities and accelerations.
 
@@ -100,20 +117,28 @@ def inverse_dynamics_second_derivatives(
     With loops or couplings these are the derivatives of the joint forces with which loops carry no
     load, as in `lw.inverse_dynamics_derivatives`.
 
+    Args:
+        out: A record of four arrays, such as an earlier result, that receives the tensors.
+
     Raises:
         ClosureError: v̇ breaks a loop or coupling, which is named. In a batch its numbers are NaN
             instead, reported by a warning or by `status`.
     """
     check_mechanism(mech)
-    arrays = {"q": q, "v": v, "vdot": vdot}
+    frame, nodes, given = _acting(forces, forces_frame)
+    arrays = {"q": q, "v": v, "vdot": vdot, **given}
 
     def of_tree(**some: Any) -> dict[str, Array]:
-        parts = _of_inverse(tree_of(mech), arrays, cast("BatchOptions", some))
+        parts = _of_inverse(tree_of(mech), arrays, cast("BatchOptions", some), frame, nodes)
         return dict(zip(InverseDynamicsSecondDerivatives._fields, parts, strict=True))
 
-    if is_closed(mech, loops):
-        return InverseDynamicsSecondDerivatives(**obeyed(mech, q, v, vdot, of_tree, options))
-    return InverseDynamicsSecondDerivatives(**of_tree(**options))
+    def computed(some: dict[str, Any]) -> dict[str, Array]:
+        some.pop("out", None)  # several arrays, made one after another
+        return (
+            obeyed(mech, q, v, vdot, of_tree, some) if is_closed(mech, loops) else of_tree(**some)
+        )
+
+    return InverseDynamicsSecondDerivatives(**recorded(computed, options))
 
 
 def forward_dynamics_second_derivatives(
@@ -122,13 +147,20 @@ def forward_dynamics_second_derivatives(
     v: ArrayLike,
     tau: ArrayLike,
     *,
+    forces: Forces | None = None,
+    forces_frame: Frame = "node",
+    passive: bool = False,
     loops: Loops = "closed",
-    **options: Unpack[BatchOptions],
+    **options: Unpack[RecordOptions],
 ) -> ForwardDynamicsSecondDerivatives:
     """Second derivatives of joint accelerations by positions, velocities and joint forces.
 
     Those that are missing are zero, or follow: v̇ is linear in τ, and ∂²v̇/∂q∂v has the entries of
     `vq` with the last two indices exchanged.
+
+    Args:
+        passive: Whether `lw.passive_force` acts as well, as in `lw.forward_dynamics`.
+        out: A record of four arrays, such as an earlier result, that receives the tensors.
 
     Raises:
         ClosureError: Loops are singular in this state, or their rows depend on each other only
@@ -136,32 +168,67 @@ def forward_dynamics_second_derivatives(
             reported by a warning or by `status`.
     """
     check_mechanism(mech)
-    if is_closed(mech, loops):
-        return _of_closed(mech, {"q": q, "v": v, "tau": tau}, options)
+    if passive and has_passive_force(mech):
+        require_passive_slopes(mech)
+    given: dict[str, Any] = {"forces": forces, "forces_frame": forces_frame, "passive": passive}
+    arrays = {"q": q, "v": v, "tau": tau}
+
+    def computed(some: dict[str, Any]) -> dict[str, Array]:
+        some.pop("out", None)  # several arrays, made one after another
+        made = _of_closed if is_closed(mech, loops) else _of_tree
+        parts = made(mech, arrays, given, cast("BatchOptions", some))
+        return dict(zip(ForwardDynamicsSecondDerivatives._fields, parts, strict=True))
+
+    return ForwardDynamicsSecondDerivatives(**recorded(computed, options))
+
+
+def _of_tree(
+    mech: Mechanism, arrays: dict[str, Any], given: dict[str, Any], options: BatchOptions
+) -> list[Array]:
+    """Those of forward dynamics of a tree; τ acts besides passive forces and forces at nodes."""
     tree = tree_of(mech)
-    first = forward_dynamics_derivatives(tree, q, v, tau, **options)
+    first = forward_dynamics_derivatives(tree, **arrays, **given, **options)
     codes = np.zeros(first.q.shape[:-2], np.int32)  # what goes wrong has been reported
-    vdot = forward_dynamics(tree, q, v, tau, status=codes)
-    qq, vq, vv, mass_q = _of_inverse(tree, {"q": q, "v": v, "vdot": vdot}, {"status": codes})
+    vdot = forward_dynamics(tree, **arrays, **given, status=codes)
+    frame, nodes, pushing = _acting(given["forces"], given["forces_frame"])
+    state = {"q": arrays["q"], "v": arrays["v"]}
+    inverse = {**state, "vdot": vdot, **pushing}
+    qq, vq, vv, mass_q = _of_inverse(tree, inverse, {"status": codes}, frame, nodes)
+    if given["passive"] and is_curved(tree):
+        qq = qq - written(tree, PASSIVE_CURVATURE)(**state, status=codes)
     along = np.swapaxes(mass_q, -1, -2)  # ∂𝓜_il/∂q_k as [i, k, l]
     by_q, by_v, by_tau = (along @ x[..., None, :, :] for x in first)
     parts = (qq + by_q + np.swapaxes(by_q, -1, -2), vq + np.swapaxes(by_v, -1, -2))
     parts = (*parts, vv, np.swapaxes(by_tau, -1, -2))
-    return ForwardDynamicsSecondDerivatives(*(_product(-first.tau, x) for x in parts))
+    return [_product(-first.tau, x) for x in parts]
 
 
 def _of_closed(
-    mech: Mechanism, arrays: dict[str, ArrayLike], options: BatchOptions
-) -> ForwardDynamicsSecondDerivatives:
+    mech: Mechanism, arrays: dict[str, Any], given: dict[str, Any], options: BatchOptions
+) -> list[Array]:
     """Those of forward dynamics with loops and couplings held."""
-    names = (*arrays, "dq", "dv")
+    frame, nodes, pushing = _acting(given["forces"], given["forces_frame"])
+    formula = ALONG_CLOSED[given["passive"] and has_passive_force(mech), frame]
+    every = {**arrays, **pushing}
+    names = (*every, "dq", "dv")
 
     def along(*rows: Any, **some: Any) -> Array:
-        return held(mech, ALONG_CLOSED, dict(zip(names, rows, strict=True)), some)["change"]
+        return held(mech, formula, dict(zip(names, rows, strict=True)), some, nodes)["change"]
 
     warn = closed_kernel(mech, "constraint_jacobian").warn
-    by_q, by_v = _by_direction(along_all(along, arrays, mech.nv, options, warn), mech.nv)
-    return ForwardDynamicsSecondDerivatives(by_q[0], by_q[1], by_v[1], by_q[2])
+    by_q, by_v = _by_direction(along_all(along, every, mech.nv, options, warn), mech.nv)
+    return [by_q[0], by_q[1], by_v[1], by_q[2]]
+
+
+def _acting(
+    forces: Forces | None, frame: Frame
+) -> tuple[Frame | Literal[""], tuple[str, ...], dict[str, Array]]:
+    """Axes of the forces at nodes, these nodes, and the forces as inputs; "" without forces."""
+    check_frame(frame, "forces_frame")
+    if not acting(forces):
+        return "", (), {}
+    nodes = pushed_nodes(forces)
+    return frame, nodes, {"f": side_by_side(forces, nodes)}
 
 
 def _by_direction(flat: Array, nv: int) -> tuple[Array, Array]:
@@ -178,14 +245,22 @@ def _product(A: Array, x: Array) -> Array:
 
 
 def _of_inverse(
-    tree: Mechanism, arrays: dict[str, ArrayLike], options: BatchOptions
+    tree: Mechanism,
+    arrays: dict[str, Any],
+    options: BatchOptions,
+    frame: Frame | Literal[""],
+    nodes: tuple[str, ...],
 ) -> tuple[Array, Array, Array, Array]:
     """The four tensors of inverse dynamics (..., nv, nv, nv)."""
     if tree.nv <= STRAIGHT:
-        parts = written(tree, SECOND)(*arrays.values(), **options)
+        parts = written(tree, SECOND[frame], nodes)(**arrays, **options)
         return parts["qq"], parts["vq"], parts["vv"], parts["vdotq"]
-    kernel = written(tree, ALONG)
-    flat = along_all(kernel, arrays, tree.nv, options, kernel.warn)
+    kernel, names = written(tree, ALONG[frame], nodes), (*arrays, "dq", "dv")
+
+    def along(*rows: Any, **some: Any) -> Array:
+        return kernel(**dict(zip(names, rows, strict=True)), **some)
+
+    flat = along_all(along, arrays, tree.nv, options, kernel.warn)
     by_q, by_v = _by_direction(flat, tree.nv)
     return by_q[0], by_q[1], by_v[1], by_q[2]
 
@@ -193,22 +268,41 @@ def _of_inverse(
 # ------------------------------------------------------------------------------------- kernels
 
 
-def _second(at: Writing) -> Any:
-    by_q, by_v, mass = INVERSE_DERIVATIVES.write(at)
+def _second(at: Writing, pushed: str = "") -> Any:
+    by_q, by_v, mass = INVERSE_DERIVATIVES.write(at, pushed)
     qq, vq, mass_q = slopes(at, [by_q, by_v, mass], "q")
     (vv,) = slopes(at, [by_v], "v")
     return qq, vq, vv, mass_q
 
 
-SECOND = Formula(_second, names=("qq", "vq", "vv", "vdotq"))
-ALONG = jvp(INVERSE_DERIVATIVES, "q", "v")
-
-
 def _along_closed(at: Writing, pushed: str = "", rank: int | None = None) -> Any:
     """How the derivatives of forward dynamics change along a direction, with loops held."""
-    first = Formula(FORWARD_DERIVATIVES.write, (pushed, rank), FORWARD_DERIVATIVES.names)
+    return _change(at, FORWARD_DERIVATIVES, pushed, rank)
+
+
+def _along_closed_with_passive(at: Writing, pushed: str = "", rank: int | None = None) -> Any:
+    return _change(at, WITH_PASSIVE[FORWARD_DERIVATIVES], pushed, rank)
+
+
+def _change(at: Writing, of: Formula, pushed: str, rank: int | None) -> Any:
+    first = Formula(of.write, (pushed, rank), of.names)
     change = jvp(first, "q", "v")
     return (change.write(at, *change.options),)
 
 
-ALONG_CLOSED = Formula(_along_closed, names=("change",))
+AXES = ("", *FRAMES)
+"""Those of forces at nodes; "" without any."""
+
+SECOND = {
+    frame: Formula(_second, (frame,), InverseDynamicsSecondDerivatives._fields) for frame in AXES
+}
+ALONG = {
+    frame: jvp(Formula(INVERSE_DERIVATIVES.write, (frame,), INVERSE_DERIVATIVES.names), "q", "v")
+    for frame in AXES
+}
+ALONG_CLOSED = {
+    (passive, frame): Formula(write, (frame,), names=("change",))
+    for passive, write in ((False, _along_closed), (True, _along_closed_with_passive))
+    for frame in AXES
+}
+"""By whether passive forces act, and the axes of forces at nodes."""
