@@ -1,6 +1,6 @@
 """Products with derivatives of any quantity: of an expression, a formula, a name or a law.
 
-What a name stands for is known only with the mechanism: quantities that loops and couplings change
+What a name means depends on the mechanism: quantities that loops and couplings change
 are those of the closed mechanism (`named.py`). A control law is about a copy of its mechanism with
 the tasks in it, and its kernel has that copy.
 """
@@ -135,9 +135,9 @@ def _resolved(at: Writing, quantity: Named) -> Differentiable:
             )
     if isinstance(request.quantity, Formula):
         return request.quantity
-    whole = request.chosen.is_all and request.derive and request.rank is None
+    everything = request.chosen.is_all and request.derive and request.rank is None
     here = (request.mech, request.nodes, request.parameters) == (at.mech, at.nodes, ())
-    if whole and here and len(request.quantity) == 1:
+    if everything and here and len(request.quantity) == 1:
         return request.quantity[0]
     return Formula(_replayed, (request,), request.names)
 

@@ -159,8 +159,8 @@ def check_rows(mech: Mechanism | Embedded, what: object) -> None:
     raise ModelError(
         f"{what} is about rows of loops, couplings or tasks, and {mech.name!r} has none. The "
         "expression of a control law is about a copy of the mechanism with the tasks in it: "
-        "law.kernel is its kernel; lw.jvp and lw.vjp take the law itself. Closed chains have an "
-        "expression of their own: lw.loops.closed_expression(mech, ...)."
+        "law.kernel is its kernel; lw.jvp and lw.vjp take the law itself. Closed chains have "
+        "expressions in lw.loops.closed_expression(mech, ...)."
     )
 
 
