@@ -133,8 +133,8 @@ def worth_compiling(
     made[0] += steps
     if made[0] >= WORTH_COMPILING * mech.n_bodies:
         return True
-    acting = with_passive, (), (), None, "node", 8, law, (), False, False, NOTHING
-    return is_kept(_rollout, mech, integrator, *acting) or _filed(mech, integrator, *acting[:-1])
+    acting = with_passive, (), (), None, "node", 8, law, (), False, False, NOTHING, SWEEPS
+    return is_kept(_rollout, mech, integrator, *acting) or _filed(mech, integrator, *acting[:-2])
 
 
 @once_per_mechanism
