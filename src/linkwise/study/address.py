@@ -24,12 +24,14 @@ from typing import Any, cast
 import numpy as np
 
 from linkwise.codegen.scalar import parameters as of_mechanism
+from linkwise.dynamics.state_feedback import StateFeedback
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation import motion_parameters
 from linkwise.simulation.implicit.ground import ContactPoint
 from linkwise.simulation.rollout_input import check_controller, commands
 from linkwise.spatial.array import Array, floats
+from linkwise.tasks.law import ControlLaw
 
 SCALE = "scale:"
 _NAME = re.compile(r"(?P<head>[^\[\]]+)(\[(?P<label>[^\[\]]+)\])?")
@@ -78,6 +80,15 @@ class Nominal:
                 "row. Give a function `setup` that returns the whole array."
             )
         return given
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the inputs of the control law; none of a controller without any."""
+        given = self.options.get("controller")
+        law = cast("tuple[Any, ...]", given)[0] if isinstance(given, tuple) and given else given
+        if not isinstance(law, ControlLaw | StateFeedback):
+            return ()
+        return tuple("tau0" if x == "tau" else x for x in law.inputs)
 
     def _given(self, group: str, key: str) -> Array:
         mech, options = self.mech, self.options
@@ -163,11 +174,8 @@ class Nominal:
             if rest not in (self.options.get("noise") or {}):
                 raise ModelError(f"vary has {head!r}, and noise has no {rest!r}: give it there.")
             return "noise", rest, (), ()
-        law, _ = check_controller(self.options.get("controller"))
-        if law is not None:
-            known = {"tau0" if x == "tau" else x for x in law.inputs}
-            if head in known:
-                return ("goal" if head == "goal" else "inputs"), head, (), ()
+        if head in self.inputs:
+            return ("goal" if head == "goal" else "inputs"), head, (), ()
         return None
 
     def _entries(
@@ -181,6 +189,22 @@ class Nominal:
             return (int(label),)
         known = list(labels) or [str(i) for i in range(n)]
         raise unknown_name("entry", label, known, owner=f"{name!r} of vary")
+
+
+def check_apart(addresses: Mapping[str, Address]) -> None:
+    """Raise if two names set one number: the last one would win.
+
+    Raises:
+        ModelError: Names both.
+    """
+    known = dict[tuple[str, str, int], str]()
+    for name, address in addresses.items():
+        for entry in address.entries:
+            other = known.setdefault((address.group, address.key, entry), name)
+            if other != name:
+                raise ModelError(
+                    f"vary has {other!r} and {name!r}, which set the same number; give one of them."
+                )
 
 
 def _row(value: Any, n: int, what: str) -> Array:
@@ -206,10 +230,10 @@ def made_from(make: Callable[..., Any], names: Sequence[str]) -> tuple[str, ...]
     return taken
 
 
-def unknown(name: str, owner: str) -> ModelError:
-    """A variable that is neither an address nor taken by a function."""
+def unknown(name: str, owner: str, inputs: Sequence[str] = ()) -> ModelError:
+    """A variable that is neither an address nor taken by a function; with inputs of the law."""
     known = ["q[...]", "v[...]", "mass:BODY", "payload:NODE", "damping", "stiffness", "friction",
-             "armature", "gravity[z]", "tau[...]", "kp", "kv"]  # fmt: skip
+             "armature", "gravity[z]", "tau[...]", *inputs]  # fmt: skip
     return unknown_name("variable", name, known, owner=f"{owner}; or give `setup`")
 
 

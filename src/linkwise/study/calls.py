@@ -20,6 +20,7 @@ from linkwise.study.address import (
     Address,
     Nominal,
     applied,
+    check_apart,
     made_from,
     unknown,
     varied_mechanism,
@@ -212,8 +213,7 @@ class Simulations:
         """Raise for names that are neither addresses nor used by a function."""
         if isinstance(self.mech, Mechanism) and self.setup is None:
             nominal = self._nominal(self.mech)
-            for name in names:
-                self._address(nominal, name)
+            check_apart({x: cast(Address, self._address(nominal, x)) for x in names})
         elif not isinstance(self.mech, Mechanism):
             made_from(self.mech, names)
         for one in kept:

@@ -48,13 +48,18 @@ def encoded(
     """The rows of a chunk as a Parquet file."""
     arrow: Any = extra("pyarrow", "pyarrow", "a study")
     parquet: Any = extra("pyarrow", "pyarrow.parquet", "a study")
-    n = len(result)
+    n, known = len(result), folder.manifest["columns"]
+    if more := [x for x in result.columns if x not in known]:
+        raise StudyError(
+            f"a case of {begin} to {begin + n - 1} returned {more[0]!r}, which the first case did "
+            f"not; all must return the same: {', '.join(known)}"
+        )
     columns: dict[str, Any] = {"case": np.arange(begin, begin + n)}
     columns |= values
     if study.sampling.proposal:
         array = np.stack(list(values.values()), axis=1)
         columns["log_weight"] = study.sampling.log_weights(array)
-    for name in folder.manifest["columns"]:
+    for name in known:
         columns[name] = result.columns.get(name, np.full(n, np.nan))
     columns["end_time"] = result.ends
     columns["failed"] = result.failed

@@ -7,13 +7,16 @@
 | `"trajectory:q"` | the whole channel, in the Zarr array `q` |
 | `{"error": function}` | function(batch), an array (cases,) or (cases, n) |
 
+Where entries of a channel vary too (`q[elbow]` in `vary`), that column has what was drawn, and the
+channel at the end is `final:q[elbow]`. Columns that every table has (`RESERVED`) are no names.
+
 `peak` is the largest absolute value. Statistics look at the records: every step, unless
 `record_every` is larger.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -36,6 +39,9 @@ STATISTICS: dict[str, Callable[[Array], Array]] = {
     "peak": lambda x: np.abs(x).max(axis=1),
 }
 """From records (cases, k, n) to (cases, n)."""
+
+RESERVED = ("case", "log_weight", "end_time", "failed", "stopped", "reason")
+"""Columns that each table has of itself."""
 
 Keep: TypeAlias = Sequence[str] | Mapping[str, Any]
 
@@ -162,11 +168,16 @@ class Kept:
         return self.function is not None or self.statistic not in ("final", "initial")
 
 
-def checked_keep(keep: Keep | str | None) -> tuple[Kept, ...]:
+def checked_keep(keep: Keep | str | None, varied: Sequence[str] = ()) -> tuple[Kept, ...]:
     """What to keep, from names, or a dictionary of names and functions.
 
+    Where entries of a channel vary, its final values are named "final:CHANNEL": the table has both.
+
+    Args:
+        varied: Names of what varies, which have columns too.
+
     Raises:
-        ModelError: Something else, or one name twice.
+        ModelError: Something else, one name twice, or that of another column.
     """
     if keep is None:
         return ()
@@ -190,6 +201,8 @@ def checked_keep(keep: Keep | str | None) -> tuple[Kept, ...]:
         channel = rest if is_statistic else what
         statistic = head if is_statistic else "final"
         plain = channel if statistic == TRAJECTORY else what
+        if plain == what and any(x == what or x.startswith(f"{what}[") for x in varied):
+            plain = f"final:{what}"
         result.append(Kept(name or plain, channel, statistic))
     columns = [x.name for x in result if x.statistic != TRAJECTORY]
     arrays = [x.name for x in result if x.statistic == TRAJECTORY]
@@ -197,7 +210,29 @@ def checked_keep(keep: Keep | str | None) -> tuple[Kept, ...]:
         twice = [x for x in names if names.count(x) > 1]
         if twice:
             raise ModelError(f"keep has {twice[0]!r} twice; give one of them another name.")
+    check_columns(columns, varied, "keep has")
     return tuple(result)
+
+
+def check_columns(names: Iterable[str], varied: Sequence[str], owner: str) -> None:
+    """Raise if a result has the name of another column of the table.
+
+    Args:
+        names: Of results.
+        varied: Of what varies.
+        owner: Who named them, with a verb.
+    """
+    for name in names:
+        if name in varied:
+            raise ModelError(
+                f"{owner} {name!r}, which is the name of what varies: the table has one column of "
+                "a name. Give the result another one."
+            )
+        if name in RESERVED:
+            raise ModelError(
+                f"{owner} {name!r}, which is a column of every study, like "
+                f"{', '.join(x for x in RESERVED if x != name)}. Give it another name."
+            )
 
 
 def reduced(
@@ -231,5 +266,8 @@ def reduced(
         value = np.where(failed[:, None], np.nan, value) if failed.any() else value
         single = value.shape[1] == 1
         for j in range(value.shape[1]):
-            columns[one.name if single else f"{one.name}[{names[j]}]"] = value[:, j]
+            name = one.name if single else f"{one.name}[{names[j]}]"
+            if name in columns:
+                raise ModelError(f"keep has two results of the name {name!r}; rename one of them.")
+            columns[name] = value[:, j]
     return Evaluated(columns, trajectories, labels, batch.t, list(reasons), ends, list(stops))

@@ -27,6 +27,7 @@ from linkwise.study.address import (
     Setup,
     applied,
     arguments,
+    check_apart,
     made_from,
     unknown,
     varied_mechanism,
@@ -185,7 +186,7 @@ class Rollouts:
         """Raise for names that are neither addresses nor used by a function."""
         makes = self._makes(names)
         if isinstance(self.mech, Mechanism):
-            self._addresses(self.nominal(), names, makes)
+            check_apart(self._addresses(self.nominal(), names, makes))
         for one in kept:
             if one.channel in ENERGIES and any(
                 x.removeprefix("scale:").split("[")[0].split(":")[0]
@@ -204,7 +205,7 @@ class Rollouts:
         addresses = {x: nominal.address(x) for x in names if x not in makes}
         for name, address in addresses.items():
             if address is None and self.setup is None:
-                raise unknown(name, "a rollout")
+                raise unknown(name, "a rollout", nominal.inputs)
         return {name: x for name, x in addresses.items() if x is not None}
 
     # ----------------------------------------------------------------------------- motions

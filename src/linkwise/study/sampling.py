@@ -21,6 +21,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from linkwise.arguments import count
 from linkwise.errors import ModelError, unknown_name
 from linkwise.spatial.array import Array
 from linkwise.study import counter
@@ -34,6 +35,9 @@ EXTENSIBLE = ("random", "sobol", "table", "saltelli", "morris")
 
 LEVELS = 4
 """Of a Morris design: variables take quantiles 1/8, 3/8, 5/8 and 7/8 of their distributions."""
+
+MOST = (1 << 32) - 1
+"""Cases of a study: the counters of its noise have 32 bits for the number of a case."""
 
 BITS = 30
 """Of numbers of Sobol sequences, which have at most 2³⁰ points."""
@@ -153,6 +157,36 @@ def checked_correlation(
             "definite. Use smaller correlations."
         )
     return matrix
+
+
+def checked_cases(
+    sampler: Sampler, cases: int | None, variables: tuple[Variable, ...], rows: int | None = None
+) -> int:
+    """The number of cases, as the sampler allows it.
+
+    Args:
+        rows: Of a table.
+
+    Raises:
+        ModelError: The sampler has another number of cases, or needs a multiple.
+    """
+    known = grid_size(variables) if sampler == "grid" else rows
+    cases = known if cases is None else cases
+    if cases is None:
+        raise ModelError("cases is missing: how many cases the study has.")
+    points = 1 << BITS
+    d = len(variables)
+    group = {"saltelli": d + 2, "morris": d + 1}.get(sampler, 1)
+    most = {"sobol": points, "saltelli": points * group}.get(sampler, MOST)
+    cases = count(cases, "cases", least=1, most=min(most, MOST))
+    if known is not None and (cases > known or (sampler == "grid" and cases != known)):
+        raise ModelError(f"cases is {cases}; this {sampler} has {known}. Leave it out.")
+    if cases % group:
+        raise ModelError(
+            f"cases is {cases}; {sampler!r} with {d} variables needs a multiple of {group}: "
+            f"{max(1, cases // group) * group} or {(cases // group + 1) * group}."
+        )
+    return cases
 
 
 def grid_size(variables: tuple[Variable, ...]) -> int:

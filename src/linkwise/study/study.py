@@ -15,14 +15,22 @@ from linkwise.simulation.recording import Recording
 from linkwise.spatial.array import Array, floats
 from linkwise.study.calls import Calls, Simulations
 from linkwise.study.content import described, fingerprint
-from linkwise.study.kept import Evaluated, Keep, Kept, checked_keep, lost, merged
+from linkwise.study.kept import (
+    Evaluated,
+    Keep,
+    Kept,
+    check_columns,
+    checked_keep,
+    lost,
+    merged,
+)
 from linkwise.study.rollouts import Rollouts, Work
 from linkwise.study.sampling import (
     SAMPLERS,
     Sampler,
     Sampling,
+    checked_cases,
     checked_correlation,
-    grid_size,
 )
 from linkwise.study.variable import EXAMPLE, Variable, Varied, variable, variables
 
@@ -122,23 +130,11 @@ class Study:
         if not each:
             raise ModelError(f"vary is empty; it must be like {EXAMPLE}.")
         names = tuple(x.name for x in each)
-        known = {"grid": lambda: grid_size(each), "table": lambda: len(cast(Array, table))}
-        if sampler in known:
-            total = known[sampler]()
-            cases = total if cases is None else cases
-            if cases != total:
-                raise ModelError(f"cases is {cases}; this {sampler} has {total}. Leave it out.")
-        if cases is None:
-            raise ModelError("cases is missing: how many cases the study has.")
-        cases = count(cases, "cases", least=1, most=(1 << 32) - 1)
+        cases = checked_cases(sampler, cases, each, None if table is None else len(table))
+        if table is not None:
+            table = table[:cases]
         if sampler in ("grid", "table", "saltelli", "morris") and (correlate or propose):
             raise ModelError(f"correlate and propose do not go with the sampler {sampler!r}.")
-        group = {"saltelli": len(each) + 2, "morris": len(each) + 1}.get(sampler, 1)
-        if cases % group:
-            raise ModelError(
-                f"cases is {cases}; {sampler!r} with {len(each)} variables needs a multiple of "
-                f"{group}: {max(1, cases // group) * group} or {(cases // group + 1) * group}."
-            )
         proposal = dict[int, Variable]()
         for name, given in mapping(propose or {}, "propose", EXAMPLE).items():
             if name not in names:
@@ -155,7 +151,8 @@ class Study:
         chosen: Any = keep
         if keep is None and not isinstance(work, Calls):
             chosen = ["q", "v"]
-        kept = checked_keep(chosen)
+        check_columns(names, (), "vary has")
+        kept = checked_keep(chosen, names)
         work.check(names, kept)
         object.__setattr__(self, "work", work)
         sampling = Sampling(each, sampler, cases, seed, correlation, proposal, table)
@@ -221,13 +218,17 @@ class Study:
         """The same study with another number of cases.
 
         Args:
-            cases: How many.
+            cases: How many; of a table at most its rows.
+
+        Raises:
+            ModelError: The sampler has another number of cases, or needs a multiple.
         """
-        cases = count(cases, "cases", least=1)
+        s = self.sampling
+        table = s.table
+        cases = checked_cases(s.sampler, cases, s.variables, None if table is None else len(table))
         changed = object.__new__(Study)
         object.__setattr__(changed, "work", self.work)
-        table = None if self.sampling.table is None else self.sampling.table[:cases]
-        sampling = replace(self.sampling, cases=cases, table=table)
+        sampling = replace(s, cases=cases, table=None if table is None else table[:cases])
         object.__setattr__(changed, "sampling", sampling)
         object.__setattr__(changed, "kept", self.kept)
         return changed
@@ -286,8 +287,14 @@ class Study:
         """One case, to learn columns and sizes: case 0, else the medians, else the next that runs.
 
         Raises:
-            LinkwiseError: The medians and the first cases fail: the request itself is wrong.
+            LinkwiseError: The medians and the first cases fail: the request itself is wrong. Or a
+                result has the name of another column.
         """
+        sample = self._sample()
+        check_columns(sample.columns, self.names, "a case returns")
+        return sample
+
+    def _sample(self) -> Evaluated:
         first = self._computed(self.values(0, 1), 0, 1)
         if not first.reasons[0] or first.columns:
             return first
