@@ -71,6 +71,12 @@ class RecedingHorizon:
             loops: "open" controls the tree of a mechanism that has loops or couplings.
         """
         self.costs = checked_costs(costs)
+        self._given: dict[str, Any] = {
+            "mech": mech, "costs": self.costs, "step": step, "horizon": horizon,
+            "iterations": iterations, "first": first, "bounds": bounds, "limits": limits,
+            "driven": driven, "integrator": integrator, "passive": passive, "loops": loops,
+        }  # fmt: skip
+        self._goals = dict[int, Any]()
         self._problem = problem_of(
             mech, mech.neutral(), None, costs=self.costs, step=step, horizon=horizon,
             bounds=bounds, limits=limits, driven=driven, integrator=integrator, passive=passive,
@@ -100,6 +106,16 @@ class RecedingHorizon:
         structure, shape = self._problem.program.structure, self._problem.shape
         rows = goal_numbers_of(self.mech, structure, shape, self.costs[index], index, goal)
         self._planned.set_goal(goal_place(self.mech, structure, index).start, rows)
+        self._goals[index] = goal
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Machine code and memory stay here: a copy is made anew, and begins without a plan."""
+        return _made_anew, (self._given, self._goals)
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What it was made of, and the goals that were given since: all that its forces depend on."""
+        return {"kind": "receding horizon", **self._given, "goals": self._goals}
 
     def reset(self) -> None:
         """Forget the plan; the next call begins anew."""
@@ -208,6 +224,14 @@ class RecedingHorizon:
                 "weigh the joint forces more."
             )
         return tau
+
+
+def _made_anew(given: dict[str, Any], goals: dict[int, Any]) -> RecedingHorizon:
+    """A controller of the same arguments, with the goals that it had."""
+    made = RecedingHorizon(**given)
+    for cost, goal in goals.items():
+        made.set_goal(cost, goal)
+    return made
 
 
 class _Planned(Protocol):

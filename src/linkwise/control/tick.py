@@ -166,7 +166,7 @@ PREFIX = "plan."
 
 
 def in_steps(tick: Tick, stepping: Stepping, step: float, first: int, later: int) -> Stepping:
-    """A motion each of whose steps begins with a tick, whose joint forces are held over it.
+    """A motion each of whose steps begins with a tick, whose joint forces are held over it and shown.
 
     Args:
         tick: The tick.
@@ -209,4 +209,5 @@ def in_steps(tick: Tick, stepping: Stepping, step: float, first: int, later: int
         enter=(*stepping.enter, s.segment(), blank),
         step=(*ticking, *stepping.step),
         memory=(*stepping.memory, *memory),
+        shown=(*stepping.shown, ("tau", mech.nv)),
     )

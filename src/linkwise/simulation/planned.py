@@ -29,6 +29,11 @@ class Planner(Protocol):
         """Length of a step of the plan [s]."""
         ...
 
+    @property
+    def description(self) -> dict[str, Any]:
+        """Everything that its joint forces depend on, for the digest of a study."""
+        ...
+
     def compiled_into(self, stepping: Stepping) -> Stepping:
         """The step with the planner in front, which gives the joint forces."""
         ...

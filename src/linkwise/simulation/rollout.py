@@ -89,6 +89,8 @@ class Rollout:
             solved for.
         unsolved: The largest residual of any step up to each record, likewise.
         penetration: The largest penetration of a contact up to each record (k,) or (batch, k) [m].
+        tau: Joint forces of a receding horizon in the step before each record, zero at the beginning
+            (k, nv), or (batch, k, nv) [N or N m]; None with anything else.
         slip: The largest sliding speed of a contact that pushes, up to each record, likewise [m/s].
         conditions: Names of the conditions that may end a motion.
     """
@@ -109,6 +111,7 @@ class Rollout:
     penetration: Array | None = None
     slip: Array | None = None
     conditions: tuple[str, ...] = ()
+    tau: Array | None = None
 
     @property
     def batch(self) -> int | None:
@@ -326,11 +329,12 @@ def rollout(
             None if threads is None else count(threads, "threads", least=1), (0, 0),
         )  # fmt: skip
         times = motion.step * np.array([*range(0, steps, every), steps] if steps else [0])
-        q_all, v_all = np.split(done.records, [mech.nq], axis=-1)
+        each = np.split(done.records, [mech.nq, mech.nq + mech.nv], axis=-1)
         rows: Any = 0 if motion.single else slice(None)
+        q_all, v_all, forces = (x[rows] for x in each)
         result = Rollout(
-            motion.kernel.mech, integrator, motion.step, times, q_all[rows], v_all[rows],
-            done.status[rows], done.failed[rows], motion.kernel,
+            motion.kernel.mech, integrator, motion.step, times, q_all, v_all,
+            done.status[rows], done.failed[rows], motion.kernel, tau=forces,
         )  # fmt: skip
         _report(result)
         return result

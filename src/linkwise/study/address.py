@@ -84,8 +84,9 @@ class Nominal:
     @property
     def inputs(self) -> tuple[str, ...]:
         """Names of the inputs of the control law; none of a controller without any."""
-        given = self.options.get("controller")
-        law = cast("tuple[Any, ...]", given)[0] if isinstance(given, tuple) and given else given
+        law: object = self.options.get("controller")
+        if isinstance(law, tuple):
+            law = next(iter(cast("tuple[object, ...]", law)), None)
         if not isinstance(law, ControlLaw | StateFeedback):
             return ()
         return tuple("tau0" if x == "tau" else x for x in law.inputs)

@@ -255,6 +255,8 @@ class Simulations:
             more = dict(self.setup(changed, values))
             q, v = more.pop("q", q), more.pop("v", v)
             options |= more
+        if callable(forget := getattr(options.get("controller"), "reset", None)):
+            forget()  # a case does not depend on those before it
         return simulate(changed, q, v, duration=self.duration, **options)
 
     def batch(

@@ -15,6 +15,7 @@ import numpy as np
 
 from linkwise.codegen.cpu.digest import UnknownContentError, digest
 from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.planned import Planner
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
 from linkwise.study.variable import Variable, extra
@@ -39,6 +40,8 @@ def described(thing: Any) -> Any:
         expressions = {name: str(x) for name, x in thing.expression.items()}
         tasks = [described(x) for x in thing.tasks]
         return {"law": expressions, "tasks": tasks, "inputs": described(thing.inputs)}
+    if isinstance(thing, Planner):
+        return described(thing.description)
     if isinstance(thing, Variable):
         return thing.text
     if isinstance(thing, Pose):

@@ -17,6 +17,7 @@ from linkwise.dynamics import center_of_mass, energy, forward_kinematics, node_v
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.implicit.touching import contact_points
+from linkwise.simulation.planned import Planner
 from linkwise.simulation.recording import Recording
 from linkwise.simulation.rollout import REPORTED, Rollout, rollout
 from linkwise.simulation.rollout_input import check_controller
@@ -275,7 +276,9 @@ class Rollouts:
         count = len(next(iter(values.values())))
         fill = -count % LANES
         full = {k: np.concatenate([x, np.repeat(x[-1:], fill)]) for k, x in values.items()}
-        every = self.record_every or (1 if any(x.needs_records for x in kept) else self.steps)
+        plans = isinstance(nominal.options.get("controller"), Planner)  # forces are in the records
+        records = any(x.needs_records or (plans and x.channel == "tau") for x in kept)
+        every = self.record_every or (1 if records else self.steps)
         runs, options = self._run(nominal, full, first, every, threads)
         look = _Look(nominal, runs, options)
         lost = (np.asarray(runs.status) != 0) & (runs.stopped < 0)
@@ -298,7 +301,9 @@ class Rollouts:
         nominal = self.nominal(tuple((x, float(values[x][0])) for x in makes))
         rows = self._prepared(nominal, values)[0]
         full = {k: np.repeat(x, LANES) for k, x in values.items()}
-        runs, options = self._run(nominal, full, case, self.record_every or 1, None)
+        plans = isinstance(nominal.options.get("controller"), Planner)
+        every = 1 if plans else self.record_every or 1
+        runs, options = self._run(nominal, full, case, every, None)
         last = int(runs.failed_step[0])
         fine = np.isfinite(runs.q[0]).all(axis=1)
         if last >= 0:
@@ -346,6 +351,8 @@ class _Look:
         if name in ("q", "v"):
             labels = mech.coordinate_names if name == "q" else mech.velocity_names
             return (self.q if name == "q" else self.v), labels
+        if name == "tau" and self.runs.tau is not None:
+            return self._planned(self.runs.tau), mech.velocity_names
         if name == "tau":
             return self._over_states(self._forces), mech.velocity_names
         if kind == "position" and node:
@@ -383,6 +390,19 @@ class _Look:
         result = np.asarray(function(q, v), np.float64).reshape(len(q), -1)
         result = result if fine.all() else np.where(fine[:, None], result, np.nan)
         return result.reshape(*shape, -1)
+
+    def _planned(self, tau: Array) -> Array:
+        """Joint forces (cases, k, nv) that a planner begins to hold at each record.
+
+        The rollout shows those before each record. The last one begins no step, and has those
+        before it.
+        """
+        if np.rint(np.diff(np.asarray(self.runs.t)) / self.runs.step).max(initial=1.0) > 1.0:
+            raise ModelError(
+                "'tau' of a receding horizon is known where every step is recorded; leave out "
+                "record_every."
+            )
+        return np.concatenate([tau[:, 1:], tau[:, -1:]], axis=1)
 
     def _forces(self, q: Array, v: Array) -> Array:
         """Joint forces at records: those given, or of the law."""
