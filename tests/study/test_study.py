@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -186,76 +185,6 @@ def test_noise_of_a_rollout_in_parts():
     part = lw.rollout(ARM, q[5:], first=5, **options)
     np.testing.assert_allclose(part.q, full.q[5:], rtol=0, atol=1e-10)
     assert np.abs(lw.rollout(ARM, q[5:], **options).q - full.q[5:]).max() > 1e-3
-
-
-def predictive(**options) -> tuple[lw.Mechanism, Study]:
-    """An arm that plans anew at each step, with a load that the plan does not know."""
-    from linkwise.control import Cost, RecedingHorizon
-
-    mech = lw.models.chain(2)
-    costs = [Cost.posture(np.array([0.5, 0.4]), weight=50.0), Cost.velocity(weight=1.0, final=1.0),
-             Cost.effort(weight=1e-2)]  # fmt: skip
-    plan = RecedingHorizon(mech, costs=costs, step=0.02, horizon=4, iterations=2)
-    work = Rollouts(mech, Q, duration=0.12, step=1e-2, controller=plan, integrator="euler")
-    vary = {f"payload:{mech.bodies[1].name}": (0.0, 2.0), "v[1]": (-1.0, 1.0)}
-    return mech, Study(work, vary, keep=["q", "tau", "peak:tau"], cases=40, **options)
-
-
-@pytest.mark.prove
-def test_a_receding_horizon_is_studied(tmp_path):
-    """Its forces are those that explain the motion; its digest knows goals and weights."""
-    mech, study = predictive()
-    full = study.evaluate(study.values())
-    assert not full.failed.any()
-    for begin, end in ((0, 1), (13, 14), (5, 37)):
-        part = study.evaluate(study.values(begin, end), first=begin)
-        for name, column in full.columns.items():
-            assert np.array_equal(part.columns[name], column[begin:end])
-    rec = study.case(17)
-    rates = np.diff(rec.v, axis=0) / 1e-2
-    tau = lw.inverse_dynamics(rec.mech, rec.q[:-1], rec.v[:-1], rates)
-    assert rec.mech.total_mass > mech.total_mass and np.abs(tau).max() > 0.01
-    np.testing.assert_allclose(rec.tau[:-1], tau, rtol=0, atol=1e-9 * np.abs(tau).max())
-    for i, name in enumerate(mech.velocity_names):
-        assert full.columns[f"tau[{name}]"][17] == rec.tau[-1, i]
-        assert full.columns[f"peak:tau[{name}]"][17] == np.abs(rec.tau[:, i]).max()
-    results = study.run(tmp_path, progress=False)
-    again = results.study  # from its pickle: made anew
-    assert again.digest == study.digest and again is not study
-    assert np.array_equal(again.case(17).q, rec.q)
-    digest = predictive()[1].digest
-    assert digest == study.digest
-    study.work.options["controller"].set_goal(0, np.array([0.1, 0.2]))
-    assert study.digest != digest
-    copy = pickle.loads(pickle.dumps(study.work.options["controller"]))
-    assert np.array_equal(copy(0.0, Q, 0 * Q), study.work.options["controller"](0.0, Q, 0 * Q))
-    assert not np.array_equal(study.case(17).q, rec.q)
-
-
-def test_receding_horizons_in_simulations_begin_anew_with_each_case():
-    mech, study = predictive()
-    work = Simulations(mech, Q, duration=0.01, step=1e-2,
-                       controller=study.work.options["controller"])  # fmt: skip
-    each = Study(work, {"v[1]": (-1.0, 1.0)}, keep=["v"], cases=3)
-    full = each.evaluate(each.values())
-    last = each.evaluate(each.values(2, 3))
-    name = f"final:v[{mech.velocity_names[1]}]"
-    assert last.columns[name][0] == full.columns[name][2] != full.columns[name][1]
-
-
-def test_what_a_study_of_a_receding_horizon_cannot_do():
-    mech, study = predictive()
-    with pytest.raises(UnknownNameError, match="no variable called 'kp'"):
-        Study(study.work, {"kp": (0.0, 1.0)}, cases=3)
-    plan = study.work.options["controller"]
-    digest = study.digest
-    assert pickle.loads(pickle.dumps(study)).digest == digest  # made anew
-    plan.set_goal(0, np.array([0.1, 0.2]))
-    assert study.digest != digest
-    work = Rollouts(mech, Q, duration=0.1, step=1e-2, controller=plan, integrator="euler",
-                    record_every=5)  # fmt: skip
-    with pytest.raises(ModelError, match="every step is recorded"):
-        Study(work, {"damping": (0.0, 1.0)}, keep=["tau"], cases=3).trial()
 
 
 # ------------------------------------------------------------------------------------ folders
@@ -478,75 +407,6 @@ def test_trajectories_of_simulations_that_end_early(tmp_path):
     assert results["stopped"].tolist() == ["'fast' was lost", ""]
     assert results["events"].tolist() == [1.0, 0.0]
     assert results["time:fast"][0] == results["end_time"][0] == study.case(0).t[-1] < 0.01
-
-
-def test_final_values_of_what_varies_have_their_own_columns(tmp_path):
-    """The table has the drawn initial value and the final one."""
-    name = ARM.coordinate_names[1]
-    study = Study(Rollouts(ARM, Q, duration=0.05, step=1e-2), {f"q[{name}]": (-1.0, 1.0)}, cases=9)
-    results = study.run(tmp_path, progress=False)
-    drawn, final = results[f"q[{name}]"], results[f"final:q[{name}]"]
-    assert np.array_equal(drawn, study.values()[f"q[{name}]"])
-    assert np.array_equal(final, [study.case(i).q[-1, 1] for i in range(9)])
-    assert np.abs(final - drawn).min() > 1e-4
-    assert f"v[{name}]" in results.columns  # velocities do not vary
-
-
-@pytest.mark.parametrize(
-    ("work", "vary", "keep", "reason"),
-    [
-        (lambda a: {"a": 2 * a}, "a", None, "'a', which is the name of what varies"),
-        (lambda a: {"failed": a}, "a", None, "'failed', which is a column of every study"),
-        (lambda a: {"reason": a}, "a", None, "'reason', which is a column"),
-        (lambda case: case, "case", None, "vary has 'case'"),
-        (lambda a: a, "a", {"stopped": lambda batch: batch["a"]}, "keep has 'stopped'"),
-        (lambda a: a, "a", {"a": lambda batch: batch["a"]}, "keep has 'a', which is the name"),
-        (lambda a: {"b[0]": a, "b": [a, a]}, "a", None, r"two results of the name 'b\[0\]'"),
-    ],
-)
-def test_two_columns_of_one_name_are_refused(tmp_path, work, vary, keep, reason):
-    with pytest.raises(ModelError, match=reason):
-        Study(work, {vary: (0.0, 1.0)}, keep=keep, cases=3).run(tmp_path / "x", progress=False)
-    assert not (tmp_path / "x").exists()
-
-
-def test_results_that_only_some_cases_have_are_reported(tmp_path):
-    def work(a: float) -> dict[str, float]:
-        return {"b": a} if a < 0.5 else {"b": a, "c": a}
-
-    study = Study(work, {"a": [0.1, 0.2, 0.9]}, sampler="grid")
-    with pytest.raises(StudyError, match="returned 'c', which the first case did not"):
-        study.run(tmp_path, progress=False)
-
-
-def test_two_names_of_one_number_are_refused():
-    work, name = Rollouts(ARM, Q, duration=0.02, step=1e-2), ARM.velocity_names[0]
-    for other in (f"damping[{name}]", "scale:damping"):
-        with pytest.raises(ModelError, match=r"'damping' and '.*', which set the same number"):
-            Study(work, {"damping": (0.0, 1.0), other: (0.0, 1.0)}, cases=3)
-    one = {f"damping[{name}]": (0.0, 1.0), "damping[1]": (0.0, 1.0)}
-    assert Study(work, one, cases=3).names == tuple(one)
-
-
-def test_the_number_of_cases_is_checked_when_it_changes():
-    work = Rollouts(ARM, Q, duration=0.02, step=1e-2)
-    lists, interval = {"damping": [0.0, 0.1, 0.2]}, {"damping": (0.0, 1.0)}
-    with pytest.raises(ModelError, match="cases is 5; this grid has 3"):
-        Study(work, lists, sampler="grid").with_cases(5)
-    table = Study(work, lists, sampler="table")
-    assert table.with_cases(2).values()["damping"].tolist() == [0.0, 0.1]
-    with pytest.raises(ModelError, match="cases is 40; this table has 3"):
-        table.with_cases(40)
-    for sampler, group in (("saltelli", 3), ("morris", 2)):
-        study = Study(work, interval, sampler=sampler, cases=group)
-        assert study.with_cases(5 * group).cases == 5 * group
-        with pytest.raises(ModelError, match=f"needs a multiple of {group}"):
-            study.with_cases(5 * group + 1)
-    for sampler, most in (("random", 2**32 - 1), ("sobol", 2**30)):
-        study = Study(work, interval, sampler=sampler, cases=4)
-        assert study.with_cases(most).cases == most
-        with pytest.raises(ModelError, match=f"at most {most}"):
-            study.with_cases(most + 1)
 
 
 def test_variables_that_nothing_takes_are_refused():

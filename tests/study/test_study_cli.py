@@ -48,6 +48,11 @@ def test_run_status_resume_and_report(tmp_path, capsys):
     file = written(tmp_path, SMALL)
     assert main(["study", "resume", file]) == 2
     assert "no study to resume" in capsys.readouterr().err
+    assert main(["study", "plan", file]) == 0
+    assert "1 chunks of 16,384 cases; about" in capsys.readouterr().out
+    assert not (tmp_path / "small").exists()
+    assert main(["study", "run", file, "--workers", "0"]) == 2
+    assert "workers is 0" in capsys.readouterr().err
     assert main(["study", "run", file, "--quiet"]) == 0
     assert "40 of 40 cases" in capsys.readouterr().out
     more = written(tmp_path, SMALL.replace("cases = 40", "cases = 60"))

@@ -1,4 +1,4 @@
-"""`linkwise study run|status|resume|report FILE`: studies of many motions."""
+"""`linkwise study plan|run|status|resume|report FILE`: studies of many motions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 
 EXAMPLES = """examples:
+  linkwise study plan payload.toml              what it will need: chunks, memory, disk
   linkwise study run payload.toml               run it, or go on where it was interrupted
   linkwise study run payload.toml --workers 4   on four processes of Dask
   linkwise study run payload.toml --scheduler tcp://10.0.0.1:8786
@@ -30,7 +31,9 @@ def add_to(commands: Any) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    p.add_argument("action", choices=("run", "status", "resume", "report"), help="what to do")
+    p.add_argument(
+        "action", choices=("plan", "run", "status", "resume", "report"), help="what to do"
+    )
     p.add_argument("file", metavar="FILE", help="a TOML file")
     p.add_argument("--workers", type=int, metavar="N", help="processes (default: threads)")
     p.add_argument("--scheduler", metavar="ADDRESS", help="scheduler of a Dask cluster")
@@ -45,22 +48,24 @@ def run(options: argparse.Namespace) -> int:
     from linkwise.study.file import load_file
 
     path = Path(options.file)
-    plan = load_file(path, _robot, trial=options.action in ("run", "resume"))
+    file = load_file(path, _robot, trial=options.action in ("plan", "run", "resume"))
+    given = (options.scheduler, options.workers, file.workers)
+    workers: Any = next((x for x in given if x is not None), None)
+    if options.action == "plan":
+        print(file.study.plan(workers=workers, chunk=file.chunk))
+        return 0
     if options.action in ("run", "resume"):
-        if options.action == "resume" and not (plan.folder / "manifest.json").exists():
+        if options.action == "resume" and not (file.folder / "manifest.json").exists():
             raise ModelError(
-                f"{plan.folder} has no study to resume; linkwise study run begins one."
+                f"{file.folder} has no study to resume; linkwise study run begins one."
             )
-        workers: Any = options.scheduler or options.workers or plan.workers
-        if isinstance(workers, str):
-            workers = _client(workers)
         progress = False if options.quiet else True
-        results = plan.study.run(plan.folder, workers=workers, chunk=plan.chunk, progress=progress)
+        results = file.study.run(file.folder, workers=workers, chunk=file.chunk, progress=progress)
         print(results)
         for reason, count in results.reasons(3) if results.failed else ():
             print(f"  {count} cases: {reason}")
         return 1 if results.failed else 0
-    results = load(plan.folder)
+    results = load(file.folder)
     if options.action == "status":
         print(results)
         for reason, count in results.reasons(5) if results.failed else ():
@@ -76,12 +81,3 @@ def run(options: argparse.Namespace) -> int:
 
 def _robot(name: str, base: str) -> Mechanism:
     return open_robot(name, base=base)
-
-
-def _client(address: str) -> Any:
-    from linkwise.study.variable import extra
-
-    try:
-        return extra("distributed", "distributed", "a study on Dask").Client(address, timeout=20)
-    except OSError as error:
-        raise ModelError(f"the scheduler {address} cannot be reached: {error}") from None

@@ -166,7 +166,7 @@ PREFIX = "plan."
 
 
 def in_steps(tick: Tick, stepping: Stepping, step: float, first: int, later: int) -> Stepping:
-    """A motion each of whose steps begins with a tick, whose joint forces are held over it and shown.
+    """A motion each of whose steps begins with a tick, whose forces are held over it and shown.
 
     Args:
         tick: The tick.

@@ -89,10 +89,10 @@ class Rollout:
             solved for.
         unsolved: The largest residual of any step up to each record, likewise.
         penetration: The largest penetration of a contact up to each record (k,) or (batch, k) [m].
-        tau: Joint forces of a receding horizon in the step before each record, zero at the beginning
-            (k, nv), or (batch, k, nv) [N or N m]; None with anything else.
         slip: The largest sliding speed of a contact that pushes, up to each record, likewise [m/s].
         conditions: Names of the conditions that may end a motion.
+        tau: Joint forces of a receding horizon in the step before each record, zero at the first
+            (k, nv), or (batch, k, nv) [N or N m]; None with anything else.
     """
 
     mech: Mechanism

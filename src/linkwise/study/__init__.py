@@ -19,6 +19,9 @@ from linkwise.study.engine import (
 from linkwise.study.kept import (
     Batch as Batch,
 )
+from linkwise.study.plan import (
+    Plan as Plan,
+)
 from linkwise.study.rare_event import (
     RareEvent as RareEvent,
     rare_event as rare_event,

@@ -102,7 +102,7 @@ def loaded(path: str, digest: str, cases: int) -> tuple[Study, Folder]:
     return study, folder
 
 
-def on_worker(path: str, digest: str, cases: int, index: int) -> Chunk:
+def on_worker(index: int, *, path: str, digest: str, cases: int) -> Chunk:
     """A chunk as a task of Dask: small arguments, the study comes from the folder."""
     study, folder = loaded(path, digest, cases)
     return computed(study, folder, index)

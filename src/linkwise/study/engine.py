@@ -6,29 +6,24 @@ scheduler of Dask holds a few tasks, not millions. A chunk counts when its line 
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import errno
-import logging
+import itertools
 import os
 import sys
 import time
-import tracemalloc
 from collections import Counter
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, cast
-
-import numpy as np
+from typing import Any, cast
 
 from linkwise.arguments import count, path as checked_path, shown
 from linkwise.errors import ModelError, StudyError, WriteError
-from linkwise.study.chunk import computed, encoded, on_worker
-from linkwise.study.folder import Chunk, Folder, locked, made, prepared
-from linkwise.study.kept import Evaluated
+from linkwise.study.folder import Chunk, Folder, locked, made, manifest_of, prepared
+from linkwise.study.plan import Plan, check_memory, estimated
+from linkwise.study.pool import Pool, Tasks, Threads, checked_workers, client_of, threads_of
 from linkwise.study.results import Results
-from linkwise.study.rollouts import Rollouts
 from linkwise.study.study import Study
 from linkwise.study.variable import extra
 
@@ -37,18 +32,6 @@ AHEAD = 2
 
 ATTEMPTS = 3
 """How often a chunk is given to workers before it is left out."""
-
-BESIDE_GPU = 8
-"""The most chunks at a time where a GPU moves them: more are no faster, and take memory."""
-
-PATIENCE = 60.0
-"""Seconds without any worker after which a study ends."""
-
-OVERHEAD = 300_000_000
-"""Bytes of a process with its libraries and kernels, where the system does not tell."""
-
-FEW = (16, 48)
-"""Cases of the two batches whose memory is compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,179 +59,16 @@ class Progress:
         return f"{self.done:,} of {self.cases:,} cases ({share:.1f} %), {rest}{failed}"
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a run will need.
-
-    Attributes:
-        chunks: How many chunks there are.
-        chunk: Cases of a chunk.
-        memory: Bytes of memory of each process, about: what this one holds after one case (the
-            interpreter, libraries, kernels, the Parquet writer), and the arrays of the chunks that
-            are computed at a time.
-        disk: Bytes on the disk, about.
-    """
-
-    chunks: int
-    chunk: int
-    memory: int
-    disk: int
-
-    def __str__(self) -> str:
-        return (
-            f"{self.chunks:,} chunks of {self.chunk:,} cases; about {self.memory / 1e6:,.0f} MB of "
-            f"memory in each process and {self.disk / 1e6:,.0f} MB on the disk"
-        )
+def plan(study: Study, *, workers: Any = None, chunk: int | None = None) -> Plan:
+    """What a run will need; see `Study.plan`."""
+    workers, chunk = checked_workers(workers), checked_chunk(chunk)
+    sample = study.trial()
+    return estimated(study, Folder(Path(), manifest_of(study, chunk, sample)), sample, workers)
 
 
-def plan(study: Study, sample: Evaluated, chunk: int, threads: int = 1) -> Plan:
-    """An estimate of what a run needs, from one case that was computed and encoded before."""
-    row = 8 * (len(sample.columns) + len(study.names) + 5)
-    kept = sum(x[0].nbytes for x in sample.trajectories.values())
-    each = 3 * (row + kept) + _growth(study)
-    memory = _resident() + threads * min(chunk, study.cases) * each
-    return Plan(-(-study.cases // chunk), chunk, memory, study.cases * (row + kept))
-
-
-def _growth(study: Study) -> int:
-    """Bytes that one more case takes in a batch of motions, measured; others run one by one."""
-    if not isinstance(study.work, Rollouts):
-        return 0
-    traced, peaks = tracemalloc.is_tracing(), list[int]()
-    if not traced:
-        tracemalloc.start()
-    try:
-        for size in FEW:
-            values = {k: np.repeat(x, size) for k, x in study.values(0, 1).items()}
-            before = tracemalloc.get_traced_memory()[0]
-            tracemalloc.reset_peak()
-            study.evaluate(values, threads=1)
-            peaks.append(tracemalloc.get_traced_memory()[1] - before)
-    finally:
-        if not traced:
-            tracemalloc.stop()
-    return max(0, peaks[1] - peaks[0]) // (FEW[1] - FEW[0])
-
-
-def _resident() -> int:
-    """Bytes of memory that this process holds now."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, AttributeError):  # not Linux
-        return OVERHEAD
-
-
-class Pool(Protocol):
-    """Something that computes chunks."""
-
-    size: int
-
-    def submit(self, index: int) -> None:
-        """Begin a chunk."""
-        ...
-
-    def done(self) -> Iterator[tuple[int, Chunk | BaseException]]:
-        """Wait for some chunks that are finished or failed."""
-        ...
-
-    def close(self) -> None:
-        """End it; chunks under way are dropped."""
-        ...
-
-
-class Threads:
-    """Threads of this process, a core each: kernels run without the interpreter."""
-
-    def __init__(self, study: Study, folder: Folder, workers: int) -> None:
-        self.study, self.folder, self.size = study, folder, workers
-        self._pool = ThreadPoolExecutor(workers)
-        self._under_way = dict[Future[Chunk], int]()
-
-    def submit(self, index: int) -> None:
-        """Begin a chunk."""
-        self._under_way[self._pool.submit(computed, self.study, self.folder, index)] = index
-
-    def done(self) -> Iterator[tuple[int, Chunk | BaseException]]:
-        """Wait for some chunks."""
-        while True:  # in short waits, so that Ctrl-C is heard
-            finished, _ = wait(self._under_way, timeout=0.5, return_when=FIRST_COMPLETED)
-            if finished:
-                break
-        for future in finished:
-            index, error = self._under_way.pop(future), future.exception()
-            yield index, future.result() if error is None else error
-
-    def close(self) -> None:
-        """End it."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
-
-
-CANCELLED = asyncio.CancelledError, CancelledError
-"""What waiting for tasks raises when their scheduler is gone."""
-
-
-class Tasks:
-    """Tasks of Dask, on any cluster whose workers see the folder."""
-
-    def __init__(self, client: Any, folder: Folder) -> None:
-        self.client, self.folder = client, folder
-        self._under_way = dict[Any, int]()
-        self._seen = time.monotonic()
-        self.size = max(1, sum(client.nthreads().values()))
-        self._distributed = extra("distributed", "distributed", "a study on Dask")
-
-    def submit(self, index: int) -> None:
-        """Begin a chunk."""
-        manifest = self.folder.manifest
-        given = str(self.folder.path.resolve()), manifest["digest"], self.folder.cases, index
-        future = self.client.submit(on_worker, *given, pure=False, retries=0)
-        self._under_way[future] = index
-
-    def done(self) -> Iterator[tuple[int, Chunk | BaseException]]:
-        """Wait for some chunks; raises when no worker or no scheduler is left."""
-        try:
-            yield from self._finished()
-        except (OSError, *CANCELLED):
-            raise StudyError("the scheduler of Dask cannot be reached any more") from None
-
-    def _finished(self) -> Iterator[tuple[int, Chunk | BaseException]]:
-        while True:
-            try:
-                finished, _ = self._distributed.wait(
-                    list(self._under_way), timeout=2.0, return_when="FIRST_COMPLETED"
-                )
-                break
-            except (TimeoutError, self._distributed.TimeoutError):
-                self._look()
-        for future in finished:
-            index = self._under_way.pop(future)
-            if future.status == "finished":
-                yield index, future.result()
-            elif future.status == "cancelled":
-                yield index, StudyError("the scheduler dropped the chunk")
-            else:
-                yield index, future.exception()
-            future.release()
-
-    def _look(self) -> None:
-        """Workers that are there; raises if there were none for a while."""
-        if self.client.status not in ("running", "connecting"):
-            raise StudyError("the scheduler of Dask cannot be reached any more")
-        try:
-            threads = sum(self.client.nthreads().values())
-        except Exception as error:  # connections fail in many ways
-            raise StudyError(f"the scheduler of Dask cannot be reached any more: {error}") from None
-        if threads:
-            self._seen, self.size = time.monotonic(), threads
-        elif time.monotonic() - self._seen > PATIENCE:
-            raise StudyError(f"no worker was there for {PATIENCE:.0f} s")
-
-    def close(self) -> None:
-        """Drop what is under way."""
-        for future in self._under_way:
-            future.release()
-        self._under_way.clear()
+def checked_chunk(chunk: int | None) -> int | None:
+    """Cases of a chunk, or None for a choice."""
+    return None if chunk is None else count(chunk, "chunk", least=1)
 
 
 def run(
@@ -261,7 +81,7 @@ def run(
 ) -> Results:
     """Compute what is missing; see `Study.run`."""
     place = checked_path(folder, "folder")
-    chunk = None if chunk is None else count(chunk, "chunk", least=1)
+    chunk, workers = checked_chunk(chunk), checked_workers(workers)
     tell = _teller(progress)
     extra("pyarrow", "pyarrow.parquet", "a study")
     sample = study.trial()
@@ -272,10 +92,9 @@ def run(
         done = home.finished()
         missing = [k for k in range(home.count) if k not in done]
         if missing:
-            encoded(study, home, 0, study.values(0, 1), sample)  # loads what every chunk needs
-            threads = _threads(study) if workers is None else 1
-            needs = plan(study, sample, home.chunk, threads)
+            needs = estimated(study, home, sample, workers)
             _check_disk(home, needs, len(missing))
+            check_memory(needs)
             if tell is not None:
                 tell(needs)
             _run(study, home, missing, workers, tell)
@@ -299,75 +118,50 @@ def _run(
     workers: Any,
     tell: Callable[[object], None] | None,
 ) -> None:
-    cluster: Any = None
-    client: Any = None
-    if workers is None or isinstance(workers, bool):
-        pool: Pool = Threads(study, folder, _threads(study))
-    elif hasattr(workers, "submit") and hasattr(workers, "nthreads"):
-        pool = Tasks(workers, folder)
-    else:
-        try:
-            number = count(workers, "workers", least=1, most=4096)
-        except ModelError:
-            raise ModelError(
-                f"workers is {shown(workers)}; it must be None, a number of processes, or a "
-                "dask.distributed.Client."
-            ) from None
-        distributed = extra("distributed", "distributed", "a study on several processes")
-        cluster = distributed.LocalCluster(
-            n_workers=number,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=":0",
-            silence_logs=logging.CRITICAL,
+    with contextlib.ExitStack() as opened:
+        pool: Pool = (
+            Threads(study, folder, threads_of(study))
+            if workers is None
+            else Tasks(client_of(workers, opened), folder)
         )
-        client = distributed.Client(cluster)
-        pool = Tasks(client, folder)
-    try:
+        opened.callback(pool.close)
         _loop(folder, missing, pool, tell)
-    finally:
-        pool.close()
-        for thing in (client, cluster):
-            if thing is not None:
-                thing.close()
-
-
-def _threads(study: Study) -> int:
-    """Chunks at a time: beside a GPU, some are drawn and encoded while another one moves."""
-    if not isinstance(study.work, Rollouts):
-        return 1  # Python code gains nothing from more
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return min(cores or 1, BESIDE_GPU) if study.on_gpu else cores or 1
 
 
 def _loop(
     folder: Folder, missing: list[int], pool: Pool, tell: Callable[[object], None] | None
 ) -> None:
     """Keep the pool busy until all chunks are done or given up."""
-    start, first = time.monotonic(), folder.lines()
-    before = sum(x.end - x.begin for k, x in first.items() if k not in set(missing))
-    failed = sum(x.failed for k, x in first.items() if k not in set(missing))
+    start, still = time.monotonic(), set(missing)
+    there = [x for k, x in folder.lines().items() if k not in still]
+    before, failed = sum(x.end - x.begin for x in there), sum(x.failed for x in there)
     done, attempts, given_up = before, Counter[int](), dict[int, str]()
     waiting, under_way = iter(missing), 0
     again = list[int]()
     try:
         while True:
-            while under_way < AHEAD * pool.size:
-                index = again.pop() if again else next(waiting, None)
-                if index is None:
-                    break
-                pool.submit(index)
-                under_way += 1
+            fresh = again[: max(0, AHEAD * pool.size - under_way)]
+            del again[: len(fresh)]
+            fresh += itertools.islice(waiting, max(0, AHEAD * pool.size - under_way - len(fresh)))
+            if fresh:
+                pool.submit(fresh)
+                under_way += len(fresh)
             if not under_way:
                 break
-            for index, result in pool.done():
-                under_way -= 1
+            results = list(pool.done())
+            chunks = [x for _, x in results if isinstance(x, Chunk)]
+            folder.append(chunks)
+            under_way -= len(results)
+            done, failed = (
+                done + sum(x.end - x.begin for x in chunks),
+                failed + sum(x.failed for x in chunks),
+            )
+            for index, result in results:
                 if isinstance(result, Chunk):
-                    folder.append(result)
-                    done, failed = done + result.end - result.begin, failed + result.failed
-                elif _is_fatal(result):
+                    continue
+                if _is_fatal(result):
                     raise result
-                elif attempts[index] + 1 < ATTEMPTS:
+                if attempts[index] + 1 < ATTEMPTS:
                     attempts[index] += 1
                     again.append(index)
                 else:

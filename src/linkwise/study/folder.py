@@ -20,7 +20,7 @@ import os
 import platform
 import shutil
 import warnings
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -151,13 +151,15 @@ class Folder:
                 return f"{name} cannot be read ({error.strerror})"
         return ""
 
-    def append(self, chunk: Chunk) -> None:
-        """Note a finished chunk; returns when the line is on the disk."""
+    def append(self, chunks: Sequence[Chunk]) -> None:
+        """Note finished chunks; returns when their lines are on the disk, all by one wait."""
+        if not chunks:
+            return
         try:
             with open(self.path / CHUNKS, "ab") as file:
                 if file.tell() and not _ends_with_newline(self.path / CHUNKS):
                     file.write(b"\n")  # after a torn line
-                file.write(chunk.line.encode())
+                file.write("".join(x.line for x in chunks).encode())
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
@@ -252,11 +254,16 @@ def prepared(study: Study, path: Path, chunk: int | None, sample: Evaluated) -> 
     """The folder for a run: a new one, or that of the same study, perhaps with fewer cases.
 
     Raises:
-        StudyError: It holds another study; names what differs.
+        StudyError: It holds another study, or its chunks have another size; names what differs.
     """
     if (path / MANIFEST).exists():
         old = opened(path)
         _check_same(study, old)
+        if chunk is not None and chunk != old.chunk:
+            raise StudyError(
+                f"chunk is {chunk}, and {path} was begun with chunks of {old.chunk} cases, which "
+                "stay as they are. Leave chunk out, or choose another folder."
+            )
         if study.cases == old.cases:
             _check_versions(old)
             return old
@@ -265,26 +272,31 @@ def prepared(study: Study, path: Path, chunk: int | None, sample: Evaluated) -> 
             "digest": study.digest,
         }
     else:
-        manifest = {
-            "format": FORMAT,
-            "request": study.description,
-            "digest": study.digest,
-            "versions": versions(),
-            "machine": platform.machine(),
-            "chunk": chunk or study.chunk_size(sample),
-            "columns": list(sample.columns),
-            "times": sample.t.tolist(),
-            "trajectories": {
-                name: {"shape": list(x.shape[1:]), "labels": list(sample.labels[name])}
-                for name, x in sample.trajectories.items()
-            },
-        }
+        manifest = manifest_of(study, chunk, sample)
     pickled = extra("cloudpickle", "cloudpickle", "a study").dumps(study)
     write_file(path / PICKLE, pickled)
     for name, about in manifest["trajectories"].items():
         _write_zarr(path / TRAJECTORIES / name, about, study.cases, manifest["chunk"])
     write_file(path / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
     return Folder(path, manifest)
+
+
+def manifest_of(study: Study, chunk: int | None, sample: Evaluated) -> dict[str, Any]:
+    """What a new folder is described by, from one case that was computed."""
+    return {
+        "format": FORMAT,
+        "request": study.description,
+        "digest": study.digest,
+        "versions": versions(),
+        "machine": platform.machine(),
+        "chunk": chunk or study.chunk_size(sample),
+        "columns": list(sample.columns),
+        "times": sample.t.tolist(),
+        "trajectories": {
+            name: {"shape": list(x.shape[1:]), "labels": list(sample.labels[name])}
+            for name, x in sample.trajectories.items()
+        },
+    }
 
 
 def _is_unused(path: Path) -> bool:

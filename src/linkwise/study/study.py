@@ -35,6 +35,7 @@ from linkwise.study.sampling import (
 from linkwise.study.variable import EXAMPLE, Variable, Varied, variable, variables
 
 if TYPE_CHECKING:
+    from linkwise.study.plan import Plan
     from linkwise.study.results import Results
 
 STEPS_OF_A_CHUNK = 2_000_000
@@ -344,11 +345,25 @@ class Study:
         size = max(least, min(size, more * LARGEST))
         return size // SMALLEST * SMALLEST or size
 
+    def plan(self, *, workers: int | str | Any = None, chunk: int | None = None) -> Plan:
+        """What `run` with these arguments will need: chunks, memory and disk. One case is computed.
+
+        Args:
+            workers: As for `run`.
+            chunk: As for `run`.
+
+        Returns:
+            The estimate, which is printed as a sentence.
+        """
+        from linkwise.study.engine import plan
+
+        return plan(self, workers=workers, chunk=chunk)
+
     def run(
         self,
         folder: str | os.PathLike[str],
         *,
-        workers: int | Any = None,
+        workers: int | str | Any = None,
         chunk: int | None = None,
         progress: Any = None,
     ) -> Results:
@@ -360,9 +375,10 @@ class Study:
         Args:
             folder: Where results go; made if it does not exist.
             workers: None for the cores of this process; a number of processes, on a
-                `LocalCluster` of Dask; or a `dask.distributed.Client` of any cluster whose workers
-                see the folder.
-            chunk: Cases of a chunk; default: about a second of work.
+                `LocalCluster` of Dask; the address of a scheduler, a cluster or a
+                `dask.distributed.Client`, of any cluster whose workers see the folder.
+            chunk: Cases of a chunk; default: about a second of work. A folder keeps the size it was
+                begun with.
             progress: True prints a line with rate and time left; a function is called with a
                 `Progress`; None prints if the terminal is one.
 

@@ -1,0 +1,102 @@
+"""What computes a study, and what it will need."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+import linkwise as lw
+from linkwise.errors import ModelError, StudyError, StudyWarning
+from tests.study.test_study import files, small
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("cloudpickle")
+
+
+@pytest.mark.prove
+def test_clusters_and_addresses_are_workers(tmp_path):
+    """A cluster object, the address of its scheduler, and a client of it."""
+    distributed = pytest.importorskip("distributed")
+    options = {"processes": False, "threads_per_worker": 2, "dashboard_address": None}
+    study = small(200)
+    study.run(tmp_path / "threads", chunk=16, progress=False)
+    with distributed.LocalCluster(n_workers=1, **options) as cluster:
+        address = cluster.scheduler_address
+        with distributed.Client(cluster) as client:
+            for name, workers in {"a": cluster, "b": address, "c": client}.items():
+                results = study.run(tmp_path / name, chunk=16, progress=False, workers=workers)
+                assert results.done == 200
+                assert files(tmp_path / name) == files(tmp_path / "threads")
+            assert client.status == "running"  # it is the caller's
+
+
+def test_workers_and_chunks_are_checked_even_where_nothing_is_left(tmp_path, monkeypatch):
+    from linkwise.study import pool
+
+    study = small(40)
+    study.run(tmp_path / "a", chunk=16, progress=False)
+    for workers in (0, -1, True, 2.5, "four", "", object(), ["tcp://a:1"]):
+        with pytest.raises(ModelError, match=r"workers is .*number of processes from 1 to 4096"):
+            study.run(tmp_path / "a", workers=workers, progress=False)
+    with pytest.raises(StudyError, match=r"chunk is 7, and .* begun with chunks of 16 cases"):
+        study.run(tmp_path / "a", chunk=7, progress=False)
+    with pytest.raises(StudyError, match=r"chunk is 32, and .* begun with chunks of 16"):
+        study.with_cases(80).run(tmp_path / "a", chunk=32, progress=False)
+    assert study.run(tmp_path / "a", chunk=16, progress=False).done == 40
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(pool, "REACHED", 0.2)
+    with pytest.raises(StudyError, match=r"tcp://127\.0\.0\.1:9 cannot be reached"):
+        study.run(tmp_path / "b", workers="tcp://127.0.0.1:9", progress=False)
+
+
+def test_lines_of_many_chunks_wait_for_the_disk_once(tmp_path, monkeypatch):
+    from linkwise.study import engine
+    from linkwise.study.folder import Chunk, opened
+
+    study, waits = small(1600), list[int]()
+    monkeypatch.setattr(os, "fsync", lambda handle: waits.append(handle))
+
+    class AllAtOnce:
+        """Workers that finish everything that they have in one moment."""
+
+        size, under_way = 50, ()
+
+        def __init__(self, study, folder, workers):
+            self.folder = folder
+
+        def submit(self, indices):
+            self.under_way = [*self.under_way, *indices]
+
+        def done(self):
+            for k in self.under_way:
+                yield k, Chunk(k, *self.folder.bounds(k), {}, 0)
+            self.under_way = ()
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(engine, "Threads", AllAtOnce)
+    study.run(tmp_path, chunk=16, progress=lambda what: waits.append(-1))
+    lines = waits[waits.index(-1) + 1 :]  # after the plan: each pass has one, and tells progress
+    assert sum(x >= 0 for x in lines) == 1 and opened(tmp_path).count == 100
+    assert sorted(opened(tmp_path).lines()) == list(range(100))
+
+
+def test_a_plan_is_that_of_the_run(tmp_path):
+    study, told = small(100), list[object]()
+    plan = study.plan(chunk=16)
+    study.run(tmp_path, chunk=16, progress=told.append)
+    assert isinstance(told[0], lw.study.Plan) and str(plan).startswith("7 chunks of 16 cases")
+    assert (plan.chunks, plan.chunk, plan.disk) == (7, 16, told[0].disk)
+    assert 0.5 < plan.memory / told[0].memory < 2.0 and plan.memory > 30e6
+    assert (study.plan(workers=3).processes, study.plan(workers="tcp://a:1").processes) == (3, 0)
+
+
+def test_too_little_memory_is_said_before_the_run(tmp_path, monkeypatch):
+    from linkwise.study import plan
+
+    monkeypatch.setattr(plan, "_available", lambda: 10_000_000)
+    with pytest.warns(StudyWarning, match="MB of memory more, and 10 MB are free"):
+        plan.check_memory(plan.Plan(1, 16, 10**12, 0))
+    plan.check_memory(plan.Plan(1, 16, 10**12, 0, processes=0))  # of machines elsewhere
