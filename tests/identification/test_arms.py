@@ -26,7 +26,7 @@ def arm() -> lw.Mechanism:
 @cache
 def motion() -> lw.identification.SmoothMotion:
     return lw.identification.exciting_motion(
-        arm(), duration=8.0, step=0.02, parameters=KINDS, tries=20
+        arm(), duration=8.0, step=0.02, parameters=KINDS, tries=20, rounds=0
     )
 
 

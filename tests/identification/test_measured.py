@@ -30,7 +30,9 @@ def arm(scale: float = 1.0, damping: float = 0.4) -> lw.Mechanism:
 
 @cache
 def motion() -> tuple[Array, Array, Array, Array]:
-    m = lw.identification.exciting_motion(arm(), duration=4.0, step=0.01, parameters=KINDS, tries=6)
+    m = lw.identification.exciting_motion(
+        arm(), duration=4.0, step=0.01, parameters=KINDS, tries=6, rounds=0
+    )
     return m.t, m.q, m.v, m.vdot
 
 

@@ -76,6 +76,8 @@ def run(options: argparse.Namespace) -> int:
         made = smoothed(mech, data.t, data.q, data.tau, bandwidth=band)
         arrays = [made.q, made.v, made.vdot, made.tau]
         print(f"filtered at {band:g} Hz, {len(made.t)} of {len(data.t)} samples kept")
+        if made.outliers.any():
+            print(f"{int(made.outliers.sum())} outlying positions replaced")
     elif options.bandwidth is not None:
         raise ModelError("--bandwidth is for positions alone; the table has v and vdot, too.")
     given: dict[str, Any] = {

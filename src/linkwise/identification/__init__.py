@@ -10,6 +10,9 @@ from linkwise.identification.cross_validation import (
     CrossValidation as CrossValidation,
     cross_validate as cross_validate,
 )
+from linkwise.identification.excitation import (
+    exciting_motion as exciting_motion,
+)
 from linkwise.identification.fit import (
     Identification as Identification,
     identify as identify,
@@ -20,7 +23,6 @@ from linkwise.identification.measurement import (
 )
 from linkwise.identification.motion import (
     SmoothMotion as SmoothMotion,
-    exciting_motion as exciting_motion,
     smoothed as smoothed,
 )
 from linkwise.identification.rollout_fit import (

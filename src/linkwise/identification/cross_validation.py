@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.arguments import count
-from linkwise.dynamics.kernels import check_mechanism, tree_of
+from linkwise.dynamics.kernels import check_mechanism, require_open, tree_of
 from linkwise.errors import ModelError
 from linkwise.identification.fit import complete_samples, identify
 from linkwise.model.mechanism import Mechanism
@@ -68,12 +68,14 @@ def cross_validate(
         options: Those of `lw.identify`.
 
     Raises:
-        ModelError: Without one part, the others do not show all parameters; says which.
+        ModelError: Without one part, the others do not show all parameters; says which. Loops.
     """
     parts = count(folds, "folds", least=2)
     if "forces" in options:
         raise ModelError("cross_validate does not take forces at nodes; add J* f to tau.")
     check_mechanism(mech)
+    loops = options.get("loops", "closed")
+    require_open(mech, loops, "cross_validate", "Give loops='open' for the tree.")
     arrays, _ = complete_samples(tree_of(mech), q, v, vdot, tau)
     samples = len(arrays[0])
     if samples < 2 * parts:

@@ -18,14 +18,22 @@ from importlib import import_module
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linkwise.arguments import flag, names, number
 from linkwise.dynamics.joint_force import equivalent_force
-from linkwise.dynamics.kernels import Forces, acting, check_mechanism, tree_of
+from linkwise.dynamics.kernels import (
+    Forces,
+    Loops,
+    acting,
+    check_mechanism,
+    require_open,
+    tree_of,
+)
 from linkwise.dynamics.quantity import Frame
 from linkwise.dynamics.regressor import BaseParameters, independent
 from linkwise.errors import MissingExtraError, ModelError, ShapeError, unknown_name
-from linkwise.identification import model
+from linkwise.identification import correlated, model
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
 
@@ -76,6 +84,8 @@ class Identification:
         samples: Measurements that were used; those with a gap are left out.
         gaps: Samples with numbers that are not finite.
         outliers: Rows whose weight was reduced.
+        memory: For how many samples the residual of each joint is correlated, as filters make it;
+            0 for white noise. Deviations take it into account.
     """
 
     mech: Mechanism
@@ -92,6 +102,7 @@ class Identification:
     samples: int
     gaps: int
     outliers: int
+    memory: NDArray[np.intp]
 
     def interval(self, level: float = 0.95) -> Array:
         """Confidence interval of each base parameter (count, 2).
@@ -139,6 +150,7 @@ class Identification:
         return dict(zip(self.joints, (miss / np.maximum(spread, 1e-300)).tolist(), strict=True))
 
     def __str__(self) -> str:
+        longest = int(self.memory.max(initial=0))
         lines = [
             f"{len(self.names)} base parameters of {self.mech.name!r} from {self.samples} samples, "
             f"condition {self.condition:.3g}",
@@ -146,6 +158,10 @@ class Identification:
         ]
         if self.gaps or self.outliers:
             lines.append(f"{self.gaps} samples with gaps left out, {self.outliers} outlying rows")
+        if longest:
+            lines.append(
+                f"residuals correlated over up to {longest} samples; deviations include it"
+            )
         rows = zip(self.names, self.estimate, self.deviation, self.consistent, strict=True)
         for name, value, deviation, used in rows:
             short = name if len(name) <= 48 else name[:45] + "..."
@@ -170,6 +186,7 @@ def identify(
     prior: float = 1e-3,
     forces: Forces | None = None,
     forces_frame: Frame = "node",
+    loops: Loops = "closed",
 ) -> Identification:
     """Identify inertias, friction, armature and springs from measured motions and joint forces.
 
@@ -198,22 +215,25 @@ def identify(
         forces: Measured forces from outside by node name, (moment, force) (samples, 6) each, such
             as those of a load cell at the hand.
         forces_frame: Their axes, "node" or "world".
+        loops: "open" leaves loops and couplings open; "closed" raises if there are any.
 
     Returns:
         Estimates, their deviations, and the mechanism with identified numbers.
 
     Raises:
         ModelError: The motion does not show all base parameters; names those it does not show.
+            Loops.
         ShapeError: Arrays that do not fit.
         MissingExtraError: SciPy is not installed (extra `optimize`).
     """
     check_mechanism(mech)
+    require_open(mech, loops, "lw.identify", "Give loops='open' for the tree.")
     mech, kinds = tree_of(mech), model.checked_kinds(parameters)
     weighted, robust = flag(weighted, "weighted"), flag(robust, "robust")
     pull, least = number(prior, "prior", above=0.0), number(slow, "slow", least=0.0)
     if acting(forces):
         tau = floats(tau, "tau") + _outside(mech, q, forces, forces_frame)
-    arrays, gaps = complete_samples(mech, q, v, vdot, tau)
+    arrays, good = complete_samples(mech, q, v, vdot, tau)
     *state, force = arrays
     places = _measured(mech, measured)
     base = base_of(mech, kinds, places)
@@ -222,7 +242,7 @@ def identify(
     known = np.ones_like(y)
     if "friction" in kinds or mech.friction.any():
         known[np.abs(state[1][:, places]) <= least] = 0.0
-    fit = _least_squares(W, y, known, weighted, robust, base)
+    fit = _least_squares(W, y, known, weighted, robust, base, good)
     values = _consistent(mech, kinds, base, fit, pull)
     used = base.matrix @ values
     residual = (y - W @ fit.estimate) * known
@@ -242,13 +262,14 @@ def identify(
         noise / spread,
         tuple(mech.velocity_names[i] for i in places),
         len(y),
-        gaps,
+        int(len(good) - good.sum()),
         fit.outliers,
+        fit.memory,
     )
 
 
-def complete_samples(mech: Mechanism, *given: ArrayLike) -> tuple[list[Array], int]:
-    """q, v, v̇ and τ of all samples without a gap, and the number of gaps."""
+def complete_samples(mech: Mechanism, *given: ArrayLike) -> tuple[list[Array], NDArray[np.bool_]]:
+    """q, v, v̇ and τ of all samples without a gap, and which samples these are."""
     arrays = list[Array]()
     for name, size, x in zip(
         ("q", "v", "vdot", "tau"), (mech.nq, mech.nv, mech.nv, mech.nv), given, strict=True
@@ -262,7 +283,7 @@ def complete_samples(mech: Mechanism, *given: ArrayLike) -> tuple[list[Array], i
     good = np.all([np.isfinite(x).all(axis=1) for x in arrays], axis=0)
     if not good.any():
         raise ModelError("every sample has a number that is not finite.")
-    return [x[good] for x in arrays], int(len(good) - good.sum())
+    return [x[good] for x in arrays], good
 
 
 def _outside(mech: Mechanism, q: ArrayLike, forces: Forces, frame: Frame) -> Array:
@@ -312,12 +333,19 @@ class _Fit:
     information: Array  # a square root L of the inverse covariance: |L (b − b̂)|
     condition: float
     outliers: int
+    memory: NDArray[np.intp]
 
 
 def _least_squares(
-    W: Array, y: Array, known: Array, weighted: bool, robust: bool, base: BaseParameters
+    W: Array,
+    y: Array,
+    known: Array,
+    weighted: bool,
+    robust: bool,
+    base: BaseParameters,
+    good: NDArray[np.bool_],
 ) -> _Fit:
-    """b̂ with weights of joints and samples, found together."""
+    """b̂ with weights of joints and samples, found together; `good` samples are these."""
     joints, count = W.shape[1:]
     if known.sum() <= count:
         raise ModelError(
@@ -330,7 +358,8 @@ def _least_squares(
     )
     _check_shown(W, known, scale, base)
     deviation, share = np.ones(joints), known
-    estimate, factor = np.zeros(count), np.eye(count)
+    estimate, factor, Q = np.zeros(count), np.eye(count), np.zeros((W.shape[0] * joints, count))
+    least = FINEST * np.abs(y).max(initial=1e-300)
     for _ in range(ROUNDS):
         weight = (np.sqrt(share) / deviation).reshape(-1)
         A = W.reshape(-1, count) / scale * weight[:, None]
@@ -346,15 +375,23 @@ def _least_squares(
         used = np.maximum(known.sum(axis=0) - count / joints, 1.0)
         each = np.sqrt((share * miss**2).sum(axis=0) / used)
         each = each if weighted else np.full(joints, float(np.sqrt(np.mean(each**2))))
-        deviation = np.maximum(each, FINEST * np.abs(y).max(initial=1e-300))
+        deviation = np.maximum(each, least)
         if robust:
             far = np.abs(miss) / deviation
             share = known * np.minimum(1.0, HUBER / np.maximum(far, 1e-300))
-    covariance = np.linalg.inv(factor)
+    # Samples with a gap have their place in time.
+    columns, misses, counts = (
+        np.zeros((len(good), *x.shape[1:])) for x in (Q.reshape(W.shape), y, known)
+    )
+    columns[good], counts[good] = Q.reshape(W.shape), share > 0.0
+    misses[good] = np.sqrt(share) / deviation * (y - W @ estimate)
+    noise, memory = correlated.noise_of_rows(columns, misses, counts, (least / deviation) ** 2)
+    root = np.linalg.cholesky(noise)
+    spread = np.linalg.norm(np.linalg.solve(factor, root), axis=1) / scale
+    information = np.linalg.solve(root, factor) * scale
     condition = float(np.linalg.cond(factor))
-    spread = np.linalg.norm(covariance, axis=1) / scale
     outliers = int(np.count_nonzero((share < known) & (known > 0.0)))
-    return _Fit(estimate, spread, factor * scale, condition, outliers)
+    return _Fit(estimate, spread, information, condition, outliers, memory)
 
 
 def _check_shown(W: Array, known: Array, scale: Array, base: BaseParameters) -> None:

@@ -1,25 +1,46 @@
-"""Measured positions made smooth and differentiated; motions that show much."""
+"""Measured positions made smooth and differentiated."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from linkwise.arguments import count, generator, number
-from linkwise.dynamics.kernels import check_mechanism, tree_of
+from linkwise.arguments import number
+from linkwise.dynamics.kernels import Loops, check_mechanism, require_open, tree_of
 from linkwise.errors import ModelError, ShapeError
-from linkwise.identification import model
-from linkwise.identification.fit import base_of, scipy
+from linkwise.identification.fit import scipy
+from linkwise.model.hinges import Free, Spherical
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
+from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array, ArrayLike, floats
 
 ORDER = 4
 """Of the Butterworth filter; run forwards and back, it has no delay."""
 
-MOST_SAMPLES = 10_000_000
-"""Of a motion: a day of samples every 10 ms."""
+CUT = 3.0
+"""Periods of the bandwidth that are cut off at both ends, where the filter is not settled."""
+
+PADDED = 3.0
+"""Periods of the bandwidth by which a recording is continued at both ends, mirrored about them."""
+
+FAR = 6.0
+"""Standard deviations of the noise beyond which a position is an outlier."""
+
+SMALLEST = 1e-4
+"""Outliers are at least this part of the range of the coordinate."""
+
+SHARP = 0.75
+"""An outlier differs from its neighbours by this part of its distance from the filtered motion."""
+
+WORST = 0.75
+"""Of the distances nearby, the others being large because of an outlier."""
+
+ROUNDS = 10
+"""Of the search for outliers, at most."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,8 +52,10 @@ class SmoothMotion:
         q: Positions (samples, nq) [m or rad].
         v: Velocities (samples, nv) [m/s or rad/s].
         vdot: Accelerations (samples, nv) [m/s² or rad/s²].
-        tau: Joint forces through the same filter (samples, nv) [N or N m]; None without forces.
+        tau: The given joint forces of these samples (samples, nv) [N or N m], not filtered; None
+            without forces.
         kept: Which of the given samples these are; the ends are cut off.
+        outliers: Which of the given positions (all samples, nq) were far off and were replaced.
     """
 
     t: Array
@@ -41,6 +64,7 @@ class SmoothMotion:
     vdot: Array
     tau: Array | None
     kept: slice
+    outliers: NDArray[np.bool_]
 
 
 def smoothed(
@@ -50,29 +74,36 @@ def smoothed(
     tau: ArrayLike | None = None,
     *,
     bandwidth: float,
+    loops: Loops = "closed",
 ) -> SmoothMotion:
     """Velocities and accelerations of measured positions, without delay.
 
-    A Butterworth filter of order four runs over the samples forwards and back, then central
-    differences follow. Forces pass the same filter, so that both sides of the equations of motion
-    lose the same. Up to the bandwidth f, positions keep 50 % or more of their amplitude, at f/2
-    99.6 %; differences shorten accelerations of frequency f by (2π f h)²/12 for samples h apart.
+    A Butterworth filter of order four runs over the positions forwards and back, then central
+    differences of fourth order follow. Up to the bandwidth f, positions keep 50 % or more of their
+    amplitude, at f/2 99.6 %: take f at least twice the highest frequency of the motion. Positions
+    that are far from the filtered motion, compared with the noise, are outliers; they are replaced
+    like gaps. Joint forces stay as they are: least squares average their noise, and the forces of a
+    filtered motion are not the filtered forces.
 
     Args:
-        mech: The mechanism; hinges whose velocities are not rates of coordinates are refused.
+        mech: The mechanism; its hinges have plain coordinates, or are spherical or free.
         t: Times of the samples (samples,) [s], evenly spaced.
         q: Measured positions (samples, nq) [m or rad]. Gaps (NaN) up to a quarter of a period of
             the bandwidth are filled by a cubic; longer ones are refused.
-        tau: Measured joint forces (samples, nv) [N or N m], likewise.
+        tau: Measured joint forces (samples, nv) [N or N m]; gaps stay gaps.
         bandwidth: Cut-off frequency f [Hz], at most a fifth of the sampling frequency.
+        loops: "open" takes the positions of all hinges as they are; "closed" raises if there are
+            loops or couplings, which filtered positions do not hold exactly.
 
     Raises:
-        ModelError: Times that are not evenly spaced, a bandwidth that is too high, a long gap.
+        ModelError: Times that are not evenly spaced, a bandwidth that is too high, a long gap,
+            loops.
         MissingExtraError: SciPy is not installed (extra `optimize`).
     """
     check_mechanism(mech)
+    require_open(mech, loops, "lw.identification.smoothed", "Give loops='open' for the tree.")
     mech = tree_of(mech)
-    _require_plain(mech, "lw.identification.smoothed")
+    require_rotations(mech, "lw.identification.smoothed")
     times, places = floats(t, "t"), floats(q, "q")
     if times.ndim != 1 or places.shape != (len(times), mech.nq):
         raise ShapeError(
@@ -88,145 +119,148 @@ def smoothed(
             f"bandwidth is {f:g} Hz; with samples every {step:.3g} s it must be at most "
             f"{0.2 / step:.4g} Hz."
         )
-    cut = int(np.ceil(2.0 / (f * step)))
+    cut = int(np.ceil(CUT / (f * step)))
     if len(times) <= 2 * cut + 16:
         raise ModelError(f"{len(times)} samples are too few; more than {2 * cut + 16} are needed.")
-    longest = max(1, int(0.25 / (f * step)))
-    smooth = _filtered(places, f, step, longest, "q")
-    forces = None
+    forces, kept = None, slice(cut, len(times) - cut)
     if tau is not None:
         given = floats(tau, "tau")
         if given.shape != (len(times), mech.nv):
             raise ShapeError(f"tau has shape {given.shape}; it must be ({len(times)}, {mech.nv}).")
-        forces = _filtered(given, f, step, longest, "tau")
-    kept = slice(cut, len(times) - cut)
-    before, here, after = (
-        smooth[cut - 1 : -cut - 1],
-        smooth[kept],
-        smooth[cut + 1 :][: len(smooth[kept])],
-    )
-    v, vdot = (after - before) / (2.0 * step), (after - 2.0 * here + before) / step**2
-    return SmoothMotion(times[kept], here, v, vdot, None if forces is None else forces[kept], kept)
+        forces = given[kept].copy()
+    smooth, outliers = _filtered(_continuous(mech, places), f, step)
+    smooth = _normalised(mech, smooth)
+    five = [smooth[kept.start + i : kept.stop + i] for i in range(-2, 3)]
+    v, vdot = derivatives(mech, five, step)
+    return SmoothMotion(times[kept], smooth[kept], v, vdot, forces, kept, outliers)
 
 
-def _filtered(x: Array, f: float, step: float, longest: int, name: str) -> Array:
-    """Low-pass filtered columns, with short gaps filled."""
-    signal, interpolate = scipy("signal"), scipy("interpolate")
-    x = x.copy()
-    for j in range(x.shape[1]):
-        good = np.isfinite(x[:, j])
-        if good.all():
-            continue
-        edges = np.flatnonzero(np.diff(np.concatenate([[0], (~good).astype(int), [0]])))
-        lengths = edges[1::2] - edges[::2]
-        if lengths.max() > longest or not (good[0] and good[-1]):
-            raise ModelError(
-                f"{name} has a gap of {int(lengths.max())} samples; gaps of at most {longest}, and "
-                "not at the ends, can be filled at this bandwidth. Cut the measurement there."
-            )
-        places = np.arange(len(x))
-        x[~good, j] = interpolate.CubicSpline(places[good], x[good, j])(places[~good])
-    coefficients = signal.butter(ORDER, f, fs=1.0 / step, output="sos")
-    return np.asarray(signal.sosfiltfilt(coefficients, x, axis=0))
+def derivatives(mech: Mechanism, five: Sequence[Array], h: float) -> tuple[Array, Array]:
+    """v and v̇ (samples, nv) of positions (samples, nq) at times −2h, −h, 0, h, 2h, of order h⁴.
 
-
-def exciting_motion(
-    mech: Mechanism,
-    *,
-    duration: float = 10.0,
-    step: float = 1e-2,
-    harmonics: int = 5,
-    parameters: tuple[str, ...] = ("inertia", "damping", "friction"),
-    tries: int = 100,
-    seed: int | np.random.Generator | None = 0,
-) -> SmoothMotion:
-    """A periodic motion that shows the parameters of a mechanism well, within its limits.
-
-    Each joint follows a Fourier series over the duration. The amplitudes are drawn, scaled to the
-    limits of position and speed, and improved by trial: those with the largest determinant of the
-    information matrix W* W, the smallest volume of uncertainty, stay.
-
-    Args:
-        mech: The mechanism; joints without limits move within ±π or ±0.5 m.
-        duration: The period [s].
-        step: Time between samples [s].
-        harmonics: Terms of the series, the highest with `harmonics` periods.
-        parameters: What is to be identified, as in `lw.identify`.
-        tries: Motions that are looked at.
-
-    Raises:
-        ModelError: A mechanism that cannot move, too few or too many samples, or no motion that
-            shows all base parameters.
+    A unit quaternion p that turns with ω in body axes has ω = 2 vec(p̄ ṗ) and ω̇ = 2 vec(p̄ p̈). A
+    free hinge has the linear velocity R* ẋ, whose rate is R* ẍ − ω × R* ẋ.
     """
-    check_mechanism(mech)
-    mech, kinds = tree_of(mech), model.checked_kinds(parameters)
-    _require_plain(mech, "lw.identification.exciting_motion")
-    if not mech.nv:
-        raise ModelError(f"{mech.name!r} has no degrees of freedom; no motion can excite it.")
-    length, h = number(duration, "duration", above=0.0), number(step, "step", above=0.0)
-    terms, tried = count(harmonics, "harmonics", least=1), count(tries, "tries", least=1)
-    rng = generator(seed)
-    if length / h > MOST_SAMPLES:
-        raise ModelError(
-            f"{length:g} s in steps of {h:g} s are {length / h:.3g} samples; at most "
-            f"{MOST_SAMPLES} are allowed. Shorten the duration, or take a longer step."
+    back2, back, q, on, on2 = five
+    rate = (back2 - 8.0 * back + 8.0 * on - on2) / (12.0 * h)
+    bend = (-back2 + 16.0 * back - 30.0 * q + 16.0 * on - on2) / (12.0 * h**2)
+    v, vdot = np.zeros((2, len(q), mech.nv))
+    for k, body in enumerate(mech.bodies):
+        i = slice(int(mech.q_start[k]), int(mech.q_start[k + 1]))
+        j = slice(int(mech.v_start[k]), int(mech.v_start[k + 1]))
+        if is_plain(body.hinge):
+            v[:, j], vdot[:, j] = rate[:, i], bend[:, i]
+            continue
+        p = q[:, i][:, :4]
+        turn, turned = (
+            2.0 * quaternion.multiply(quaternion.conjugate(p), x[:, i][:, :4])[:, 1:]
+            for x in (rate, bend)
         )
-    t = np.arange(0.0, length, h)
-    if len(t) < 4 * terms:
-        raise ModelError(f"{len(t)} samples cannot show {terms} harmonics; shorten the step.")
-    phase = 2.0 * np.pi / length * np.outer(np.arange(1, terms + 1), t)
-    columns = base_of(mech, kinds, list(range(mech.nv))).columns
-    sparse = slice(None, None, max(1, len(t) // 200))
-
-    def motion(a: Array) -> tuple[Array, Array, Array]:
-        w = 2.0 * np.pi / length * np.arange(1, terms + 1)[:, None]
-        series = a[0] @ np.sin(phase) + a[1] @ np.cos(phase)
-        rate = a[0] @ (w * np.cos(phase)) - a[1] @ (w * np.sin(phase))
-        bend = -a[0] @ (w**2 * np.sin(phase)) - a[1] @ (w**2 * np.cos(phase))
-        return _within(mech, series, rate, bend)
-
-    def shown(state: tuple[Array, Array, Array]) -> float:
-        W = model.design(mech, kinds, *(x[sparse] for x in state))[..., columns]
-        A = W.reshape(-1, len(columns))
-        sign, size = np.linalg.slogdet(A.T @ A)
-        return float(size) if sign > 0.0 else -np.inf
-
-    best, value = np.zeros((2, mech.nv, terms)), -np.inf
-    for i in range(tried):
-        fresh = i < tried // 3 or not np.isfinite(value)
-        drawn = rng.standard_normal(best.shape)
-        a = drawn if fresh else best + 0.3 * np.abs(best).mean() * drawn
-        if (size := shown(motion(a))) > value:
-            best, value = a, size
-    if not np.isfinite(value):
-        raise ModelError(f"no motion of {mech.name!r} that was tried shows all base parameters.")
-    q, v, vdot = motion(best)
-    return SmoothMotion(t, q, v, vdot, None, slice(0, len(t)))
+        v[:, j][:, :3], vdot[:, j][:, :3] = turn, turned
+        if type(body.hinge) is Free:
+            rot = quaternion.to_matrix(p)
+            speed, pull = (np.einsum("nji,nj->ni", rot, x[:, i][:, 4:]) for x in (rate, bend))
+            v[:, j][:, 3:], vdot[:, j][:, 3:] = speed, pull - np.cross(turn, speed)
+    return v, vdot
 
 
-def _within(mech: Mechanism, q: Array, v: Array, vdot: Array) -> tuple[Array, Array, Array]:
-    """A motion of each joint (nv, samples) scaled and moved into its limits; (samples, nv)."""
-    wide = np.array([np.pi if unit else 0.5 for unit in _turns(mech)])
-    lower = np.where(np.isfinite(mech.lower), mech.lower, -wide)
-    upper = np.where(np.isfinite(mech.upper), mech.upper, wide)
-    span, middle = q.max(axis=1) - q.min(axis=1), 0.5 * (q.max(axis=1) + q.min(axis=1))
-    room = 0.95 * (upper - lower) / span
-    fast = 0.95 * mech.velocity_limit / np.abs(v).max(axis=1)
-    scale = np.minimum(room, fast)[:, None]
-    centre = 0.5 * (lower + upper)[:, None]
-    return (centre + scale * (q - middle[:, None])).T, (scale * v).T, (scale * vdot).T
-
-
-def _turns(mech: Mechanism) -> list[bool]:
-    """Whether each coordinate is an angle."""
-    return [body.hinge.kind != "prismatic" for body in mech.bodies for _ in range(body.hinge.nq)]
-
-
-def _require_plain(mech: Mechanism, function: str) -> None:
+def require_rotations(mech: Mechanism, function: str) -> None:
+    """Refuse hinges that are neither plain, nor spherical, nor free."""
     for body in mech.bodies:
-        if not is_plain(body.hinge):
+        if not is_plain(body.hinge) and type(body.hinge) not in (Free, Spherical):
             raise ModelError(
                 f"{function} was called for {mech.name!r}, whose hinge {body.hinge_name!r} is "
-                f"{body.hinge.kind}: its velocities are not rates of coordinates. Give q, v and "
-                "vdot to lw.identify yourself."
+                f"{body.hinge.kind}. It takes hinges with plain coordinates, spherical and free "
+                "ones; give q, v and vdot to lw.identify yourself."
             )
+
+
+def _quaternions(mech: Mechanism) -> list[slice]:
+    """Where quaternions are among the coordinates."""
+    return [
+        slice(int(mech.q_start[k]), int(mech.q_start[k]) + 4)
+        for k, body in enumerate(mech.bodies)
+        if not is_plain(body.hinge)
+    ]
+
+
+def _continuous(mech: Mechanism, q: Array) -> Array:
+    """The same rotations, by quaternions that do not change their sign on the way."""
+    q = q.copy()
+    for place in _quaternions(mech):
+        good = np.flatnonzero(np.isfinite(q[:, place]).all(axis=1))
+        p = q[good, place]
+        turned = np.cumprod(np.where((p[1:] * p[:-1]).sum(axis=1) < 0.0, -1.0, 1.0))
+        p[1:] *= turned[:, None]
+        q[good, place] = p
+    return q
+
+
+def _normalised(mech: Mechanism, q: Array) -> Array:
+    for place in _quaternions(mech):
+        q[:, place] /= np.linalg.norm(q[:, place], axis=1, keepdims=True)
+    return q
+
+
+def _filtered(x: Array, f: float, step: float) -> tuple[Array, NDArray[np.bool_]]:
+    """Low-pass filtered columns, with short gaps filled, and outliers found and replaced."""
+    signal = scipy("signal")
+    coefficients = signal.butter(ORDER, f, fs=1.0 / step, output="sos")
+    beyond = min(int(np.ceil(PADDED / (f * step))), len(x) - 1)
+    longest = max(1, int(0.25 / (f * step)))
+    good, far, kept = np.isfinite(x), np.zeros(x.shape, bool), np.zeros(x.shape, bool)
+    smooth = x
+    for _ in range(ROUNDS):
+        filled = _filled(x, good & ~far, longest)
+        smooth = np.asarray(signal.sosfiltfilt(coefficients, filled, axis=0, padlen=beyond))
+        new = _outliers(x, smooth, good & ~far, max(1, int(0.5 / (f * step)))) & ~kept
+        if not new.any():
+            break
+        for j in np.flatnonzero(new.any(axis=0)).tolist():
+            for first, end in _runs(far[:, j] | new[:, j] | ~good[:, j]):
+                if end - first > longest:  # a motion that is too fast, not an outlier
+                    kept[first:end, j] = True
+        far = (far | new) & ~kept
+    return smooth, far
+
+
+def _runs(bad: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """First sample and end of each stretch."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], bad.astype(int), [0]])))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+
+
+def _filled(x: Array, good: NDArray[np.bool_], longest: int) -> Array:
+    """Columns whose gaps are filled by cubics."""
+    interpolate, x = scipy("interpolate"), x.copy()
+    for j in range(x.shape[1]):
+        here = good[:, j]
+        if here.all():
+            continue
+        most = max(end - first for first, end in _runs(~here))
+        if most > longest or not (here[0] and here[-1]):
+            raise ModelError(
+                f"q has a gap of {most} samples; gaps of at most {longest}, and not at the ends, "
+                "can be filled at this bandwidth. Cut the measurement there."
+            )
+        places = np.arange(len(x))
+        x[~here, j] = interpolate.CubicSpline(places[here], x[here, j])(places[~here])
+    return x
+
+
+def _outliers(x: Array, smooth: Array, good: NDArray[np.bool_], near: int) -> NDArray[np.bool_]:
+    """Samples that are far from the filtered motion, jump there, and are the worst nearby."""
+    outliers = np.zeros(x.shape, bool)
+    for j in range(x.shape[1]):
+        here = np.flatnonzero(good[:, j])
+        y = x[here, j]
+        e = np.abs(y - smooth[here, j])
+        limit = max(FAR * 1.4826 * float(np.median(e)), SMALLEST * float(np.ptp(y)), 1e-300)
+        jump = np.zeros(len(y))
+        jump[2:-2] = np.abs(y[:-4] - 4.0 * (y[1:-3] + y[3:-1]) + 6.0 * y[2:-2] + y[4:]) / 6.0
+        e[: 2 * near] = e[len(e) - 2 * near :] = 0.0  # the ends are cut off
+        for i in np.flatnonzero(e > limit):
+            worst = e[max(i - near, 0) : i + near + 1].max()
+            sharp = jump[max(i - 2, 0) : i + 3].max() > SHARP * e[i]
+            outliers[here[i], j] = sharp and e[i] > WORST * worst
+    return outliers
