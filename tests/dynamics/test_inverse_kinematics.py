@@ -20,7 +20,7 @@ from linkwise.dynamics.inverse_kinematics.descent import (
     weight_numbers,
     weightless,
 )
-from linkwise.dynamics.inverse_kinematics.goal import NodeGoal
+from linkwise.dynamics.inverse_kinematics.goal import NodeGoal, goal_arrays
 from linkwise.dynamics.inverse_kinematics.joints import couplings, joints, tightened
 from linkwise.dynamics.inverse_kinematics.search import inverse_kinematics
 from linkwise.dynamics.inverse_kinematics.solution import Solution
@@ -695,3 +695,16 @@ def test_a_posture_is_taken_as_far_as_the_targets_leave_it():
     batch = [pose(ARM, ARM.random(rng), "hand").p for _ in range(5)]
     solution = inverse_kinematics(ARM, {"hand": NodeGoal(position=np.array(batch))}, posture=rest)
     assert solution.reached.all() and is_within(ARM, solution.q)
+
+
+def test_poses_are_the_goals_that_their_parts_are():
+    """Poses alone have a short way to the same arrays."""
+    mech = lw.models.humanoid()
+    names, q = [mech.bodies[k].name for k in (4, 9)], mech.random(seed=4)
+    poses = {name: mech.pose(q, name) for name in names}
+    parts = {n: lw.dynamics.NodeGoal(position=x.p, orientation=x.rot) for n, x in poses.items()}
+    short, long = goal_arrays(poses, 0.3), goal_arrays(parts, 0.3)
+    for name in ("p", "rot", "heading", "axis", "placed", "turned", "pointed", "weights"):
+        np.testing.assert_array_equal(getattr(short, name), getattr(long, name))
+    assert short.batch is long.batch is None and np.abs(short.p[0, 0] - short.p[0, 1]).max() > 0.1
+    assert sorted(set(short.weights[0])) == pytest.approx([1.0, 1.0 / 0.09])

@@ -158,7 +158,7 @@ class Problem:
     goals: GoalArrays
     joints: Joints
     couplings: Couplings
-    movable: Array
+    movable: Movable
     tolerance: tuple[float, float]
     iterations: int
     posture: Array | None = None
@@ -170,40 +170,54 @@ class Problem:
     @property
     def kernel(self) -> Any:
         """The search, compiled."""
-        goals, joints = self.goals, self.joints
+        goals, movable = self.goals, self.movable
         which = (goals.placed, goals.turned, goals.pointed)
         senses = tuple(zip(*(x.tolist() for x in which), strict=True))
-        rules = tuple((c, self._places(c)) for c in self.couplings.rows)
-        cones = tuple((part.start, largest) for part, largest, _ in joints.cones)
-        plain = tuple(zip(joints.plain_q.tolist(), joints.plain_v.tolist(), strict=True))
-        options = (senses, plain, rules, cones, self.posture is not None)
-        return written(weightless(joints.mech), _formula(*options), goals.nodes)
-
-    def _places(self, rule: Coupling) -> tuple[tuple[int, int], ...]:
-        """Places in q and in v of the one that follows and of those it follows."""
-        names = (rule.dependent, *(name for name, _ in rule.terms))
-        at = self.couplings
-        return tuple((at.mech.coordinate(name), at.velocity[name]) for name in names)
+        formula = _formula(senses, *movable.structure, self.posture is not None)
+        return written(weightless(self.joints.mech), formula, goals.nodes)
 
     def inputs(self, which: NDArray[np.int64], slow: float, iterations: Array | int) -> list[Array]:
         """The inputs of the kernel besides q, for samples with these goals."""
         goals = self.goals
         count, k = len(which), len(goals.nodes)
-        axis = np.broadcast_to(goals.axis, (count, k, 3))
-        parts = [goals.p[which], goals.rot[which].reshape(count, k, 9), goals.heading[which], axis]
-        goal = np.concatenate(parts, axis=-1).reshape(count, 18 * k)
+        goal = np.empty((count, k, 18))
+        goal[..., :3], goal[..., 3:12] = goals.p[which], goals.rot[which].reshape(count, k, 9)
+        goal[..., 12:15] = goals.heading if len(goals.heading) == 1 else goals.heading[which]
+        goal[..., 15:], goal = goals.axis, goal.reshape(count, 18 * k)
         options = np.empty((count, 4))
         options[:, 0], options[:, 1] = self.tolerance
         options[:, 2], options[:, 3] = slow, iterations
         posture = [] if self.posture is None else [self.posture]
-        return [goal, goals.weights.ravel(), self.movable, options, *posture]
+        return [goal, goals.weights.ravel(), self.movable.numbers, options, *posture]
 
 
-def as_input(joints: Joints, rules: Couplings) -> Array:
-    """Joints and couplings as the kernel takes them."""
-    bounds = np.concatenate([joints.lower, joints.upper, rules.lower, rules.upper])
-    rest = (joints.scale, joints.turning, joints.fixed.astype(np.float64))
-    return np.concatenate([np.clip(bounds, -FAR, FAR), *rest])
+@dataclass(frozen=True, slots=True, eq=False)
+class Movable:
+    """Joints and couplings as the kernel takes them.
+
+    Attributes:
+        numbers: Their limits and more.
+        structure: What its formula depends on: places of plain coordinates, couplings, cones.
+    """
+
+    numbers: Array
+    structure: tuple[Any, ...]
+
+    @staticmethod
+    def of(joints: Joints, rules: Couplings) -> Movable:
+        """What moves."""
+        bounds = np.concatenate([joints.lower, joints.upper, rules.lower, rules.upper])
+        rest = (joints.scale, joints.turning, joints.fixed.astype(np.float64))
+        numbers = np.concatenate([np.clip(bounds, -FAR, FAR), *rest])
+        cones = tuple((part.start, largest) for part, largest, _ in joints.cones)
+        plain = tuple(zip(joints.plain_q.tolist(), joints.plain_v.tolist(), strict=True))
+        return Movable(numbers, (plain, tuple((c, _places(rules, c)) for c in rules.rows), cones))
+
+
+def _places(rules: Couplings, rule: Coupling) -> tuple[tuple[int, int], ...]:
+    """Places in q and in v of the one that follows and of those it follows."""
+    names = (rule.dependent, *(name for name, _ in rule.terms))
+    return tuple((rules.mech.coordinate(name), rules.velocity[name]) for name in names)
 
 
 def solve(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias, TypeGuard
 
 import numpy as np
@@ -18,6 +19,9 @@ FURTHEST = 1e9
 """Largest coordinate of a position [m]: beyond it, a millimetre is below rounding."""
 
 GoalLike: TypeAlias = "NodeGoal | Pose | ArrayLike"
+
+Flags: TypeAlias = NDArray[np.bool_]
+"""For each node (k,)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,9 +93,9 @@ class GoalArrays:
     rot: Array
     heading: Array
     axis: Array
-    placed: NDArray[np.bool_]
-    turned: NDArray[np.bool_]
-    pointed: NDArray[np.bool_]
+    placed: Flags
+    turned: Flags
+    pointed: Flags
     weights: Array
 
 
@@ -104,6 +108,10 @@ def goal_arrays(goals: Mapping[str, GoalLike], length: float) -> GoalArrays:
     """
     nodes = tuple(goals)
     posed = {n: x for n, x in goals.items() if _is_checked(x)}
+    if len(posed) == len(nodes) and all(x.p.ndim == 1 for x in posed.values()):
+        p = np.array([[x.p for x in posed.values()]])
+        rot = np.array([[x.rot for x in posed.values()]])
+        return GoalArrays(nodes, None, p, rot, *_of_poses(len(nodes), length))
     given = [PLAIN if n in posed else NodeGoal.of(goals[n], n) for n in nodes]
     parts = [
         (posed[n].p, posed[n].rot, None) if n in posed else _checked(goal, n)
@@ -141,6 +149,17 @@ def goal_arrays(goals: Mapping[str, GoalLike], length: float) -> GoalArrays:
         *(nodes, batch, p, rot, heading, axis, has[:, 0], has[:, 1], has[:, 2]),
         np.repeat(weights, 3, axis=1),
     )
+
+
+@cache
+def _of_poses(k: int, length: float) -> tuple[Array, Array, Flags, Flags, Flags, Array]:
+    """What goals of k poses share: headings, axes, which parts they have, and weights."""
+    all_, none = np.ones(k, dtype=np.bool_), np.zeros(k, dtype=np.bool_)
+    weights = np.repeat([[1.0, 1.0 / length**2]] * k, 3, axis=1)
+    parts = np.zeros((1, k, 3)), np.zeros((k, 3)), all_, all_, none, weights
+    for part in parts:
+        part.setflags(write=False)
+    return parts
 
 
 def _checked(goal: NodeGoal, node: str) -> tuple[Array | None, Array | None, Array | None]:

@@ -14,9 +14,9 @@ from linkwise.arguments import generator
 from linkwise.dynamics.inverse_kinematics import reach
 from linkwise.dynamics.inverse_kinematics.descent import (
     LAST,
+    Movable,
     Problem,
     Samples,
-    as_input,
     history,
     solve,
 )
@@ -212,7 +212,7 @@ class _Setting:
 
     joints: Joints
     couplings: Couplings
-    movable: Array
+    movable: Movable
     start: Array
 
 
@@ -235,7 +235,7 @@ def _setting(
         if all(movable.fixed[mech.v_start[k] : mech.v_start[k + 1]].all() for k in way):
             raise ModelError(f"hold leaves no hinge that moves {node!r}: let one of them go.")
     movable = replace(movable, fixed=movable.fixed | idle)
-    return _Setting(movable, coupled, as_input(movable, coupled), movable.start())
+    return _Setting(movable, coupled, Movable.of(movable, coupled), movable.start())
 
 
 def _nodes(goals: Mapping[str, GoalLike]) -> tuple[str, ...]:
@@ -260,8 +260,7 @@ def _begin(setting: _Setting, q0: ArrayLike | None, batch: int | None) -> tuple[
     if q0 is not None:
         movable.check(rows)
     rows = movable.within(rows)
-    beyond = setting.couplings.outside(rows)
-    if beyond.any():
+    if (beyond := setting.couplings.outside(rows)).any():
         i = int(np.flatnonzero(beyond)[0])
         names = movable.names(setting.couplings.beyond(rows[i]))
         raise ModelError(
@@ -275,6 +274,8 @@ def _begin(setting: _Setting, q0: ArrayLike | None, batch: int | None) -> tuple[
 
 def _tolerance(value: float | tuple[float, float]) -> tuple[float, float]:
     """Largest angle and largest distance."""
+    if type(value) is float and value > 0.0:
+        return value, value
     pair = floats(value, "tolerance")
     if pair.shape not in ((), (2,)) or not (pair > 0.0).all():
         raise ModelError(
@@ -289,16 +290,16 @@ def _solution(problem: Problem, best: Samples, starts: NDArray[np.int64], batch:
     sizes = problem.sizes(best.error)
     limits, reasons = verdicts(problem, best, starts)
     turned = goals.turned | goals.pointed
-    solution = Solution(
-        best.q,
-        best.reached,
-        {n: sizes[:, i, 1] for i, n in enumerate(goals.nodes) if goals.placed[i]},
-        {n: sizes[:, i, 0] for i, n in enumerate(goals.nodes) if turned[i]},
-        best.iterations,
-        starts,
+    at = slice(None) if batch else 0
+    return Solution(
+        best.q[at],
+        best.reached[at],
+        {n: sizes[at, i, 1] for i, n in enumerate(goals.nodes) if goals.placed[i]},
+        {n: sizes[at, i, 0] for i, n in enumerate(goals.nodes) if turned[i]},
+        best.iterations[at],
+        starts[at],
         tuple(partial(history, problem, best, i) for i in range(len(best.q))),
-        movable.at_limit(best.q),
+        movable.at_limit(best.q)[at],
         limits,
         reasons,
     )
-    return solution if batch else solution[0]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from linkwise.arguments import row
 from linkwise.dynamics.inverse_kinematics import reach
-from linkwise.dynamics.inverse_kinematics.descent import Problem, Samples, as_input, solve
+from linkwise.dynamics.inverse_kinematics.descent import Movable, Problem, Samples, solve
 from linkwise.dynamics.inverse_kinematics.joints import joints
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
@@ -120,18 +120,16 @@ def verdicts(
     problem: Problem, best: Samples, starts: NDArray[np.int64]
 ) -> tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]:
     """For each goal the hinges that limits hold back, and the reason."""
+    count = len(best.q)
+    if best.reached.all():
+        return ((),) * count, tuple(_success(best, starts, i) for i in range(count))
     blocked = _blocked(problem, best)
     unlimited = _without_limits(problem, best, blocked)
     proofs = _proofs(problem, best)
     reasons = list[str]()
-    for i in range(len(best.q)):
+    for i in range(count):
         if best.reached[i]:
-            steps, count = int(best.iterations[i]), int(starts[i])
-            plural = "" if steps == 1 else "s"
-            reasons.append(
-                f"reached in {steps} step{plural}"
-                + ("" if count == 1 else f", after the first of {count} starts had failed")
-            )
+            reasons.append(_success(best, starts, i))
             continue
         near = f"nearest found: {_errors(problem, best, i)}"
         at = ", ".join(repr(name) for name in blocked[i])
@@ -148,6 +146,13 @@ def verdicts(
     return tuple(blocked), tuple(reasons)
 
 
+def _success(best: Samples, starts: NDArray[np.int64], i: int) -> str:
+    steps, count = int(best.iterations[i]), int(starts[i])
+    plural = "" if steps == 1 else "s"
+    failed = "" if count == 1 else f", after the first of {count} starts had failed"
+    return f"reached in {steps} step{plural}{failed}"
+
+
 def _errors(problem: Problem, best: Samples, i: int) -> str:
     goals, sizes = problem.goals, problem.sizes(best.error)[i]
     turned = goals.turned | goals.pointed
@@ -161,8 +166,6 @@ def _errors(problem: Problem, best: Samples, i: int) -> str:
 def _blocked(problem: Problem, best: Samples) -> list[tuple[str, ...]]:
     """Hinges at a limit that the goals pull against it."""
     movable, mech = problem.joints, problem.joints.mech
-    if best.reached.all():
-        return [()] * len(best.q)
     at = movable.at_limit(best.q)
     blocked = list[tuple[str, ...]]()
     for i in range(len(best.q)):
@@ -189,7 +192,7 @@ def _without_limits(
         free = replace(free, fixed=old.fixed, per_turn=old.per_turn, scale=old.scale)
         nowhere = np.full(mech.nq, np.inf)
         rules = replace(problem.couplings, lower=-nowhere, upper=nowhere)
-        open_ = replace(problem, joints=free, couplings=rules, movable=as_input(free, rules))
+        open_ = replace(problem, joints=free, couplings=rules, movable=Movable.of(free, rules))
         reached[at] = solve(open_, best.q[at], at).reached
     return reached
 
