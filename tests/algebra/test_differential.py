@@ -14,8 +14,7 @@ from linkwise.algebra.dense import Dense
 from linkwise.algebra.differential import differentiate
 from linkwise.algebra.differential_form import decomposed, tidied
 from linkwise.algebra.differential_leaf import cross, swap
-from linkwise.algebra.space import CONSTRAINT
-from linkwise.algebra.symbols import A_V, B_V, D, E_phi, a_g, f, phi_tilde, servo
+from linkwise.algebra.symbols import A_V, B_V, D, E_phi, a_g, f, phi_tilde
 from tests.algebra.long_dense import LongDense, differences, integrate
 from tests.algebra.trees import MOVING
 
@@ -224,9 +223,8 @@ diff = differentiate(D @ u, "q") @ w
     [
         (mass, "q", "takes a stacked vector or a number"),
         (diff, "q", r"∂\[P H\* u\]/∂q cannot be differentiated by q"),
-        (servo, "q", r"ẍ cannot be differentiated by q"),
-        (servo, vector("kp", CONSTRAINT), r"ẍ cannot be differentiated by kp.*lw.vjp"),
-        (V, "damping", r"Dampings and stiffnesses are such vectors"),
+        (V, "damping", r"of  V  by damping.*diagonal\(v\) @ lw.algebra.damping"),
+        (bias, "stiffness", r"does not contain.*, with the deflection x"),
         (V, "nothing", r'by nothing; it must be "q"'),
         (V, mass, r'by 𝓜; it must be "q"'),
     ],

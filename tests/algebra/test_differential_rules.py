@@ -32,11 +32,14 @@ from linkwise.algebra.symbols import (
     mass,
     phi,
     rot_W,
+    task_error,
     to_W,
 )
 from linkwise.codegen.scalar import parameters
+from linkwise.model.task_rows import SERVO, has_tasks, random_goal
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.rotation import random_rotation
+from linkwise.tasks.task_stack import task_stack
 from tests.algebra.long_dense import LongDense, differences, integrate
 from tests.algebra.test_differential_loops import CASES as LOOPS
 from tests.algebra.trees import MOVING
@@ -70,6 +73,16 @@ MECHANISMS["ground"] = replace(  # seen from the body that moves
     _ground,
     loops=tuple(replace(x, node_a=x.node_b, node_b=x.node_a) for x in _ground.loops),
 )
+_tree = TREES["branched"]
+TASKS = [
+    lw.Task.pose("tool"),
+    lw.Task.pose("tool", axes="node"),
+    lw.Task.orientation("tool", relative_to=_tree.bodies[-1].name),
+    lw.Task.position("tool", "xz", relative_to=_tree.bodies[-1].name),
+    lw.Task.direction("tool", (1.0, 2.0, 3.0)),
+    lw.Task.joints(next(b.hinge_name for b in _tree.bodies if b.hinge.kind == "pin")),
+]
+MECHANISMS["tasks"] = task_stack(_tree, TASKS).mech
 
 
 def applied(leaf) -> lw.algebra.Expr:
@@ -89,6 +102,11 @@ class Varied:
         sizes = Dense(mech, self.q, self.v, nodes=self.nodes)
         self.values = {n: rng.standard_normal(sizes.size(s)) for s, n in SPACES.items()}
         self.rng = rng
+        if has_tasks(mech):
+            far_from_half_a_turn = np.random.default_rng(25)
+            self.values["goal"] = random_goal(mech, far_from_half_a_turn)
+            rows = sizes.size(CONSTRAINT)
+            self.values |= {name: rng.standard_normal(rows) for name in SERVO if name != "goal"}
 
     def at(self, wrt: str, move: np.ndarray | float = 0.0, kind: type[Dense] = Dense) -> Dense:
         mech, q, v, values = self.mech, self.q, self.v, dict(self.values)
@@ -104,11 +122,13 @@ class Varied:
             mech = _heavier(mech, np.broadcast_to(move, 10 * mech.n_bodies).reshape(-1, 10))
         elif wrt == "payload":
             mech = _loaded(mech, self.nodes, np.broadcast_to(move, 10 * len(self.nodes)))
+        elif wrt in SERVO:
+            values[wrt] = values[wrt] + move
         return kind(mech, q, v, nodes=self.nodes, values=values)
 
     def along(self, exprs, wrt: str, way) -> list[np.ndarray]:
         """Derivatives of vectors along a direction."""
-        if wrt not in STATE:
+        if wrt not in (*STATE, "goal"):
             up, down = self.at(wrt, way, LongDense), self.at(wrt, -way, LongDense)
             return [0.5 * (up.matrix(x) - down.matrix(x))[:, 0] for x in exprs]
         return differences(lambda s: self.at(wrt, s * way, LongDense), exprs)
@@ -145,21 +165,27 @@ def _loaded(mech: lw.Mechanism, nodes, move: np.ndarray) -> lw.Mechanism:
 def ways(state: Varied, wrt: str) -> np.ndarray:
     mech = state.mech
     size = {"gravity": 3, "inertia": 10 * mech.n_bodies, "payload": 10 * len(state.nodes)}
+    size |= {name: len(state.values[name]) for name in SERVO if name in state.values}
     way = 0.01 * state.rng.standard_normal(size.get(wrt, mech.nv))
     if wrt == "armature":  # the hinges that have one
         way *= np.concatenate([np.full(b.hinge.nv, float(b.hinge.nv == 1)) for b in mech.bodies])
-    return way if wrt not in STATE else 100.0 * way
+    return 100.0 * way if wrt in (*STATE, *SERVO) else way
 
 
-@pytest.mark.parametrize("wrt", [*STATE, "inertia", "payload", "armature", "gravity"])
+@pytest.mark.parametrize("wrt", [*STATE, "inertia", "payload", "armature", "gravity", "goal"])
 def test_rules(wrt):
     """Each on every mechanism that has its leaf, and not of zeros everywhere."""
     rules: list[LeafRule] = [rule for (_, y), rule in RULES.items() if y == wrt]
     sizes = dict.fromkeys((rule.leaf for rule in rules), 0.0)
-    for name in MECHANISMS:
+    for name in MECHANISMS if wrt != "goal" else ("tasks",):
         state = Varied(name)
         here, way = state.at(wrt), ways(state, wrt)
-        chosen = [r for r in rules if (r.leaf in CLOSED) <= (name not in TREES)]
+        chosen = [
+            r
+            for r in rules
+            if (r.leaf in CLOSED) <= (name not in TREES)
+            and (r.leaf is task_error) <= (name == "tasks")
+        ]
         exprs = [applied(rule.leaf) for rule in chosen]
         every = state.along(exprs, wrt, way)
         for rule, expr, expected in zip(chosen, exprs, every, strict=True):
@@ -257,12 +283,18 @@ def test_loops_over_bodies():
 
 
 def test_coefficients_of_dampers_and_springs():
-    """They are vectors of one's own."""
-    state, d = Varied("branched"), vector("d", JOINT)
-    state.values["d"] = np.abs(state.rng.standard_normal(state.mech.nv))
-    v = lw.algebra.v
-    damped = lw.algebra.bias + lw.algebra.diagonal(v) @ d
-    here = state.at("v")
-    assert np.array_equal(here.matrix(differentiate(damped, d)), np.diag(state.v))
-    rest = here.matrix(differentiate(damped, "v") - differentiate(lw.algebra.bias, "v"))
-    assert np.abs(rest - np.diag(state.values["d"])).max() < 1e-12
+    """They are vectors, of one's own or by name."""
+    state, x = Varied("branched"), vector("xj", JOINT)
+    v, diagonal = lw.algebra.v, lw.algebra.diagonal
+    for d in (vector("d", JOINT), lw.algebra.damping):
+        state.values[d.ascii] = np.abs(state.rng.standard_normal(state.mech.nv))
+        damped = lw.algebra.bias + diagonal(v) @ d
+        here = state.at("v")
+        assert np.array_equal(here.matrix(differentiate(damped, d)), np.diag(state.v))
+        rest = here.matrix(differentiate(damped, "v") - differentiate(lw.algebra.bias, "v"))
+        assert np.abs(rest - np.diag(state.values[d.ascii])).max() < 1e-12
+    assert differentiate(damped, "damping") is differentiate(damped, d) is diagonal(v)
+    sprung = mass.inv @ (x - lw.algebra.bias - diagonal(x) @ lw.algebra.stiffness)
+    by_stiffness = here.matrix(differentiate(sprung, "stiffness"))
+    expected = -here.matrix(mass.inv) * state.values["xj"]
+    assert np.abs(by_stiffness - expected).max() < 1e-12 * np.abs(expected).max()

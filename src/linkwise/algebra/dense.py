@@ -28,6 +28,7 @@ from linkwise.algebra.family import Family
 from linkwise.algebra.space import (
     BODY,
     CONSTRAINT,
+    GOAL,
     GRAVITY,
     INBOARD,
     INERTIA,
@@ -47,6 +48,7 @@ from linkwise.model.closure import constraint_sizes
 from linkwise.model.hinges.form import form_block
 from linkwise.model.lumps import separated
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.task_rows import Rows, goal_sizes, has_tasks, joint_places, missing
 from linkwise.spatial.array import Array
 from linkwise.spatial.inertia import inertia_matrix, momentum_regressor, moved_numbers, weight_rate
 from linkwise.spatial.pose import Pose, place_block, trusted_pose
@@ -59,7 +61,7 @@ from linkwise.spatial.vector import (
 )
 
 STATE_VECTORS = (
-    *("v", "a", "b", "a_g", "X", "X_B", "weight", "kappa", "kappa_g", "servo"),
+    *("v", "a", "b", "a_g", "X", "X_B", "weight", "kappa", "kappa_g", "servo", "task_error"),
     *("velocity_bias", "armature_bias"),  # of aggregate bodies
 )
 """Vectors that a mechanism and its state give; all others are given by the user."""
@@ -202,6 +204,9 @@ class Dense:
         if space is CONSTRAINT:
             ends = np.cumsum([0, *constraint_sizes(mech)]).tolist()
             return [slice(start, stop) for start, stop in pairwise(ends)]
+        if space is GOAL:
+            sizes = goal_sizes(mech) if has_tasks(mech) else constraint_sizes(mech)
+            return [slice(start, stop) for start, stop in pairwise(np.cumsum([0, *sizes]).tolist())]
         raise ExpressionError(
             f"the space {space} has no size in a mechanism without values for it."
         )
@@ -255,6 +260,8 @@ class Dense:
             return self._recursion_rate(leaf, key)
         if isinstance(key, role.HingeBiasRate):
             return self.diagonal(self._hinge_bias_rates(key.wrt), BODY, JOINT)
+        if isinstance(key, role.ErrorRate):
+            return self._error_rate(leaf, key)
         if isinstance(key, role.ClosureRate | role.FollowerRate | role.ClosureBiasRate):
             return self._closure_derivative(leaf, key)
         if isinstance(key, role.Shift):
@@ -499,6 +506,35 @@ class Dense:
             parts.append(np.atleast_1d(closure.follower(mech, coupling, self.q, self.v).rate))
         return np.concatenate(parts)
 
+    def _goals(self) -> list[Array]:
+        """The numbers of the goal of each loop or coupling that is a task."""
+        goal = np.asarray(self.values["goal"], dtype=self.kind)
+        return [goal[part] for part in self.slices(GOAL)]
+
+    def _task_error(self) -> Array:
+        """e of each row of tasks."""
+        mech, goals, parts = self.mech, self._goals(), [self._zeros(0)]
+        for i, loop in enumerate(mech.loops):
+            assert isinstance(loop.hinge, Rows)
+            parts.append(missing(loop.hinge, self._relative_pose(i), goals[i]))
+        for goal, (k, index) in zip(goals[len(mech.loops) :], joint_places(mech), strict=True):
+            parts.append(goal - self.q[mech.q_start[k] + index])
+        return np.concatenate(parts)
+
+    def _error_rate(self, leaf: Symbol, key: role.ErrorRate) -> Array:
+        """∂e, from its blocks."""
+        if leaf.ascii in self.values:  # as a proof draws it
+            return np.asarray(self.values[leaf.ascii], dtype=self.kind)
+        poses = [self._relative_pose(i) for i in range(len(self.mech.loops))]
+        poses = [trusted_pose(X.rot[None], X.p[None]) for X in poses]
+        out = self._zeros(self.size(leaf.range), self.size(leaf.domain))
+        rows, columns = self.slices(leaf.range), self.slices(leaf.domain)
+        for row, column, block in closure_rate.of_errors(
+            self.mech, f"error_{key.wrt}", poses, self._goals()
+        ):
+            out[rows[row], columns[column]] += block
+        return out
+
     def _diagonal_blocks(self, matrix: Array) -> Array:
         out = np.zeros_like(matrix)
         for s in self._groups:
@@ -580,6 +616,12 @@ class Dense:
             value = self._closure_rate()
         elif source == "kappa_g":
             value = -self.matrix(_CLOSURE_LIFT)[:, 0]
+        elif source == "task_error":
+            value = self._task_error()
+        elif source == "servo" and "goal" in self.values:
+            from linkwise.algebra.differential import DEFINITIONS
+
+            value = self(DEFINITIONS[leaf])
         elif source in STATE_VECTORS and source != "servo":
             value = self._place(source)
         else:

@@ -156,9 +156,12 @@ def random_dense(
     for leaf in dict.fromkeys(leaf for expr in exprs for leaf in leaves(expr)):  # in a fixed order
         key = leaf.role
         if isinstance(key, role.Vector) and (
-            key.source not in STATE_VECTORS or key.source == "servo"
+            key.source not in STATE_VECTORS or key.source in ("servo", "task_error")
         ):
             dense.values[key.source] = rng.standard_normal(dense.size(leaf.range))
+        elif isinstance(key, role.ErrorRate):
+            shape = dense.size(leaf.range), dense.size(leaf.domain)
+            dense.values[leaf.ascii] = rng.standard_normal(shape)
         elif isinstance(key, role.Shift) and key.source != "phi":
             steps = rng.standard_normal((mech.n_bodies, 6, 6)) / np.sqrt(6.0)  # or paths would grow
             dense.values[key.source] = list(steps)

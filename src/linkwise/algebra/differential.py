@@ -48,7 +48,7 @@ from linkwise.algebra.differential_leaf import (
     swap,
 )
 from linkwise.algebra.differential_recursion import Direction, definition, recursion
-from linkwise.algebra.differential_rules import RULES, SPACES, UNKNOWN
+from linkwise.algebra.differential_rules import RULES, SPACES
 from linkwise.algebra.expr import (
     Adjoint,
     Expr,
@@ -64,16 +64,44 @@ from linkwise.algebra.expr import (
     zero,
 )
 from linkwise.algebra.family import resolvent
-from linkwise.algebra.space import JOINT, Space
-from linkwise.algebra.symbols import A_V, B_V, VOCABULARY, H, J, M, V, phi, v, vector
+from linkwise.algebra.space import CONSTRAINT, JOINT, Space
+from linkwise.algebra.symbols import (
+    A_V,
+    B_V,
+    VOCABULARY,
+    H,
+    J,
+    M,
+    Q,
+    V,
+    Y,
+    phi,
+    servo,
+    task_error,
+    v,
+    vector,
+)
 from linkwise.errors import ExpressionError
 from linkwise.front_door import open_front_door
+from linkwise.model.task_rows import SERVO
+
+SPEED, ACCELERATION, KP, KV = (
+    vector(name, CONSTRAINT, ascii=ascii, tex=tex)
+    for name, ascii, tex in zip(
+        ("ẋ_d", "ẍ_d", "k_p", "k_v"),
+        SERVO[1:],
+        (r"\dot{x}_d", r"\ddot{x}_d", "k_p", "k_v"),
+        strict=True,
+    )
+)
+"""The inputs of a servo, but for its goal."""
 
 DEFINITIONS: dict[Expr, Expr] = {
     A_V: cross(V) @ H.T + hinge_form("row", "column", v),
     B_V: 0.5 * (swap(M @ V) - cross(V).T @ M - M @ cross(V)),
+    servo: ACCELERATION + diagonal(KV) @ (SPEED - (Q @ J + Y) @ v) + diagonal(KP) @ task_error,
 }
-"""Operators of the mechanism by leaves that have rules."""
+"""Leaves of the mechanism by others that have rules."""
 
 BIAS_BY_V = hinge_form("row", v, "column") + hinge_form("row", "column", v)
 """∂(Ḣ* v)/∂v, where Ḣ* is the derivative of H* along v."""
@@ -95,7 +123,9 @@ def differentiate(expr: Expr, wrt: Symbol | str = "q") -> Expr:
             its symbol or its typed name: "v", "tau", "vdot", "f" or one of your own; or a
             parameter: "inertia", the ten numbers of each body (m, m c, Jxx Jyy Jzz Jxy Jxz Jyz);
             "payload", the ten numbers of something welded to each of the nodes; "armature", the
-            diagonal of N; "gravity", the acceleration of free fall (3).
+            diagonal of N; "gravity", the acceleration of free fall (3); or an input of a servo:
+            "goal", "velocity", "acceleration", "kp" and "kv". "damping" and "stiffness" are
+            vectors too: write `diagonal(v) @ damping` into the expression.
 
     Vectors and operators of your own do not depend on other variables. A coefficient of your law is
     a vector: with `lw.algebra.diagonal(v) @ d` as damping, d is one.
@@ -108,7 +138,21 @@ def differentiate(expr: Expr, wrt: Symbol | str = "q") -> Expr:
             f"differentiate was given {expr}, an operator from {expr.domain} to {expr.range}; it "
             "takes a stacked vector or a number. Apply the operator to a vector first."
         )
-    return tidied(_Differential(wrt).of(expr))
+    rules = _Differential(wrt)
+    derivative = rules.of(expr)
+    if rules.name in _FORCES and isinstance(derivative, Zero):  # not unless one writes them
+        raise ExpressionError(
+            f"differentiate was requested the derivative of  {expr}  by {rules.name}, which it "
+            f"does not contain. Write the force into the expression: {_FORCES[rules.name]}."
+        )
+    return tidied(derivative)
+
+
+_FORCES = {
+    "damping": "lw.algebra.diagonal(v) @ lw.algebra.damping",
+    "stiffness": "lw.algebra.diagonal(x) @ lw.algebra.stiffness, with the deflection x",
+}
+"""What dampers and springs do, which expressions of a mechanism do not contain by themselves."""
 
 
 def rate_along(key: role.RecursionRate, u: Expr) -> Expr:
@@ -126,10 +170,9 @@ class _Differential:
         if self.name not in SPACES and not vector:
             raise ExpressionError(
                 f'differentiate was requested the derivative by {wrt}; it must be "q", "inertia", '
-                '"payload", "armature", "gravity", or a vector such as "v", "tau" or one made with '
-                "lw.algebra.vector. Dampings and stiffnesses are such vectors: with "
-                "lw.algebra.diagonal(v) @ d in the expression, d is one. lw.jvp and lw.vjp take "
-                "all inputs of a kernel, such as goals and gains."
+                '"payload", "armature", "gravity", an input of a servo such as "goal" or "kp", or '
+                'a vector: "v", "tau", "damping", "stiffness" or one made with '
+                "lw.algebra.vector. lw.jvp and lw.vjp take all inputs of a kernel."
             )
         self.space: Space = SPACES[self.name] if leaf is None else leaf.range
         self._known = dict[Expr, Expr]()
@@ -158,13 +201,13 @@ class _Differential:
     def _vector(self, x: Symbol, source: str) -> Expr:
         if source == self.name:
             return identity(x.range)
+        if x in DEFINITIONS:
+            return self.of(DEFINITIONS[x])
         by_rule = self._by_rule(x, x)
         return zero(x.range, self.space) if by_rule is None else by_rule
 
     def _by_rule(self, leaf: Expr, x: Expr) -> Expr | None:
         """What the table says, for a leaf or its adjoint; None where it does not depend on it."""
-        if (leaf, self.name) in UNKNOWN:
-            raise self._no_rule(leaf)
         rule = RULES.get((leaf, self.name))
         return None if rule is None else rule.right(self.of, x)
 

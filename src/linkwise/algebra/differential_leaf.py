@@ -12,6 +12,7 @@ M[π]        M[π] x = Y[x] π
 I_ω         the angular part of velocities of nodes
 ∂[Q x]      how Q x changes with displacements of the nodes of loops; ∂[Q* x] the same of Q* x
 ∂[Y x]      how the rows of couplings change with q
+∂_X[e]      how the errors of tasks change with displacements of nodes; ∂_goal[e] with goals
 ∂_X κ       how κ changes with displacements of nodes, ∂_V κ with their velocities; in the rows of
             couplings, ∂_q κ and ∂_v κ with q and v
 """
@@ -25,6 +26,7 @@ from linkwise.algebra.expr import Expr, Symbol, Zero, symbol, zero
 from linkwise.algebra.space import (
     BODY,
     CONSTRAINT,
+    GOAL,
     GRAVITY,
     INERTIA,
     JOINT,
@@ -168,17 +170,18 @@ def diagonal(x: Expr) -> Expr:
     """The diagonal operator of a stacked vector of JOINT: diag(v) d is a damping force, by its d.
 
     Args:
-        x: The vector.
+        x: The vector; also one of CONSTRAINT, for gains of tasks.
     """
-    if x.range is not JOINT or x.domain is not ONE:
+    space = x.range
+    if space not in (JOINT, CONSTRAINT) or x.domain is not ONE:
         raise ExpressionError(
-            f"diagonal was given {x}, which maps {x.domain} to {x.range}; it must be a stacked "
-            f"vector of {JOINT}."
+            f"diagonal was given {x}, which maps {x.domain} to {space}; it must be a stacked "
+            f"vector of {JOINT} or {CONSTRAINT}."
         )
     if isinstance(x, Zero):
-        return zero(JOINT, JOINT)
+        return zero(space, space)
     tex = rf"\mathrm{{diag}}({x.latex()})"
-    return symbol(f"diag({x})", JOINT, JOINT, role.Diagonal(x), f"diagonal({x})", tex)
+    return symbol(f"diag({x})", space, space, role.Diagonal(x), f"diagonal({x})", tex)
 
 
 def closure_rate(x: Expr) -> Expr:
@@ -197,6 +200,13 @@ def follower_rate(x: Expr) -> Expr:
         return zero(range_, JOINT)
     name, tex = f"∂[Y{star} {x}]", rf"\partial[Y^{{{star}}} {x.latex()}]"
     return symbol(name, range_, JOINT, role.FollowerRate(x), f"follower_rate({x})", tex)
+
+
+def error_rate(wrt: str) -> Expr:
+    """∂e by displacements "X" of nodes, or by the "goal"."""
+    domain, key = NODE if wrt == "X" else GOAL, role.ErrorRate(wrt)
+    tex = rf"\partial_{{\mathrm{{{wrt}}}}}[e]"
+    return symbol(f"∂_{wrt}[e]", CONSTRAINT, domain, key, f"error_rate_{wrt}", tex)
 
 
 def closure_bias_rate(wrt: str) -> Expr:

@@ -2,7 +2,7 @@
 
 Each says what A is in (δL) x = A δy, for a leaf L, a vector x that is held, and a variable y; for a
 vector L it is δL = A δy. The table is complete: a leaf does not depend on a variable for which it
-has no rule, unless `UNKNOWN` lists the pair.
+has no rule.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from linkwise.algebra.differential_leaf import (
     closure_rate,
     cross,
     diagonal,
+    error_rate,
     follower_rate,
     gravity_rate,
     hinge_bias_rate,
@@ -28,7 +29,7 @@ from linkwise.algebra.differential_leaf import (
 )
 from linkwise.algebra.expr import Expr, Sum, symbol
 from linkwise.algebra.role import Memoryless
-from linkwise.algebra.space import BODY, GRAVITY, INERTIA, JOINT, NODE_INERTIA
+from linkwise.algebra.space import BODY, CONSTRAINT, GOAL, GRAVITY, INERTIA, JOINT, NODE_INERTIA
 from linkwise.algebra.symbols import (
     B_PI,
     B_V,
@@ -52,7 +53,7 @@ from linkwise.algebra.symbols import (
     phi,
     phi_tilde,
     rot_W,
-    servo,
+    task_error,
     to_W,
     v,
     vector,
@@ -62,7 +63,8 @@ from linkwise.model.task_rows import SERVO
 
 SPACES = {
     **{"q": JOINT, "v": JOINT, "armature": JOINT, "gravity": GRAVITY, "a_g": BODY},
-    **{"inertia": INERTIA, "payload": NODE_INERTIA},
+    **{"inertia": INERTIA, "payload": NODE_INERTIA, "goal": GOAL},
+    **{name: CONSTRAINT for name in SERVO if name != "goal"},
 }
 """Variables of the rules, and the spaces that they vary in."""
 
@@ -134,6 +136,12 @@ def _of_hinges_and_rows() -> Iterable[LeafRule]:
         yield LeafRule(leaf, "q", lambda d, x: follower_rate(x), "definition of ∂[Y x]")
 
 
+def _of_tasks() -> Iterable[LeafRule]:
+    shown = "definition of ∂e; the errors of single joints are those of q"
+    yield LeafRule(task_error, "q", lambda d, x: error_rate("X") @ J - Y, shown)
+    yield LeafRule(task_error, "goal", lambda d, x: error_rate("goal"), "definition of ∂e")
+
+
 def _of_velocities() -> Iterable[LeafRule]:
     def bias(d: Derivative, wrt: str) -> Expr:
         turned = cross(V) @ d(H.T @ v) - cross(H.T @ v) @ d(V)
@@ -175,10 +183,7 @@ def _of_parameters() -> Iterable[LeafRule]:
 
 RULES: dict[tuple[Expr, str], LeafRule] = {
     (rule.leaf, rule.wrt): rule
-    for table in (_of_poses, _of_hinges_and_rows, _of_velocities, _of_parameters)
+    for table in (_of_poses, _of_hinges_and_rows, _of_tasks, _of_velocities, _of_parameters)
     for rule in table()
 }
 """By leaf and variable."""
-
-UNKNOWN = frozenset({*((servo, x) for x in ("q", "v", *SERVO))})
-"""Leaves that depend on a variable, without a rule."""

@@ -265,7 +265,7 @@ class RecursionRate(Differential):
 
 @dataclass(frozen=True, slots=True)
 class Diagonal(Differential):
-    """The diagonal operator of a vector of JOINT: u by N of N x, for x.
+    """The diagonal operator of a vector of JOINT or CONSTRAINT: u by N of N x, for x.
 
     Attributes:
         of: The vector.
@@ -303,6 +303,17 @@ class ClosureBiasRate(Differential):
     Attributes:
         wrt: "X" and "V", with displacements and velocities of the nodes of loops, from NODE; "q"
             and "v", in the rows of couplings, from JOINT.
+    """
+
+    wrt: str
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRate(Differential):
+    """How the errors of tasks change.
+
+    Attributes:
+        wrt: "X", with displacements of the nodes of tasks, from NODE; or "goal", from GOAL.
     """
 
     wrt: str

@@ -64,6 +64,9 @@ NODE_PLACE = Space("NODE_PLACE", block="node")
 CONSTRAINT = Space("CONSTRAINT", block="constraint")
 """Rows of loops and grasps, or of tasks, which are constraints that are driven."""
 
+GOAL = Space("GOAL", block="constraint")
+"""The numbers of the goals of tasks, as a servo takes them."""
+
 GRAVITY = Space("GRAVITY", block="one")
 """Three numbers: the acceleration of free fall, in world axes."""
 

@@ -51,6 +51,7 @@ _OF_THE_MECHANISM = {
     **{"X": (PLACE, ONE), "X_B": (NODE_PLACE, ONE), "weight": (PLACE, ONE), "rot_W": (NODE, NODE)},
     **{"to_W": (BODY, BODY), "A_V": (BODY, JOINT), "B_V": (BODY, BODY)},
     **{"kappa": (CONSTRAINT, ONE), "kappa_g": (CONSTRAINT, ONE), "servo": (CONSTRAINT, ONE)},
+    "task_error": (CONSTRAINT, ONE),
 }
 """Names whose values come from the mechanism and its state."""
 
@@ -204,6 +205,9 @@ does not accelerate the nodes of a loop against each other, and a contains it at
 servo = vector("ẍ", CONSTRAINT, ascii="servo", tex=r"\ddot{x}")
 """ẍ_d + k_v (ẋ_d - ẋ) + k_p e for rows of tasks: the acceleration that takes them to a goal."""
 
+task_error = vector("e", CONSTRAINT, ascii="task_error", tex="e")
+"""What rows of tasks lack of their goals: displacements, and chords of angles."""
+
 lam = vector("λ", CONSTRAINT, ascii="lam", tex=r"\lambda")
 """Forces along the rows of the constraints."""
 
@@ -223,12 +227,19 @@ L = named("L", Delta_phi @ G)
 Phi = named("Φ", phi @ S, ascii="Phi", tex=r"\Phi")
 Psi = named("Ψ", psi @ S, ascii="Psi", tex=r"\Psi")
 
+damping = vector("damping", JOINT, tex=r"\mathrm{damping}")
+"""Coefficients of dampers, for a force diag(v) damping; given as an argument."""
+
+stiffness = vector("stiffness", JOINT, tex=r"\mathrm{stiffness}")
+"""Coefficients of springs, for a force diag(x) stiffness of a deflection x; an argument."""
+
 VOCABULARY: dict[str, Expr] = {
     s.ascii: s
     for s in (
         *(E_phi, H, M, B, phi, phi_tilde, R, P, P_plus, D, G, K, Pi, Pi_bar, E_psi, psi, psi_tilde),
         *(Upsilon, Xi, N, tau, v, vdot, a, b, f, J, mass, bias, V, Omega),
         *(a_g, X, X_B, weight, rot_W, to_W, A_V, B_V, Q, Y, kappa, kappa_g, lam, servo),
+        *(task_error, damping, stiffness),
         *(S, Delta_phi, Delta_psi, L, Phi, Psi),
     )
 } | {"I": I}

@@ -15,7 +15,7 @@ from linkwise.codegen.scalar import status
 from linkwise.codegen.stages import Signature
 from linkwise.errors import ExpressionError, ShapeError, SingularHingeError
 from linkwise.model.embedded import Embedded
-from linkwise.model.task_rows import SERVO
+from linkwise.model.task_rows import servo_inputs
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
 from linkwise.sweeps.interpret import run
@@ -41,12 +41,14 @@ class Interpreter(InMemory):
     @property
     def inputs(self) -> tuple[tuple[str, int], ...]:
         """Names of the arrays it takes, of lengths that the sweeps look at."""
-        leaves = stages.program(self.request).inputs
+        program = stages.program(self.request)
+        leaves = program.inputs
         sources = [leaf.role.source for leaf in leaves if isinstance(leaf.role, role.Vector)]
         moving = bool(set(MOVING) & set(sources))
         given = [s for s in sources if s not in STATE_VECTORS]
-        given += SERVO if "servo" in sources else ()
-        return tuple((name, ANY) for name in ("q", *(("v",) if moving else ()), *given))
+        given += servo_inputs({s.special for s in program.statements})
+        names = dict.fromkeys(("q", *(("v",) if moving else ()), *given))
+        return tuple((name, ANY) for name in names)
 
     @property
     def signature(self) -> Signature:

@@ -29,7 +29,7 @@ from linkwise.model import closure
 from linkwise.model.body import Coupling, Loop
 from linkwise.model.hinges.jet import Jet
 from linkwise.model.mechanism import Mechanism
-from linkwise.model.task_rows import JointRow, Rows
+from linkwise.model.task_rows import JointRow, Rows, missing
 from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import blocks, cross_velocity, cross_velocity_matrix
@@ -38,8 +38,10 @@ Blocks = list[tuple[int, int, Any]]
 
 OF_LOOPS = ("Q_rate", "Q_rate_adjoint", "kappa_X", "kappa_V")
 OF_COUPLINGS = ("Y_rate", "Y_rate_adjoint", "kappa_q", "kappa_v")
-RATES = (*OF_LOOPS, *OF_COUPLINGS)
-"""Derivatives of Q x, Q* x, Y x, Y* x, and of κ by poses and velocities of nodes, by q and by v."""
+OF_ERRORS = ("error_X", "error_goal")
+RATES = (*OF_LOOPS, *OF_COUPLINGS, *OF_ERRORS)
+"""Derivatives of Q x, Q* x, Y x, Y* x, of κ by poses and velocities of nodes, by q and by v, and
+of the errors of tasks by poses of nodes and by goals."""
 
 
 def of_loops(mech: Mechanism, rule: str, poses: Sequence[Pose], x: Sequence[Any]) -> Blocks:
@@ -83,6 +85,39 @@ def of_couplings(mech: Mechanism, rule: str, q: Any, v: Any, x: Sequence[Any]) -
                 every += [(j, k, part * x[i][0]) for j, part in rate.terms]
             else:
                 every.append((i, k, (rate.by_q if rule == "kappa_q" else rate.by_v)[None]))
+    return every
+
+
+def of_errors(
+    mech: Mechanism, rule: str, poses: Sequence[Pose], goals: Sequence[Any], itemsize: int = 8
+) -> Blocks:
+    """The derivative of the errors of tasks, `task_rows.missing`, by a rule of `OF_ERRORS`.
+
+    Args:
+        mech: A mechanism that holds tasks as loops and couplings.
+        rule: Which one.
+        poses: X_ab of each loop, with a leading axis.
+        goals: The goal of each loop and coupling.
+        itemsize: Bytes of a number.
+    """
+    every = Blocks()
+    for i, (loop, X_ab) in enumerate(zip(mech.loops, poses, strict=True)):
+        hinge, rot, p, goal = loop.hinge, X_ab.rot, X_ab.p, goals[i][None]
+        assert isinstance(hinge, Rows)
+
+        def formula(rot: Any, p: Any, goal: Any, hinge: Rows = hinge) -> Any:
+            return missing(hinge, trusted_pose(rot, p), goal, itemsize)
+
+        columns = list[Any]()
+        for e in np.eye(6 if rule == "error_X" else goal.shape[-1]):
+            rates: tuple[Any, ...] = (None, None, e[None])
+            if rule == "error_X":
+                rates = rot @ skew(e[:3]), (rot @ e[3:]).reshape(np.shape(p)), None
+            columns.append(Jet.slope(formula, *zip((rot, p, goal), rates, strict=True))[0])
+        by = np.stack(columns, axis=-1)
+        every += _halves(i, i, by @ _relative(_step(X_ab))) if rule == "error_X" else [(i, i, by)]
+    if rule == "error_goal":
+        every += [(i, i, np.eye(1)) for i in range(len(mech.loops), len(goals))]
     return every
 
 

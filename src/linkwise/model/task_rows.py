@@ -132,6 +132,15 @@ SIZES = {"pose": 12, "orientation": 9, "position": 3, "direction": 3}
 SERVO = ("goal", "velocity", "acceleration", "kp", "kv")
 """Inputs of a servo: the goal, ẋ_d, ẍ_d and the gains, with a number for each row."""
 
+OF_GOALS = {"task_error", "error_X", "error_X*", "error_goal", "error_goal*"}
+"""Rules of sweeps that take the goal of a servo alone."""
+
+
+def servo_inputs(rules: set[str]) -> tuple[str, ...]:
+    """Those of `SERVO` that sweeps with these rules take."""
+    return SERVO if "servo" in rules else SERVO[:1] if rules & OF_GOALS else ()
+
+
 HALF_TURN = {8: 1e-14, 4: 1e-7}
 """Keeps the axis finite at half a turn, where no direction is nearest; by bytes of a number."""
 

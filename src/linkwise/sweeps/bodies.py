@@ -13,13 +13,14 @@ import numpy as np
 
 from linkwise.algebra import role
 from linkwise.algebra.expr import Symbol
-from linkwise.algebra.space import CONSTRAINT, GRAVITY, INERTIA, NODE, ONE, PLACE, Space
+from linkwise.algebra.space import CONSTRAINT, GOAL, GRAVITY, INERTIA, NODE, ONE, PLACE, Space
 from linkwise.errors import LoweringError
 from linkwise.model.closure import constraint_sizes
 from linkwise.model.embedded import Embedded
 from linkwise.model.hinges import Hinge
 from linkwise.model.hinges.form import form_block
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.task_rows import goal_sizes
 from linkwise.spatial.array import Array
 from linkwise.spatial.inertia import (
     SpatialInertia,
@@ -90,6 +91,8 @@ class Bodies:
             return [12 if space is PLACE else 10] * self.mech.n_bodies
         if space is CONSTRAINT:
             return constraint_sizes(self.mech)
+        if space is GOAL:
+            return goal_sizes(self.mech)
         return node_sizes(space, len(self.nodes))
 
     def vector(self, run: Interpreter, source: str) -> None:

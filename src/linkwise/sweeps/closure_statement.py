@@ -8,6 +8,8 @@ Y x(i)  = Σ_k y(i, k) x(k)              for coupling i
 gram    X* Z = Σ_k X*(k) Z(k)           for columns X, Z with a row for each joint velocity
 spread  X λ, at each body
 servo   ẍ_d + k_v (ẋ_d - ẋ) + k_p e     where loops and couplings are rows of tasks
+e       what they lack of their goals, displacements and chords of angles
+scale   diag(x) y, row by row
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.algebra.space import CONSTRAINT, ONE
+from linkwise.algebra.space import CONSTRAINT, GOAL, ONE
 from linkwise.model import closure, closure_rate, task_rows
 from linkwise.model.closure import Follower
 from linkwise.model.task_rows import Rows
@@ -55,6 +57,8 @@ class ClosureStatements:
             "kappa": self._rate,
             "kappa_g": self._lift,
             "servo": self._servo,
+            "task_error": self._errors,
+            "scale": self._scaled,
             "spread": self._spread,
             "gram": self._gram,
         }
@@ -139,23 +143,38 @@ class ClosureStatements:
 
     def _servo(self, places: Sequence[Any], velocities: Sequence[Any]) -> list[Any]:
         """ẍ_d + k_v (ẋ_d - ẋ) + k_p e, row by row, from inputs of the kernel."""
-        mech, numbers = self.run.mech, self.run.arithmetic
-        sizes, aims = self.run.bodies.sizes(CONSTRAINT), task_rows.goal_sizes(mech)
-        goals = np.split(numbers.input("goal", sum(aims)), np.cumsum(aims)[:-1])
+        mech, numbers, sizes = self.run.mech, self.run.arithmetic, self.run.bodies.sizes(CONSTRAINT)
         rate, push, kp, kv = (
             np.split(numbers.input(name, sum(sizes)), np.cumsum(sizes)[:-1])
             for name in task_rows.SERVO[1:]
         )
-        errors, speeds = list[Any](), [x[:, 0] for x in self._violation(places, velocities)]
+        errors = self._errors(places)
+        speeds = [x[:, 0] for x in self._violation(places, velocities)]
+        for i, (k, index) in enumerate(task_rows.joint_places(mech), start=len(mech.loops)):
+            speeds[i] = numbers.v[mech.v_start[k] + index, None]
+        rows = zip(push, kv, rate, speeds, kp, errors, strict=True)
+        return [(u + d * (w - x) + c * e[:, 0])[:, None] for u, d, w, x, c, e in rows]
+
+    @property
+    def _goals(self) -> list[Any]:
+        """The numbers of the goal of each loop and coupling that is a task."""
+        sizes = self.run.bodies.sizes(GOAL)
+        return np.split(self.run.arithmetic.input("goal", sum(sizes)), np.cumsum(sizes)[:-1])
+
+    def _errors(self, places: Sequence[Any]) -> list[Any]:
+        """e."""
+        mech, numbers, goals, errors = self.run.mech, self.run.arithmetic, self._goals, list[Any]()
         for i, X_ab in enumerate(self._relative(places)):
             hinge = mech.loops[i].hinge
             assert isinstance(hinge, Rows)
             errors.append(task_rows.missing(hinge, X_ab, goals[i][None], numbers.itemsize)[0])
         for i, (k, index) in enumerate(task_rows.joint_places(mech), start=len(mech.loops)):
             errors.append(goals[i] - numbers.q[mech.q_start[k] + index, None])
-            speeds[i] = numbers.v[mech.v_start[k] + index, None]
-        rows = zip(push, kv, rate, speeds, kp, errors, strict=True)
-        return [(u + d * (w - x) + c * e)[:, None] for u, d, w, x, c, e in rows]
+        return [e[:, None] for e in errors]
+
+    def _scaled(self, x: Sequence[Any], y: Sequence[Any]) -> list[Any]:
+        """diag(x) y."""
+        return [numbers * rows for numbers, rows in zip(x, y, strict=True)]
 
     # ------------------------------------------------------------------------------ rates
 
@@ -174,6 +193,9 @@ class ClosureStatements:
     def _rates(self, rule: str, reads: Sequence[Any]) -> closure_rate.Blocks:
         """The blocks of the operator."""
         mech, numbers = self.run.mech, self.run.arithmetic
+        if rule in closure_rate.OF_ERRORS:
+            poses = self._relative(reads[0])
+            return closure_rate.of_errors(mech, rule, poses, self._goals, numbers.itemsize)
         if rule in closure_rate.OF_LOOPS:
             vectors = [block[:, 0] for block in reads[1]]
             return closure_rate.of_loops(mech, rule, self._relative(reads[0]), vectors)

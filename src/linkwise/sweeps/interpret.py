@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from linkwise.sweeps.aggregate import Aggregates
     from linkwise.sweeps.bodies import Bodies
 
-GIVEN_OR_MADE = ("a", "b", "kappa", "kappa_g", "servo", *PLACED)
+GIVEN_OR_MADE = ("a", "b", "kappa", "kappa_g", "servo", "task_error", *PLACED)
 """Vectors that have a statement, unless their values are given."""
 
 MADE = ("phi", "H", "Delta_phi", "rot_W", "to_W", "A_V", "B_V")
@@ -300,7 +300,7 @@ class Interpreter:
             if term.operand.rows.block == "node":
                 for i in self.bodies.nodes_of(k):
                     total += self.product(term, k, k, node=i)
-            elif term.operand.rows is CONSTRAINT:
+            elif term.operand.rows.block == "constraint":
                 if k == 0:  # x* y over the constraints, once
                     (x,) = (self.value[block.ident] for block in term.left)
                     for one, other in zip(x, self.blocks_of(term.operand), strict=True):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from linkwise.algebra import role
 from linkwise.algebra.differential import rate_along
@@ -56,6 +57,11 @@ _CONSTANT: dict[object, str] = {
     **{"a_g": "a_g_rate", "weight": "weight_gravity"},
 }
 """Those of leaves that no vector gives."""
+
+RowsRate: TypeAlias = (
+    role.ClosureRate | role.FollowerRate | role.ClosureBiasRate | role.ErrorRate | role.Diagonal
+)
+"""Leaves of derivatives that belong to rows of constraints."""
 
 STRETCH = 40
 """A longer product is done in stretches from the right, not in one deep recursion."""
@@ -298,11 +304,12 @@ class _Lowering:
             places = [self._leaf(X_B)] if isinstance(key, role.Closure) else []
             rule, both = f"{key.source}*" if star else key.source, product((factor, rest))
             return [self._at_once(rule, both, (*places, self._right_quantity(rest)))]
-        if isinstance(key, role.ClosureRate | role.FollowerRate | role.ClosureBiasRate):
+        of_rows = isinstance(key, role.Diagonal) <= (leaf.range is CONSTRAINT)
+        if isinstance(key, RowsRate) and of_rows:
             rule, reads = self._constraint_rate(key)
             both = product((factor, rest))
             operands = (*reads, self._right_quantity(rest))
-            return [self._at_once(f"{rule}*" if star else rule, both, operands)]
+            return [self._at_once(f"{rule}*" if star and rule != "scale" else rule, both, operands)]
         if is_step(leaf) or isinstance(key, role.Gather):
             return self._step(leaf, star, rest)
         if isinstance(key, role.RecursionRate):
@@ -331,14 +338,16 @@ class _Lowering:
         if isinstance(key, role.Vector):  # x*(k) y(k), to be summed, or x(k) times a number
             self._leaf(leaf)
             operand = self._right_quantity(rest)
-            place: Place = "k" if star and leaf.range is not CONSTRAINT else "all"
+            place: Place = "k" if star and leaf.range.block != "constraint" else "all"
             return [Term(1.0, (Block(leaf, adjoint=star),), operand, place)]
         raise LoweringError(f"{factor} has no sweeps: it has no blocks.")
 
-    def _constraint_rate(
-        self, key: role.ClosureRate | role.FollowerRate | role.ClosureBiasRate
-    ) -> tuple[str, list[Quantity]]:
+    def _constraint_rate(self, key: RowsRate) -> tuple[str, list[Quantity]]:
         """The rule of a leaf that says how rows of constraints change, and what it reads."""
+        if isinstance(key, role.Diagonal):
+            return "scale", [self.value(rebuilt(key.of, opened))]
+        if isinstance(key, role.ErrorRate):
+            return f"error_{key.wrt}", [self._leaf(X_B)]
         if isinstance(key, role.ClosureBiasRate):
             at_nodes = [self._leaf(X_B), self.value(B.T @ phi.T @ H.T @ v)]
             return f"kappa_{key.wrt}", at_nodes if key.wrt in ("X", "V") else [self._leaf(v)]
@@ -613,7 +622,7 @@ class _Lowering:
         assert isinstance(leaf.role, role.Vector)
         if leaf.role.source in PLACED:
             self._define_place(leaf.role.source, target)
-        if leaf.role.source in ("kappa", "kappa_g", "servo"):
+        if leaf.role.source in ("kappa", "kappa_g", "servo", "task_error"):
             self._define_closure_rate(leaf.role.source, target)
         if leaf.role.source not in ("a", "b"):
             return
@@ -665,7 +674,7 @@ def _scaled(term: Term, number: float) -> Term:
 
 def _read(quantity: Quantity) -> Term:
     """A quantity by itself; a number is known after the pass that sums it."""
-    nowhere = quantity.rows.block == "one" or quantity.rows is CONSTRAINT
+    nowhere = quantity.rows.block in ("one", "constraint")
     return Term(1.0, operand=quantity, place="all" if nowhere else "k")
 
 

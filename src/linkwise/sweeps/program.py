@@ -25,7 +25,6 @@ from linkwise.algebra.expr import Expr, Symbol
 from linkwise.algebra.role import Vector
 from linkwise.algebra.space import (
     BODY,
-    CONSTRAINT,
     GRAVITY,
     INERTIA,
     NODE_INERTIA,
@@ -44,6 +43,7 @@ PLACED = ("a_g", "X", "X_B", "weight")
 
 AT_ONCE = (
     *("dense_solve", "gram", "spread", "Q", "Q*", "Y", "Y*", "kappa", "kappa_g", "servo"),
+    *("task_error", "scale"),
     *(rule + star for rule in RATES for star in ("", "*")),  # and their adjoints
 )
 """Special rules that run at once, between passes, not body by body."""
@@ -116,7 +116,7 @@ class Statement:
     @property
     def at_once(self) -> bool:
         """Whether it runs at once: it belongs to no body."""
-        return self.special in AT_ONCE or self.target.rows is CONSTRAINT
+        return self.special in AT_ONCE or self.target.rows.block == "constraint"
 
     def needs(self) -> list[tuple[Ident, Place]]:
         """Everything it reads, with the place; its own recursion included."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from linkwise.algebra.expr import Symbol
 from linkwise.algebra.role import HingeRate
 from linkwise.algebra.show import LATEX, UNICODE, Style, raised
-from linkwise.algebra.space import CONSTRAINT
 from linkwise.model.closure_rate import RATES
 from linkwise.sweeps.arrangement import is_step
 from linkwise.sweeps.program import Block, Pass, Place, Program, Quantity, Statement, Term
@@ -89,7 +88,7 @@ def _at(quantity: Quantity, place: str, style: Style) -> str:
         )
     if place == "p,k":
         name = _edge_name(name)
-    nowhere = quantity.rows.block == "one" or quantity.rows is CONSTRAINT
+    nowhere = quantity.rows.block in ("one", "constraint")
     return name if nowhere else f"{name}({place})"
 
 
@@ -147,6 +146,7 @@ _RATES = {
     **{"Q_rate": ("Q", "X"), "Q_rate_adjoint": ("Q*", "X"), "Y_rate": ("Y", "q")},
     **{"Y_rate_adjoint": ("Y*", "q"), "kappa_X": ("κ", "X"), "kappa_V": ("κ", "V")},
     **{"kappa_q": ("κ", "q"), "kappa_v": ("κ", "v")},
+    **{"error_X": ("e", "X"), "error_goal": ("e", "goal")},
 }
 """What changes, and by what: X are the poses of nodes, V their velocities."""
 
@@ -221,7 +221,8 @@ def _special(statement: Statement, style: Style) -> str:
             return f"{statement.special[0]}{star} {reads[-1]}"
         case rule if rule.removesuffix("*") in RATES:
             of, by = _RATES[rule.removesuffix("*")]
-            x, star = f" {reads[-2]}" if of != "κ" else "", style.star if rule[-1] == "*" else ""
+            x = "" if of in ("κ", "e") else f" {reads[-2]}"
+            star = style.star if rule[-1] == "*" else ""
             return f"(∂({of}{x})/∂{by}){star} {reads[-1]}"
         case "kappa":
             text = r"\text{rate of } Q" if style is LATEX else "rate of Q"
@@ -229,6 +230,10 @@ def _special(statement: Statement, style: Style) -> str:
         case "servo":
             text = r"\ddot{x}_d + k_v (\dot{x}_d - \dot{x}) + k_p e"
             return text if style is LATEX else "ẍ_d + k_v (ẋ_d - ẋ) + k_p e"
+        case "task_error":
+            return r"\text{error of } " + reads[0] if style is LATEX else f"error of {reads[0]}"
+        case "scale":
+            return f"diag({reads[0]}) {reads[1]}"
         case "kappa_g":
             text = "lift against the ground"
             return rf"\text{{{text}}}" if style is LATEX else text

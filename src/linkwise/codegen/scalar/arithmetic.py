@@ -10,7 +10,7 @@ import numpy as np
 from linkwise.algebra import role
 from linkwise.algebra.dense import MOVING, STATE_VECTORS
 from linkwise.algebra.expr import Expr, Identity, Symbol
-from linkwise.algebra.space import CONSTRAINT
+from linkwise.algebra.space import CONSTRAINT, GOAL
 from linkwise.algebra.words import is_symmetric
 from linkwise.codegen.scalar import parameters as parameter, status
 from linkwise.codegen.scalar.closure_solve import solved
@@ -326,11 +326,8 @@ class Nodes(GraphArithmetic):
             self._rows_input(DIRECTIONS, 6)
         if "kappa" in rules and not all(map(is_traceable, mech.loops)):
             self._rows_input(RATES, 1)
-        if "servo" in rules:
-            for name in task_rows.SERVO:
-                goal = name == "goal"
-                sizes = task_rows.goal_sizes(mech) if goal else self.bodies.sizes(CONSTRAINT)
-                self.input(name, sum(sizes))
+        for name in task_rows.servo_inputs(rules):
+            self.input(name, sum(self.bodies.sizes(GOAL if name == "goal" else CONSTRAINT)))
 
     def _rows_input(self, name: str, width: int) -> Any:
         count = sum(loop.rows for loop in self.mech.loops if not is_traceable(loop))
