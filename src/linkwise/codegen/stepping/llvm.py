@@ -382,7 +382,7 @@ class Motion:
         needed, after = (build.function.append_basic_block(x) for x in ("needed", "after"))
         build.cbranch(self._some(build, work, at(self.offset, segment.when)), needed, after)
         inside = ir.IRBuilder(needed)
-        inside.call(function, [work, frame])
+        inside.call(function, [work, frame, turn])
         inside.branch(after)
         return ir.IRBuilder(after)
 
