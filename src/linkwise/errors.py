@@ -65,6 +65,18 @@ class SingularHingeError(LinkwiseError, ArithmeticError):
         self.body = body
 
 
+class TooLargeError(LinkwiseError, OverflowError):
+    """Numbers so large that a result is not finite.
+
+    Attributes:
+        code: The status returned by a kernel, 0 for none.
+    """
+
+    def __init__(self, message: str, *, code: int = 0) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 class SingularTaskError(LinkwiseError, ArithmeticError):
     """Tasks that the mechanism cannot perform in a state."""
 

@@ -279,3 +279,9 @@ def test_pinocchio(kind, seed, ground):
     closed = null_space(np.block([[J_c, np.zeros_like(J_c)], [rate, J_c]]), 2 * len(J_c))
     assert closed.shape[1] == 2 * (n - len(J_c))
     close(np.hstack(ours[:2]) @ closed, np.hstack(theirs[:2]) @ closed, 1e-10)
+
+
+def test_steps_of_mechanisms_with_loops_built_in_are_refused():
+    mech = lw.loops.embed(lw.models.four_bar())
+    with pytest.raises(lw.ModelError, match=r"lw\.rollout makes no steps of it\. Use the mechanism"):
+        lw.linearize(mech, mech.mech.neutral(), [0.0], [0.0], step=1e-3)

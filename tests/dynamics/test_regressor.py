@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.errors import ClosureError, ModelError
 from tests.cases import close, state, states, tree
 from tests.dynamics.test_oracles import ROBOTS, robot
 
@@ -87,3 +88,29 @@ def test_bad_input():
         lw.regressor(mech, q, v)
     with pytest.raises(lw.ModelError, match="vdot is given"):
         lw.regressor(mech, q, v, x, of="energy")
+
+
+def test_loops_are_held():
+    """By accelerations that obey them; `loops="open"` takes any."""
+    mech = lw.models.four_bar()
+    q = lw.loops.assemble(mech, mech.random(seed=3)).q
+    _, v, x = state(mech)
+    v = lw.loops.project_velocity(mech, q, v)
+    vdot = lw.forward_dynamics(mech, q, v, x)
+    pi = lw.dynamics.inertial_parameters(mech)
+    Y = lw.regressor(mech, q, v, vdot)
+    tau = lw.inverse_dynamics(mech, q, v, vdot)
+    assert np.abs(tau).max() > 0.1
+    close(Y @ pi + mech.armature * vdot, tau, 1e-12)
+    with pytest.raises(ClosureError, match="vdot breaks"):
+        lw.regressor(mech, q, v, vdot + 1.0)
+    Y = lw.regressor(mech, q, v, vdot + 1.0, loops="open")
+    open_tau = lw.inverse_dynamics(mech, q, v, vdot + 1.0, loops="open")
+    close(Y @ pi + mech.armature * (vdot + 1.0), open_tau, 1e-12)
+    batch, codes = np.tile(vdot, (2, 1)), np.zeros(2, np.int32)
+    batch[1] += 1.0
+    Y = lw.regressor(mech, q, v, batch, status=codes)
+    assert codes[0] == 0 and codes[1]
+    assert np.isfinite(Y[0]).all() and np.isnan(Y[1]).all()
+    with pytest.raises(ModelError, match=r"its\s+rows are those of all hinges"):
+        lw.regressor(lw.loops.embed(mech), q, v[:1], v[:1])

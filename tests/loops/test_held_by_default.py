@@ -283,6 +283,7 @@ HELD = {
     "inertial_properties",
     "inverse_dynamics",
     "inverse_dynamics_derivatives",
+    "regressor",
     "inverse_dynamics_second_derivatives",
     "linearize",
     "load_effect",
@@ -332,7 +333,6 @@ TERMS = {
     "identify",  # numbers of the regressor below
     "momentum_derivatives",  # of momentum, a sum over the bodies of the tree
     "passive_force",
-    "regressor",  # of τ in 𝓜 v̇ + C = τ of the tree
     # changes of coordinates of the tree
     "diagonal_coriolis",
     "mass_matrix_inverse_product",  # the inverse of the matrix above

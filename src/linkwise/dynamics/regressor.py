@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,14 @@ from linkwise.algebra.symbols import (
 from linkwise.arguments import generator, number
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar import parameters
+from linkwise.dynamics.constrained import obeyed
 from linkwise.dynamics.kernels import (
+    HELD,
+    Loops,
     Options,
     check_mechanism,
+    is_closed,
+    no_call,
     one_call,
     require_rigid,
     roots,
@@ -35,6 +40,7 @@ from linkwise.dynamics.kernels import (
 )
 from linkwise.errors import ModelError
 from linkwise.front_door import begins_bare
+from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import keep_bare_call, once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike
@@ -56,6 +62,7 @@ def regressor(
     vdot: ArrayLike | None = None,
     *,
     of: Regressed = "torque",
+    loops: Loops = "closed",
     **options: Unpack[Options],
 ) -> Array:
     """Y(q, v, v̇) with τ = Y π + N v̇, for the inertial parameters π of all bodies.
@@ -67,7 +74,9 @@ def regressor(
 
     π has ten numbers for each body, in the order of `mech.bodies`: m, m c (3), Jxx Jyy Jzz Jxy Jxz
     Jyz about the body's origin, in its axes (`lw.dynamics.inertial_parameters`). Armature is not
-    part of it. Loops and couplings are left open.
+    part of it. With loops or couplings, Y π are the joint forces with which these carry no load, as
+    in `lw.inverse_dynamics`; accelerations that break a loop or coupling raise. Energy and momentum
+    are those of the bodies, whether loops are held or not.
 
     Args:
         vdot: Joint accelerations (nv,) or (batch, nv) [m/s² or rad/s²]; for the torque only.
@@ -76,10 +85,14 @@ def regressor(
 
     Returns:
         (rows, 10 n) or (batch, rows, 10 n).
+
+    Raises:
+        ClosureError: v̇ breaks a loop or coupling, which is named. In a batch its rows are NaN
+            instead, reported by a warning or by `status`.
     """
     if type(of) is not str or of not in FORMULAS:
         raise ModelError(f"of is {of!r}; it must be 'torque', 'energy' or 'momentum'.")
-    if of == "torque" and vdot is not None and not options:  # most calls: one state
+    if of == "torque" and vdot is not None and loops is HELD and not options:  # most calls
         bare = _one_state(mech)
         keep_bare_call(mech, "regressor", bare)
         if (quick := bare(q, v, vdot)) is not None:
@@ -87,17 +100,34 @@ def regressor(
     if (vdot is not None) != (of == "torque"):
         given = "is given" if vdot is not None else "is missing"
         raise ModelError(f"vdot {given}; the regressor of the torque takes it, no other does.")
+    _require_rigid_tree(mech)
+    arrays: tuple[Any, ...] = (q, v) if vdot is None else (q, v, vdot)
+
+    def of_tree(**some: Any) -> Array:
+        return written(tree_of(mech), FORMULAS[of])(*arrays, **some)
+
+    if is_closed(mech, loops) and vdot is not None:
+        return obeyed(mech, q, v, vdot, of_tree, options)
+    return of_tree(**options)
+
+
+def _require_rigid_tree(mech: Mechanism) -> None:
+    """Refuse flexible bodies, and mechanisms whose loops are built in."""
+    check_mechanism(mech)
     require_rigid(mech, "lw.regressor")
-    arrays = (q, v) if vdot is None else (q, v, vdot)
-    return written(tree_of(mech), FORMULAS[of])(*arrays, **options)
+    if isinstance(cast(object, mech), Embedded):
+        raise ModelError(
+            f"lw.regressor was called for {mech.name!r} with its loops and couplings built in; its "
+            "rows are those of all hinges. Use the mechanism itself, embedded.mech, with v and "
+            "vdot from lw.loops.full_velocity and lw.loops.full_acceleration."
+        )
 
 
 @once_per_mechanism
 def _one_state(mech: Mechanism) -> Callable[..., Any]:
     """The bare call of the regressor of the torque for one state."""
-    check_mechanism(mech)
-    require_rigid(mech, "lw.regressor")
-    return one_call(tree_of(mech), FORMULAS["torque"])
+    _require_rigid_tree(mech)
+    return no_call if is_closed(mech) else one_call(mech, FORMULAS["torque"])
 
 
 def inertial_parameters(mech: Mechanism) -> Array:

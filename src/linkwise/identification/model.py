@@ -63,7 +63,7 @@ def design(mech: Mechanism, kinds: Sequence[str], q: Array, v: Array, vdot: Arra
     """The columns at many states (samples, nv, columns)."""
     parts = list[Array]()
     if "inertia" in kinds:
-        parts.append(regressor(mech, q, v, vdot))
+        parts.append(regressor(mech, q, v, vdot, loops="open"))  # v̇ is measured
     springs = passive(mech)
     per_joint = {
         "armature": vdot,

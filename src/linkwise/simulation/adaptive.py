@@ -22,6 +22,7 @@ from linkwise.errors import (
     MissingExtraError,
     SimulationError,
     SingularHingeError,
+    TooLargeError,
 )
 from linkwise.model.hinges import Free, Hinge, Spherical
 from linkwise.model.mechanism import Mechanism
@@ -254,7 +255,7 @@ def _until(
                 if cut or loops is not None or flow.chart.is_far(solver.y):
                     break
             return float(solver.h_abs) or None
-    except (ClosureError, SingularHingeError, np.linalg.LinAlgError) as error:
+    except (ClosureError, SingularHingeError, TooLargeError, np.linalg.LinAlgError) as error:
         raise gave_up(mech, observer.now.t, observer.now.q, observer.now.v, error) from error
 
 

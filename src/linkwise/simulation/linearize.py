@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from linkwise.dynamics.kernels import (
 )
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ClosureError, LoweringError, ModelError, ShapeError, TroubleWarning
+from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.rates import as_velocities
 from linkwise.simulation.rollout import Rollout, rollout
@@ -99,6 +100,12 @@ def linearize(
             f"lw.linearize(..., step={step!r}) was given forces at {', '.join(forces)}; lw.rollout "
             "makes steps without external forces. Leave out step for continuous time, or add J* f "
             "to tau (lw.dynamics.equivalent_force)."
+        )
+    if isinstance(cast(object, mech), Embedded):
+        raise ModelError(
+            f"lw.linearize(..., step={step!r}) was called for {mech.name!r} with its loops and "
+            "couplings built in; lw.rollout makes no steps of it. Use the mechanism itself, its "
+            "attribute mech, with integrator='implicit', or leave out step for continuous time."
         )
     closed = is_closed(mech, loops)
     if closed and integrator != "implicit":

@@ -9,7 +9,13 @@ import numpy as np
 
 from linkwise.codegen.stepping.kernel import RolloutKernel
 from linkwise.dynamics.forward_dynamics import forward_dynamics
-from linkwise.errors import ClosureError, LoweringError, ModelError, SingularHingeError
+from linkwise.errors import (
+    ClosureError,
+    LoweringError,
+    ModelError,
+    SingularHingeError,
+    TooLargeError,
+)
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.applied_force import WORKERS, AppliedForces
 from linkwise.simulation.divergence import blown_up, gave_up, is_bounded
@@ -247,7 +253,7 @@ class Stepper:
         try:
             with np.errstate(all="ignore"):  # what is not finite is found below
                 return self._advance(now, step, steps)
-        except (ClosureError, SingularHingeError, np.linalg.LinAlgError) as error:
+        except (ClosureError, SingularHingeError, TooLargeError, np.linalg.LinAlgError) as error:
             raise gave_up(self.mech, now.t, now.q, now.v, error) from error
 
     def _advance(self, now: Moment, step: float, steps: int) -> Moment:

@@ -15,7 +15,7 @@ from linkwise.codegen.stepping.kernel import Motions
 from linkwise.dynamics import forward_dynamics
 from linkwise.dynamics.kernels import is_closed
 from linkwise.dynamics.passive import Passive
-from linkwise.errors import ClosureError, SingularHingeError
+from linkwise.errors import ClosureError, SingularHingeError, TooLargeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation import rates
 from linkwise.simulation.implicit.long_steps import LongSteps
@@ -58,7 +58,7 @@ def stepwise(
             try:
                 state = advance(*state, _torque(law, *state, now))
                 code = 0 if all(np.isfinite(x).all() for x in state) else status.RESULT
-            except SingularHingeError as error:
+            except (SingularHingeError, TooLargeError) as error:
                 code = error.code or status.RESULT
             except ClosureError:
                 code = status.opened(mech)

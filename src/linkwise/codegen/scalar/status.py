@@ -16,6 +16,7 @@ from linkwise.errors import (
     ModelError,
     SingularHingeError,
     SingularTaskError,
+    TooLargeError,
 )
 from linkwise.model.embedded import Embedded, undetermined
 from linkwise.model.mechanism import Mechanism
@@ -152,5 +153,7 @@ def error(code: int, mech: Mechanism | Embedded, where: str = "") -> LinkwiseErr
         return ClosureError(text)
     if code == MATRIX and has_tasks(mech):
         return SingularTaskError(text)
-    singular = code in (RESULT, MATRIX) or (code >= HINGES and (code - HINGES) % 2 == 0)
+    if code == RESULT:
+        return TooLargeError(text, code=code)
+    singular = code == MATRIX or (code >= HINGES and (code - HINGES) % 2 == 0)
     return SingularHingeError(text, code=code) if singular else ModelError(text)
