@@ -101,10 +101,12 @@ def regressor(
         given = "is given" if vdot is not None else "is missing"
         raise ModelError(f"vdot {given}; the regressor of the torque takes it, no other does.")
     _require_rigid_tree(mech)
-    arrays: tuple[Any, ...] = (q, v) if vdot is None else (q, v, vdot)
+
+    formula = FORMULAS[of]
 
     def of_tree(**some: Any) -> Array:
-        return written(tree_of(mech), FORMULAS[of])(*arrays, **some)
+        kernel = written(tree_of(mech), formula)
+        return kernel(q, v, **some) if vdot is None else kernel(q, v, vdot, **some)
 
     if is_closed(mech, loops) and vdot is not None:
         return obeyed(mech, q, v, vdot, of_tree, options)
