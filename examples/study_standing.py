@@ -15,26 +15,32 @@ import linkwise as lw
 PUSHED, STEPS, STEP = 40, 200, 4e-3
 
 
-def robot() -> tuple[lw.Mechanism, list[lw.simulation.ContactPoint], np.ndarray]:
-    """A quadruped of 13 kg with a servo at each joint, its feet, and its pose on the ground."""
+def mechanism() -> lw.Mechanism:
+    """A quadruped of 13 kg with a servo at each joint."""
     mech = lw.models.quadruped()
     joints = [body.hinge_name for body in mech.bodies[1:]]
     servos = tuple(lw.Actuator.position(name, name, kp=300.0, kv=10.0) for name in joints)
-    mech = lw.Mechanism(mech.name, mech.bodies, mech.nodes, actuators=servos)
+    return lw.Mechanism(mech.name, mech.bodies, mech.nodes, actuators=servos)
+
+
+def pushed(values) -> dict[str, np.ndarray]:
+    """One push of 0.16 s on the trunk, along y in body axes, as joint forces of the free hinge."""
+    tau = np.zeros((len(values["force"]), STEPS, 18))
+    tau[:, :PUSHED, 4] = values["force"][:, None]
+    return {"tau": tau}
+
+
+def robot() -> tuple[lw.Mechanism, list[lw.simulation.ContactPoint], np.ndarray]:
+    """The quadruped, its feet, and its pose on the ground."""
+    mech = mechanism()
     names = [node.name for node in mech.nodes if node.name.endswith("foot")]
     feet = lw.simulation.ground_contacts(mech, lw.simulation.Ground(friction=0.8), bodies=names)
     return mech, feet, lw.simulation.put_on_ground(mech, None, feet)
 
 
 def fall_study(cases: int, **options) -> lw.Study:
-    """One push of 0.16 s on the trunk, a normal force of random size, along y."""
+    """A push of random size, normally distributed; `studies/standing.toml` is the same study."""
     mech, feet, start = robot()
-
-    def pushed(values):
-        tau = np.zeros((len(values["force"]), STEPS, mech.nv))
-        tau[:, :PUSHED, 4] = values["force"][:, None]  # in body axes
-        return {"tau": tau}
-
     work = lw.study.Rollouts(
         mech, start, duration=STEPS * STEP, step=STEP, integrator="implicit", contacts=feet,
         controls=start[7:], setup=pushed, record_every=STEPS,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from linkwise.cli import main
@@ -88,6 +91,14 @@ def test_run_status_resume_and_report(tmp_path, capsys):
         ("mean = 0.0", 'mean = "a"', 15, "single number"),
         ("mean = 0.0", "mean = 0.0\nmeen = 1", 16, "did you mean 'mean'"),
         ("low = 0.0", "", 18, "needs 'low'"),
+        ("step = 0.01", "contacts = true", 11, "give [run.ground]"),
+        ("step = 0.01", 'contacts = "feet"', 11, "give [run.ground]"),
+        ("step = 0.01", 'setup = "x.py:f"', 11, "must name a function in a file"),
+        ("step = 0.01", 'setup = "my.py:g"', 11, "my.py has no function 'g'"),
+        ('"chain(2)"', '"my.py:work"', 6, "missing 1 required positional argument"),
+        ("[vary.damping]", "[run.ground]\nfrictoin = 1\n[vary.damping]", 19, "'friction'"),
+        ("[vary.damping]", "[run.ground]\nfriction = -1\n[vary.damping]", 19, "at least 0"),
+        ("cases = 40", 'cases = 40\ntable = "rows.csv"', 3, "table gives all values"),
         ("duration = 0.02", "", 8, "needs 'duration'"),
         ("duration = 0.02", "duration = -1", 10, "positive"),
         ("step = 0.01", 'integrator = "eulr"', 11, "euler"),
@@ -107,6 +118,7 @@ def test_run_status_resume_and_report(tmp_path, capsys):
     ],
 )
 def test_errors_give_the_line(tmp_path, capsys, old, new, line, reason):
+    (tmp_path / "my.py").write_text("def work(a):\n    return {'b': 2.0 * a}\n")
     file = written(tmp_path, SMALL.replace(old, new))
     assert main(["study", "run", file, "--quiet"]) == 2
     message = capsys.readouterr().err
@@ -120,6 +132,45 @@ def test_functions_of_a_file(tmp_path, capsys):
     assert main(["study", "run", written(tmp_path, text), "--quiet"]) == 0
     results = load(tmp_path / "small")
     assert (results["b"] == 2.0 * results["a"]).all()
+
+
+def test_rows_of_a_file(tmp_path, capsys):
+    (tmp_path / "rows.csv").write_text("v[0],damping\n0.5,0.1\n-0.25,0.3\n1e-1,0\n")
+    text = SMALL[: SMALL.index("[vary")].replace("cases = 40", 'table = "rows.csv"')
+    assert main(["study", "run", written(tmp_path, text), "--quiet"]) == 0
+    results = load(tmp_path / "small")
+    assert results["v[0]"].tolist() == [0.5, -0.25, 0.1]
+    assert results["damping"].tolist() == [0.1, 0.3, 0.0]
+    for rows, reason in (
+        ("v[0],damping\n0.5,x\n", "row 2 of .* must have 2 finite numbers: "),
+        ("v[0],damping\n0.5\n", "row 2"),
+        ("v[0],damping\n0.5,nan\n", "row 2"),
+        ("v[0],v[0]\n1,2\n", "different names"),
+        ("v[0]\n", "rows of numbers"),
+        ("", "rows of numbers"),
+    ):
+        (tmp_path / "rows.csv").write_text(rows)
+        assert main(["study", "run", written(tmp_path, text), "--quiet"]) == 2
+        message = capsys.readouterr().err
+        assert "small.toml:2:" in message and re.search(reason, message), message
+
+
+def test_the_example_of_a_fall_is_that_of_its_script():
+    """Robot, push and ground from a file: the same heights as from Python."""
+    from linkwise.cli.study import _robot
+    from linkwise.study.file import load_file
+
+    folder = EXAMPLE.parents[1]
+    spec = importlib.util.spec_from_file_location("fall", folder / "study_standing.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    script = module.fall_study(8)
+    values = {"force": np.array([-120.0, 0.0, 20.0, 150.0])}
+    file = load_file(EXAMPLE.parent / "standing.toml", _robot, trial=False).study
+    assert np.array_equal(file.values(0, 8)["force"], script.values()["force"])
+    heights = file.evaluate(values).columns["position:trunk[z]"]
+    np.testing.assert_allclose(heights, script.evaluate(values).columns["height"], atol=1e-12)
+    assert heights.min() < 0.2 < heights.max()  # some fall, some stand
 
 
 def test_the_example_is_read():

@@ -193,6 +193,8 @@ class Simulations:
         for name in options:
             if name not in allowed:
                 raise unknown_name("option", name, allowed, owner="a simulation of a study")
+        if setup is not None:
+            callable_(setup, "setup")
         parts = {"mech": mech, "q": q, "v": v, "duration": number(duration, "duration", above=0.0),
                  "setup": setup, "options": options}  # fmt: skip
         for name, value in parts.items():

@@ -1,9 +1,13 @@
 """Studies as TOML files, for `linkwise study run FILE`; an error gives the line.
 
     [study]                         cases, seed, sampler, folder, chunk, workers, keep
-    [mechanism]                     robot = "arm.urdf", or a built-in name; base
-    [run]                           kind = "rollout" | "simulate" | "function", and its options
+                                    table = "rows.csv" instead of [vary]: rows that are given
+    [mechanism]                     robot = "arm.urdf", a built-in name, or "file.py:function"; base
+    [run]                           kind = "rollout" | "simulate" | "function", and its options;
+                                    setup = "file.py:function" for what names cannot express
     [run.law]                       a control law: task, node, kp, kv, goal or move
+    [run.ground]                    what may touch: bodies, and laws of `lw.simulation.Ground`;
+                                    without q the robot begins on it
     [vary."payload:hand"]           distribution = "uniform", and its parameters by name
     [propose.NAME]                  likewise, to draw from instead
     [[correlate]]                   pair = ["a", "b"], value = 0.5
@@ -14,12 +18,14 @@ Distributions are those of `scipy.stats` by name, with its parameters; `uniform`
 
 from __future__ import annotations
 
+import csv
 import importlib.util
+import math
 import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,6 +34,9 @@ import numpy as np
 from linkwise.arguments import count, number
 from linkwise.errors import LinkwiseError, MissingFileError, ParseError, unknown_name
 from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.implicit.ground import Ground
+from linkwise.simulation.implicit.steps import put_on_ground
+from linkwise.simulation.implicit.touching import ground_contacts
 from linkwise.spatial.array import Array, floats
 from linkwise.spatial.pose import Pose
 from linkwise.study.calls import Calls, Simulations
@@ -40,8 +49,19 @@ from linkwise.tasks.task import Task
 
 KEYS: dict[str, tuple[str, ...]] = {
     "": ("study", "mechanism", "run", "vary", "propose", "correlate"),
-    "study": ("cases", "seed", "sampler", "folder", "chunk", "workers", "scheduler", "keep"),
+    "study": (
+        "cases",
+        "seed",
+        "sampler",
+        "folder",
+        "chunk",
+        "workers",
+        "scheduler",
+        "keep",
+        "table",
+    ),
     "mechanism": ("robot", "base"),
+    "run.ground": ("bodies", *(x.name for x in fields(Ground))),
     "run.law": ("task", "node", "kp", "kv", "goal", "move", "hinges"),
 }
 """What each table of a file may have."""
@@ -127,6 +147,7 @@ class _Reader:
     path: Path
     content: Mapping[str, Any]
     lines: Mapping[tuple[str, ...], int] = field(default_factory=dict[tuple[str, ...], int])
+    modules: dict[Path, Any] = field(default_factory=dict[Path, Any])
 
     def error(self, where: tuple[str, ...], reason: str) -> ParseError:
         """An error with the line of a key, or of the nearest table around it."""
@@ -174,7 +195,7 @@ class _Reader:
         self.check((), KEYS[""])
         self.check(("study",), KEYS["study"])
         main = self.table("study", needed=True)
-        vary = self._variables("vary", needed=True)
+        vary = self._table() if "table" in main else self._variables("vary", needed=True)
         propose = self._variables("propose")
         correlate = dict[tuple[str, str], float]()
         for row in self.content.get("correlate", []):
@@ -187,6 +208,8 @@ class _Reader:
                 raise self.error(("correlate",), reason) from None
         work = self._work(robot)
         options = {k: main[k] for k in ("cases", "seed", "sampler") if k in main}
+        if "table" in main:
+            options["sampler"] = "table"
         study = self._checked(work, vary, main.get("keep"), correlate, propose, options)
         for key in ("chunk", "workers"):
             if key in main:
@@ -225,7 +248,7 @@ class _Reader:
                 return (key,)
         for table, keys in (("study", main), ("run", run)):
             for key in keys:
-                if re.match(rf"(no )?{key}\b", text):
+                if re.match(rf"(no |each of )?{key}\b", text):
                     return table, key
         unknown = re.match(r"no \w+ called '([^']*)'", text)
         if unknown and unknown[1] in self.table("propose"):
@@ -246,6 +269,27 @@ class _Reader:
             self.at((name, key), lambda key=key: variable(key, result[key]))
         return result
 
+    def _table(self) -> dict[str, Array]:
+        """Columns of a file of comma-separated values, whose first row has their names."""
+        where, main = ("study", "table"), self.table("study")
+        if "vary" in self.content or main.get("sampler", "table") != "table":
+            reason = "table gives all values; remove [vary] and sampler, or table"
+            raise self.error(where, reason)
+        path = self.path.parent / str(main["table"])
+        try:
+            rows = [x for x in csv.reader(path.read_text("utf-8").splitlines()) if x]
+        except (OSError, UnicodeDecodeError) as error:
+            raise self.error(where, f"{path} cannot be read: {error}") from None
+        names, given = [x.strip() for x in rows[0]] if rows else [], rows[1:]
+        if not given or len(set(names)) != len(names):
+            reason = f"{path} needs a row of different names and rows of numbers, with commas"
+            raise self.error(where, reason)
+        for place, row in enumerate(given, start=2):
+            if len(row) != len(names) or not all(map(_is_number, row)):
+                reason = f"row {place} of {path} must have {len(names)} finite numbers: {row}"
+                raise self.error(where, reason)
+        return {x: np.array([float(row[i]) for row in given]) for i, x in enumerate(names)}
+
     def _work(self, robot: Callable[[str, str], Mechanism]) -> Any:
         run = dict(self.table("run", needed=True))
         kind = run.pop("kind", "rollout")
@@ -256,13 +300,29 @@ class _Reader:
         self.check(("mechanism",), KEYS["mechanism"])
         about = self.table("mechanism", needed=True)
         name, base = str(about.get("robot", "")), str(about.get("base", "auto"))
-        near = self.path.parent / name
-        name = str(near) if near.is_file() else name
-        try:
-            mech = robot(name, base)
-        except LinkwiseError as error:
-            raise self.error(("mechanism", "robot"), str(error)) from None
+        near, where = self.path.parent / name, ("mechanism", "robot")
+        if ".py:" in name:
+            mech = self.at(where, self._loaded(where, name))
+            if not isinstance(mech, Mechanism):
+                raise self.error(where, f"{name} returned {type(mech).__name__}, not a Mechanism")
+        else:
+            try:
+                mech = robot(str(near) if near.is_file() else name, base)
+            except LinkwiseError as error:
+                raise self.error(where, str(error)) from None
+        if "setup" in run:
+            run["setup"] = self._loaded(("run", "setup"), run["setup"])
+        if "contacts" in run and run["contacts"] != []:
+            reason = (
+                "contacts can be [] for none; give [run.ground] for a plane, or leave it out for "
+                "what the file of the robot describes"
+            )
+            raise self.error(("run", "contacts"), reason)
+        if ground := run.pop("ground", None):
+            run["contacts"] = self._ground(mech, ground)
         q = run.pop("q", None)
+        if q is None and ground:
+            q = self.at(("run", "ground"), lambda: put_on_ground(mech, None, run["contacts"]))
         q = mech.couple(mech.neutral()) if q is None else q
         q = self.at(("run",), lambda: mech.check_q(q))
         v = run.pop("v", None)
@@ -274,6 +334,14 @@ class _Reader:
         if "duration" not in run:
             raise self.error(("run",), "[run] needs 'duration', in seconds")
         return self.at(("run",), lambda: make(mech, q, v, **run))
+
+    def _ground(self, mech: Mechanism, ground: Any) -> Any:
+        where = ("run", "ground")
+        self.table(*where)  # it must be one
+        self.check(where, KEYS["run.ground"])
+        bodies = ground.pop("bodies", None)
+        plane = self.at(where, lambda: Ground(**ground))
+        return self.at(where, lambda: ground_contacts(mech, plane, bodies=bodies))
 
     def _law(self, mech: Mechanism, q: Any, law: dict[str, Any]) -> Any:
         where = ("run", "law")
@@ -304,20 +372,34 @@ class _Reader:
 
     def _function(self, run: dict[str, Any]) -> Calls:
         where = ("run", "function")
-        file, _, name = str(run.get("function", "")).partition(":")
-        place = self.path.parent / file
+        function = self._loaded(where, run.get("function", ""))
+        return Calls(function, batched=bool(run.get("batched", False)))
+
+    def _loaded(self, where: tuple[str, ...], text: Any) -> Callable[..., Any]:
+        """A function of a Python file, from "file.py:name"."""
+        file, _, name = str(text).partition(":")
+        place = (self.path.parent / file).resolve()
         if not name or not place.is_file():
-            reason = 'function = "file.py:name" must name a function in a file next to this one'
+            reason = f'{where[-1]} = "file.py:name" must name a function in a file next to this one'
             raise self.error(where, reason)
-        spec: Any = importlib.util.spec_from_file_location(place.stem, place)
-        module: Any = importlib.util.module_from_spec(spec)
-        self.at(where, lambda: spec.loader.exec_module(module))
+        module: Any = self.modules.get(place)
+        if module is None:
+            spec: Any = importlib.util.spec_from_file_location(place.stem, place)
+            self.modules[place] = module = importlib.util.module_from_spec(spec)
+            self.at(where, lambda: spec.loader.exec_module(module))
+            sys.modules.setdefault(place.stem, module)  # as an import would do
+            extra("cloudpickle", "cloudpickle", "a study").register_pickle_by_value(module)
         function = getattr(module, name, None)
         if not callable(function):
             raise self.error(where, f"{file} has no function {name!r}")
-        sys.modules.setdefault(place.stem, module)  # as an import would do
-        extra("cloudpickle", "cloudpickle", "a study").register_pickle_by_value(module)
-        return Calls(function, batched=bool(run.get("batched", False)))
+        return cast("Callable[..., Any]", function)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _three(law: Mapping[str, Any], key: str) -> Array:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from linkwise.arguments import count as checked_count, number
+from linkwise.arguments import count as checked_count, function as callable_, number
 from linkwise.codegen.stepping.kernel import describe
 from linkwise.dynamics import center_of_mass, energy, forward_kinematics, node_velocity
 from linkwise.errors import ModelError, unknown_name
@@ -124,6 +124,8 @@ class Rollouts:
         for name in options:
             if name not in allowed:
                 raise unknown_name("option", name, allowed, owner="a rollout of a study")
+        if setup is not None:
+            callable_(setup, "setup")
         if not isinstance(mech, Mechanism) and not callable(mech):
             raise ModelError(
                 f"mech is {type(mech).__name__}; it must be a Mechanism, or a function that makes "
