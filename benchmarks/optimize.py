@@ -94,13 +94,13 @@ def alone(mech: lw.Mechanism, goal: lw.Pose, tolerance: float) -> tuple[int, flo
     it = Iteration(p.program, p.data, p.step, Limits(200, tolerance, 1e-5))
     best = float("inf")
     for _ in range(ROUNDS):
-        it.begin(p.data.guess)
+        it.begin(p.data.guess[0])
         begun = time.process_time()
         it.run()
         best = min(best, time.process_time() - begun)
-    assert (it.ended == SOLVED).all()
+    assert it.ended == SOLVED
     parts = [min(timed(call) for _ in range(20 * ROUNDS)) for call, _ in it.calls[it.turn]]
-    return int(it.count[0]), float(it.cost[0]), best, parts
+    return it.count, it.cost, best, parts
 
 
 def timed(call: Any) -> float:

@@ -46,7 +46,7 @@ def main() -> None:
     place.plot(motion.time, motion.q[:, 1], color=COLORS[1], lw=1.4, label="pole [rad]")
     place.legend(frameon=False)
     place.set_title("positions over time [s]; rail dotted")
-    values = np.array([x[0][0] for x in motion.history])
+    values = motion.history.cost
     cost.semilogy(values - values.min() + 1e-9, color=COLORS[2], lw=1.4)
     cost.set_title("cost above the least, by iteration")
     for panel in panels.ravel():

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -93,28 +94,38 @@ def test_a_batch_solves_what_single_problems_solve(
         assert np.isclose(np.abs(many.tau).max(), mech.effort_limit.min())
 
 
-def test_rollouts_make_the_ticks_that_calls_make() -> None:
+BOUNDS = Bound.on_velocity(-0.3, 0.3)
+
+
+@pytest.mark.parametrize("bounds", [(), BOUNDS])
+def test_rollouts_make_the_ticks_that_calls_make(bounds: Any) -> None:
     mech = chain(effort=20.0)
-    predict = RecedingHorizon(mech, costs=costs(), step=0.04, horizon=8, first=4)
+    given: dict[str, Any] = {"costs": costs(), "step": 0.04, "horizon": 8}
+    predict = RecedingHorizon(mech, **given, bounds=bounds, first=9, iterations=2)
     q = 0.3 * np.random.default_rng(0).standard_normal((5, 2))
     runs = lw.rollout(mech, q, duration=0.3, step=0.02, controller=predict, integrator="euler")
     assert (runs.status == 0).all()
+    fast = 0.0
     for i in (0, 4):
         predict.reset()
         x, v = q[i].copy(), np.zeros(2)
         for n in range(15):
             tau = predict(0.02 * n, x, v)
+            fast = max(fast, np.abs(predict.plan[1]).max())
             v = v + 0.02 * lw.forward_dynamics(mech, x, v, tau)
             x = x + 0.02 * v
         assert np.allclose(runs.q[i, -1], x, atol=1e-9) and np.abs(x - q[i]).max() > 1e-3
+    assert (fast < 0.32) if bounds else (fast > 0.4)  # without bounds it would be faster
     alone = lw.rollout(mech, q[2], duration=0.3, step=0.02, controller=predict, integrator="euler")
     assert np.allclose(alone.q, runs.q[2], atol=1e-9)
 
 
 @pytest.mark.prove
 @pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
-def test_emitted_c_makes_the_same_ticks(tmp_path: Path) -> None:
-    predict = RecedingHorizon(chain(effort=20.0), costs=costs(), step=0.04, horizon=8, first=4)
+@pytest.mark.parametrize("bounds", [(), BOUNDS])
+def test_emitted_c_makes_the_same_ticks(tmp_path: Path, bounds: Any) -> None:
+    given: dict[str, Any] = {"costs": costs(), "step": 0.04, "horizon": 8, "first": 4}
+    predict = RecedingHorizon(chain(effort=20.0), **given, bounds=bounds, iterations=2)
     code = predict.export_c("chain_mpc")
     header, source = code.write(tmp_path)
     assert f"CHAIN_MPC_MEMORY {code.memory}" in header.read_text(encoding="ascii")
@@ -127,15 +138,51 @@ def test_emitted_c_makes_the_same_ticks(tmp_path: Path) -> None:
     assert done.returncode == 0 and "ok" in done.stdout
 
 
+def test_a_batch_holds_bounds_as_single_problems_do() -> None:
+    """Also those that cannot be met, and with reports: other calls, the same numbers."""
+    mech, rng = chain(8.0), np.random.default_rng(2)
+    q = 0.4 * rng.standard_normal((9, 2))
+    low = Bound.on_position(0.05, 0.2, hinges=["b0"], when="final")
+    far = Bound.on_position(3.0, 3.0, hinges=["b0"], when="final")
+    given: dict[str, Any] = {"costs": costs(), "step": 0.03, "horizon": 12}
+    for bounds, rounds in (([low, Bound.on_velocity(-1.0, 1.0)], 200), ([far], 60)):
+        given |= {"bounds": bounds, "iterations": rounds}
+        reports = list[Any]()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TroubleWarning)
+            many = lw.optimize(mech, q, **given)
+            again = lw.optimize(mech, q, **given, progress=reports.append)
+            for i in (0, 2, 4):
+                one = lw.optimize(mech, q[i], **given)
+                made = int(one.iterations)
+                assert one.status == many.status[i]
+                if one.status:  # penalties are huge, and round-off with them
+                    assert np.isclose(one.violation, many.violation[i], rtol=1e-3)
+                    continue
+                assert made == many.iterations[i]
+                assert np.allclose(many.q[i], one.q, atol=1e-6), i
+                assert np.isclose(many.cost[i], one.cost, rtol=1e-6)
+                for name in ("cost", "violation"):
+                    each, alone = getattr(many.history, name)[i], getattr(one.history, name)
+                    assert np.isnan(each[made:]).all()
+                    assert np.allclose(each[:made], alone, rtol=1e-4, atol=1e-6)
+        solved = many.status == 0
+        if bounds[0] is far:
+            assert not solved.any()
+        else:  # problem 2 is too far away for its speed
+            assert np.flatnonzero(~solved).tolist() == [2] and many.violation[solved].max() < 1e-5
+            assert np.isclose(many.q[:2, -1, 0], 0.05, atol=1e-4).all()
+        assert np.array_equal(many.q, again.q) and np.array_equal(many.cost, again.cost)
+        assert np.array_equal(many.history.cost, again.history.cost, equal_nan=True)
+        last = reports[-1]
+        assert last.solved == last.problems == 9 and last.iteration == many.iterations.max()
+        assert [x.iteration for x in reports] == sorted({x.iteration for x in reports})
+        assert last.left <= reports[0].left or len(reports) == 1
+
+
 @pytest.mark.prove
 def test_what_a_kernel_cannot_do_is_refused() -> None:
     mech = chain()
-    bounds = [Bound.on_velocity(-1.0, 1.0)]
-    bounded = RecedingHorizon(mech, costs=costs(), bounds=bounds, step=0.04, horizon=8)
-    with pytest.raises(LinkwiseError, match="bounds"):
-        bounded.export_c()
-    with pytest.raises(LinkwiseError, match="bounds"):
-        lw.rollout(mech, np.zeros(2), duration=0.1, step=0.01, controller=bounded)
     predict = RecedingHorizon(mech, costs=costs(), step=0.04, horizon=8)
     refused: list[tuple[str, dict[str, Any]]] = [
         ("longer than a step", {"step": 0.05}),

@@ -73,7 +73,7 @@ def test_expansion_is_the_derivative_of_a_step(integrator: str) -> None:
             integrator=integrator,
         )  # fmt: skip
         it = Iteration(p.program, p.data, p.step, Limits(1, 1e-9, 1e-5))
-        it.trajectory[0, 1, it.nx : it.nx + it.m] = tau
+        it.trajectory[1, it.nx : it.nx + it.m] = tau
         expand, done = it.calls[0][0]
         expand()
         e, n = done.records[0, 0, it.nx :], 2 * mech.nv
@@ -180,7 +180,7 @@ def test_any_guess_leads_to_the_same_optimum() -> None:
     wild = {"q": rng.normal(size=(16, 2)), "v": rng.normal(size=(16, 2))}  # gaps everywhere
     other = lw.optimize(mech, np.array([0.0, 0.4]), guess=wild, **options)
     assert other.status == 0 and np.isclose(other.cost, plain.cost, rtol=1e-9)
-    assert other.history[0][1][0] > 1.0 and other.history[-1][1][0] < 1e-9
+    assert other.history.gap[0] > 1.0 and other.history.gap[-1] < 1e-9
     again = lw.optimize(mech, np.array([0.0, 0.4]), guess=other, **options)
     assert again.iterations == 1
 

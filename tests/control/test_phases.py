@@ -53,7 +53,7 @@ def stepped(p: Any, it: Iteration, q: Array, v: Array, tau: Array) -> tuple[Arra
     """q and v after the first step, and its derivative, from the kernel of expansions."""
     mech, layout = p.mech, p.program.layout
     ends, done = it.calls[0][0]
-    row, rest = it.trajectory[0], mech.neutral()
+    row, rest = it.trajectory, mech.neutral()
     row[0, : it.nx], row[1, it.nx : it.nx + it.m] = np.concatenate([q, v]), tau
     row[1, : it.nx] = np.concatenate([rest, np.zeros(mech.nv)])
     ends()
@@ -145,7 +145,7 @@ def test_landing_takes_the_velocity_of_the_foot() -> None:
     q, v = np.array([0.0, 0.5, 0.5, -0.9]), np.array([0.4, -1.5, 0.0, 0.0])
     p, it = iteration(mech, q, v, phases=[Phase(1), Phase(1, ["foot"])])
     inputs = it._held  # pyright: ignore[reportPrivateUsage]
-    inputs["hold"][:, 0], inputs["curve"][:, 0] = 1.0, 0.0  # lands in the first step
+    inputs["hold"][0], inputs["curve"][0] = 1.0, 0.0  # lands in the first step
     _, v_to, _ = stepped(p, it, q, v, np.zeros(4))
     J, M = lw.tasks.task_jacobian(mech, q, lw.Task.position("foot")), lw.mass_matrix(mech, q)
     assert np.abs(J @ v_to).max() < 1e-7 and np.abs(J @ v).max() > 1.0

@@ -107,3 +107,22 @@ def test_command_line_reaches_the_place(tmp_path: Path, capsys: pytest.CaptureFi
     kept = np.load(file)
     reached = lw.tasks.task_position(mech, kept["q"][-1], lw.Task.position(node))
     assert np.abs(reached - goal).max() < 2e-5 and kept["tau"].shape == (50, mech.nv)
+
+
+def test_command_line_reaches_the_pose(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    mech = lw.models.planar_rpp()
+    node, q = mech.bodies[-1].name, [0.1, 0.4, 0.3]
+    pose = lw.forward_kinematics(mech, np.add(q, 0.1), node)
+    R = pose.rot
+    roll, pitch = np.arctan2(R[2, 1], R[2, 2]), -np.arcsin(R[2, 0])
+    numbers = [*pose.p, roll, pitch, np.arctan2(R[1, 0], R[0, 0])]
+    file, picture = tmp_path / "motion.npz", tmp_path / "motion.png"
+    options = ["optimize", "planar_rpp", "--node", node, "--quiet", "--steps", "10"]
+    options += ["--q", *map(str, q), "--to-pose", *(f"{x:.9f}" for x in numbers)]
+    assert main([*options, "--save", str(file), "--plot", str(picture)]) == 0
+    kept = np.load(file)
+    reached = lw.forward_kinematics(mech, kept["q"][-1], node)
+    assert np.allclose(kept["q"][0], q) and np.abs(kept["q"][-1] - q).max() > 0.05
+    assert np.abs(reached.rot - R).max() < 5e-5 and np.abs(reached.p - pose.p).max() < 5e-5
+    assert picture.stat().st_size > 10_000 and "wrote" in capsys.readouterr().out

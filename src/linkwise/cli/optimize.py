@@ -1,9 +1,10 @@
-"""`linkwise optimize ROBOT`: the motion of least cost that takes a node to a place."""
+"""`linkwise optimize ROBOT`: the motion of least cost that takes a node to a place or a pose."""
 
 from __future__ import annotations
 
 import argparse
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,11 @@ from linkwise.cli.arguments import add_roots, check_place, open_robot
 EXAMPLES = """examples:
   linkwise optimize seven_dof_arm --node hand --to 0.4 0.2 0.6
   linkwise optimize my_robot.urdf --node tool --to 0.3 0 0.5 --duration 1.5 --save motion.npz
+  linkwise optimize arm.urdf --q 0 0.5 0 1.2 0 0.6 0 --node tool --to-pose 0.3 0 0.5 0 1.57 0
+  linkwise optimize arm.urdf --node tool --to 0.3 0 0.5 --plot motion.png
 
-The node reaches the place at rest, with the least joint forces, within the limits of the robot. The
-file has time, q, v, tau and gain of each step.
+The node reaches the place or the pose at rest, with the least joint forces, within the limits of
+the robot. The file has time, q, v, tau and gain of each step.
 
 Exit status: 0, or 2 if no such motion is reached; the message says why.
 """
@@ -26,7 +29,7 @@ def add_to(commands: Any) -> None:
     """Add this command to the parser."""
     p = commands.add_parser(
         "optimize",
-        help="the motion of least cost that takes a node to a place",
+        help="the motion of least cost that takes a node to a place or a pose",
         description="Finds the motion and the joint forces that take a node to a place.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -35,18 +38,24 @@ def add_to(commands: Any) -> None:
     p.add_argument("--base", default="auto", help="auto, fixed or free (files only)")
     add_roots(p)
     p.add_argument("--node", required=True, help="the node or body that moves")
-    p.add_argument(
-        "--to", type=float, nargs=3, required=True, metavar=("X", "Y", "Z"), help="the place [m]"
+    end = p.add_mutually_exclusive_group(required=True)
+    end.add_argument("--to", type=float, nargs=3, metavar=("X", "Y", "Z"), help="the place [m]")
+    end.add_argument(
+        "--to-pose",
+        type=float,
+        nargs=6,
+        metavar=("X", "Y", "Z", "ROLL", "PITCH", "YAW"),
+        help="the pose: place [m], and angles about the fixed axes x, y and z [rad]",
     )
     p.add_argument("--duration", type=float, default=1.0, metavar="S", help="seconds (default: 1)")
     p.add_argument("--steps", type=int, default=50, metavar="N", help="of the motion (default: 50)")
-    p.add_argument(
-        "--random",
-        type=int,
-        metavar="SEED",
-        help="seed of a random initial pose (default: neutral)",
+    start = p.add_mutually_exclusive_group()
+    start.add_argument(
+        "--q", type=float, nargs="+", metavar="Q", help="initial joint positions (default: neutral)"
     )
+    start.add_argument("--random", type=int, metavar="SEED", help="seed of a random initial pose")
     p.add_argument("--save", metavar="FILE", help="the motion as a .npz file")
+    p.add_argument("--plot", metavar="FILE", help="a picture of the motion: .png, .pdf")
     p.add_argument("--quiet", action="store_true", help="without a line for each iteration")
     p.set_defaults(run=run)
 
@@ -55,24 +64,31 @@ def run(options: argparse.Namespace) -> int:
     """Optimise, report, save."""
     from linkwise.control import Bound, Cost, optimize
     from linkwise.errors import ModelError
+    from linkwise.spatial.pose import Pose
     from linkwise.tasks.task import Task
 
-    if options.save is not None:
-        check_place("--save", options.save, options.robot)
+    for option in ("save", "plot"):
+        if getattr(options, option) is not None:
+            check_place(f"--{option}", getattr(options, option), options.robot)
     mech = open_robot(options.robot, base=options.base, roots=options.roots)
     if options.steps < 1:
         raise ModelError(f"--steps is {options.steps}; it must be at least 1.")
     q = mech.neutral() if options.random is None else mech.random(options.random)
-    place = Task.position(options.node)
+    if options.q is not None:
+        q = mech.check_q(options.q)
+    place, goal = Task.position(options.node), options.to
+    if options.to_pose is not None:
+        x = options.to_pose
+        place, goal = Task.pose(options.node), Pose.rpy(x[3:], x[:3])
     made = optimize(
         mech,
         q,
         costs=[
-            Cost.of_task(place, options.to, final=10.0),
+            Cost.of_task(place, goal, final=10.0),
             Cost.velocity(weight=0.1, final=1.0),
             Cost.effort(weight=1e-3),
         ],
-        bounds=[Bound.on_task(place, options.to, when="final")],
+        bounds=[Bound.on_task(place, goal, when="final")],
         step=options.duration / options.steps,
         horizon=options.steps,
         progress=None if options.quiet else print,
@@ -84,4 +100,12 @@ def run(options: argparse.Namespace) -> int:
         np.savez(stream, **{name: getattr(made, name) for name in parts})
         write_file(options.save, stream.getvalue())
         print(f"saved {options.save}")
+    if options.plot is not None:
+        from linkwise.plot import trajectory
+
+        picture = BytesIO()
+        kind = Path(options.plot).suffix.removeprefix(".") or "png"
+        trajectory(made)[0].figure.savefig(picture, format=kind)
+        write_file(Path(options.plot), picture.getvalue())
+        print(f"wrote {options.plot}")
     return 0 if int(made.status) == 0 else 2

@@ -20,6 +20,7 @@ from linkwise.control.nonlinear_program import (
     nonlinear_program as nonlinear_program,
 )
 from linkwise.control.optimize import (
+    History as History,
     Progress as Progress,
     Trajectory as Trajectory,
     optimize as optimize,

@@ -117,8 +117,6 @@ def nonlinear_program(
     held["h"] = np.full((n + 1, 1), p.step)
     names = [knot.name_in(i) for i in range(knot.n_in())]
     x, u = ca.MX.sym("x", nq + nv, n + 1), ca.MX.sym("u", m, n)
-    bounded = np.flatnonzero([t.bounded for t in s.terms for _ in range(t.rows)])
-    low, high = (np.broadcast_to(a, (1, n + 1, a.shape[-1]))[0] for a in (data.low, data.high))
     cost: Any = 0.0
     equations, lower, upper = list[Any](), list[Array](), list[Array]()
     for k in range(n + 1):
@@ -132,11 +130,11 @@ def nonlinear_program(
             equations.append(out["gap"])
             lower.append(np.zeros(2 * nv))
             upper.append(np.zeros(2 * nv))
-        on = np.flatnonzero(data.active[0, k] > 0.0) if len(bounded) else bounded
+        on = np.flatnonzero(held["active"][k] > 0.0) if s.bounds else ()
         if len(on):
-            equations.append(out["rows"][[int(i) for i in bounded[on]]])
-            lower.append(_infinite(low[k, on]))
-            upper.append(_infinite(high[k, on]))
+            equations.append(out["rows"][[s.rows - s.bounds + int(i) for i in on]])
+            lower.append(_infinite(held["low"][k, on]))
+            upper.append(_infinite(held["high"][k, on]))
     guess = data.guess[0]
     states = guess[:, : nq + nv].copy()
     states[0] = data.start[0]
@@ -167,5 +165,5 @@ def _knot(at: Writing, s: Structure) -> Any:
     u, q_to, v_to, pull = step_of(at, s)
     after = at.read("q_next", mech.nq), at.read("v_next", mech.nv)
     gap = np.concatenate([missing(mech, after[0], q_to), v_to - after[1]])
-    r, _ = rows_of(at, s.terms, u, derivatives=False, bare=True, pull=(pull, None))
+    r, _, _ = rows_of(at, s.terms, u, derivatives=False, bare=True, pull=(pull, None))
     return gap, r

@@ -17,18 +17,20 @@ from linkwise.control.holding import contact_rows
 from linkwise.control.phase import Phase, schedule, steps_of
 from linkwise.control.problem import LIMITS, Shape, data_of, limits_of, structure_of
 from linkwise.control.program import Program, program
-from linkwise.control.routine import Routine, routine
+from linkwise.control.routine import ROUNDS, Routine, routine
 from linkwise.control.solver import (
     INFEASIBLE,
     NO_STEP,
     NOT_FINITE,
     OUT_OF_TIME,
+    ROUGH,
     RUNNING,
     SOLVED,
     Data,
     Iteration,
     Limits,
-)
+    at_knots,
+)  # fmt: skip
 from linkwise.control.transition import INTEGRATED
 from linkwise.dynamics.closure import constraint_error, constraint_names
 from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, tree_of
@@ -73,7 +75,7 @@ class Progress:
     Attributes:
         iteration: Iterations so far.
         cost: The mean cost, with penalties of violated bounds.
-        violation: The largest violation of a bound.
+        violation: The largest violation of a bound of any problem.
         solved: Problems that have ended.
         problems: All problems.
         elapsed: Time since the beginning [s].
@@ -96,6 +98,23 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class History:
+    """How an optimisation converged: a number at the beginning of each iteration.
+
+    Those of a batch are (batch, iterations), NaN where a problem has ended.
+
+    Attributes:
+        cost: With penalties of violated bounds (iterations,).
+        gap: Length of the gaps between the knots (iterations,).
+        violation: The largest violation of a bound (iterations,).
+    """
+
+    cost: Array
+    gap: Array
+    violation: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Trajectory:
     """A trajectory that costs least, or one for each problem of a batch, with (batch,) in front.
 
@@ -109,7 +128,7 @@ class Trajectory:
         violation: The largest violation of a bound, ().
         iterations: How many were made, ().
         status: 0 where it is solved, else a code, (); `message` explains it.
-        history: Cost with penalties, and length of the gaps, after each iteration.
+        history: How it converged.
         step: Length of a step [s].
         integrator: Name of the integrator.
         forces: Force on each node of a contact, by its name (N, 3), in axes of the world [N].
@@ -124,7 +143,7 @@ class Trajectory:
     violation: Array
     iterations: NDArray[np.int64]
     status: NDArray[np.int64]
-    history: tuple[tuple[Array, Array], ...]
+    history: History
     step: float
     integrator: str
     forces: Mapping[str, Array] = field(default_factory=dict[str, Array])
@@ -265,7 +284,8 @@ def optimize(
         tolerance: Expected decrease of the cost, relative to it, at which a problem is solved.
         violation: Largest violation of a bound that is accepted [m, rad, ...].
         threads: Processor cores; default: all, for a batch.
-        progress: Called after each iteration with a `Progress`.
+        progress: Called after each iteration with a `Progress`; for a batch about ten times a
+            second, if iterations are faster.
 
     Returns:
         The trajectory, with feedback gains. A single problem that is not solved, and those of a
@@ -289,7 +309,10 @@ def optimize(
     )
     inform = None if progress is None else function(progress, "progress")
     cores = None if threads is None else count(threads, "threads", least=1)
-    result = _solved(problem, ends, cores, inform)
+    if problem.shape.batch is None or len(problem.data.start) == 1:
+        result = _alone(problem, ends, inform)
+    else:
+        result = _together(problem, ends, cores, inform)
     _report(result)
     return result
 
@@ -415,96 +438,86 @@ def _guess(mech: Mechanism, given: Any, start: Array, steps: int, driven: list[i
     return out
 
 
-def _solved(problem: Problem, ends: Limits, threads: int | None, inform: Any) -> Trajectory:
-    """The problem, or all problems of a batch in groups that fill the lanes."""
-    from linkwise.codegen.cpu.device import cores, spread
+def _alone(problem: Problem, ends: Limits, inform: Any) -> Trajectory:
+    """A single problem, whose knots fill the lanes."""
+    begun, p = time.monotonic(), problem.program
+    iteration = Iteration(p, problem.data, problem.step, ends)
 
-    data, total = problem.data, len(problem.data.start)
-    bounded = any(term.bounded for term in problem.program.structure.terms)
-    if total > 1 and inform is None and not bounded:
-        return _solved_together(problem, ends, threads)
-    lanes = problem.program.forward.lanes
-    begun = time.monotonic()
-    size = 1 if total < max(lanes // 2, 2) else lanes
-    groups = [np.minimum(np.arange(i, i + size), total - 1) for i in range(0, total, size)]
-    done: list[Any] = [None] * len(groups)
-    ended = [0]
-
-    def report(i: int, iteration: Iteration) -> None:
-        assert inform is not None
+    def report(i: int) -> None:
         now = time.monotonic() - begun
-        rest = now / (i + 1) * (ends.iterations - i - 1)
-        costs, off = float(np.nanmean(iteration.cost)), float(iteration.violated().max(initial=0.0))
-        solved = min(ended[0] + int(np.sum(iteration.ended != 0)), total)
-        inform(Progress(i + 1, costs, off, solved, total, now, rest))
+        left = now / (i + 1) * (ends.iterations - i - 1)
+        over = int(iteration.ended != RUNNING)
+        inform(Progress(i + 1, iteration.cost, iteration.violation, over, 1, now, left))
 
-    def some(begin: int, end: int) -> None:
-        for g in range(begin, end):
-            part = data if total == 1 else data.part(groups[g])
-            iteration = Iteration(problem.program, part, problem.step, ends)
-            iteration.run(None if inform is None else lambda i, it=iteration: report(i, it))
-            iteration.price()
-            ended[0] += len(groups[g])
-            done[g] = iteration
-            iteration.release()
-
-    workers = min(len(groups), cores() if threads is None else threads)
-    if workers > 1 and inform is None:
-        spread(some, len(groups), 1, workers)
-    else:
-        some(0, len(groups))
-    return _result(problem, done, total)
+    iteration.run(None if inform is None else report)
+    iteration.price()
+    gains = iteration.gains[problem.shape.steps :: -1][: problem.shape.steps, : p.m * p.n]
+    cost, violation = np.full(1, iteration.cost), np.full(1, iteration.violation)
+    count, code = np.full(1, iteration.count), np.full(1, iteration.ended)
+    notes = np.array(iteration.history)[None]
+    return _trajectory(
+        problem, iteration.states[None], gains, cost, violation, count, code, notes
+    )  # fmt: skip
 
 
-def _solved_together(problem: Problem, ends: Limits, threads: int | None) -> Trajectory:
-    """A batch without bounds but those of joint forces: all iterations in one call."""
+def _together(problem: Problem, ends: Limits, threads: int | None, inform: Any) -> Trajectory:
+    """A batch, whose problems fill the lanes: all iterations of all of them in one call.
+
+    With reports a call makes fewer iterations, and the next one goes on from there.
+    """
     data, p, K = problem.data, problem.program, problem.shape.steps + 1
-    total = len(data.start)
-    routine = routine_of(problem)
+    total, routine, begun = len(data.start), routine_of(problem), time.monotonic()
     kernel = routine.kernel
     # lanes that are full: the last problem is repeated
     rows = np.minimum(np.arange(-(-total // kernel.lanes) * kernel.lanes), total - 1)
     part = data.part(rows)
-    nothing = np.zeros((len(rows), 0))
-    given = {"x": routine.packed(part.start, part.guess)}
-    given |= {x: part.held[x].reshape(len(part.held[x]), 1, -1) for x in routine.inputs}
-    given |= {"tolerance": np.full(1, ends.tolerance), "most": np.full(1, float(ends.iterations))}
-    done = kernel.run(nothing, nothing, given, problem.step, 1, 1, threads).records[:total, 0]
-    sizes = [size for _, size in kernel.shown.items()]
-    x, gain, cost, ended, count = np.split(done, np.cumsum(sizes)[:-1], axis=1)
-    n = p.m * p.n
-    return _trajectory(
-        problem, x.reshape(total, K + 1, -1)[:, :K], gain.reshape(total, K + 1, -1)[:, 1:K, :n],
-        cost[:, 0], np.zeros(total), count[:, 0].astype(np.int64), ended[:, 0].astype(np.int64),
-    )  # fmt: skip
+    nothing, names = np.zeros((len(rows), 0)), list(kernel.shown)
+    cuts = np.cumsum(list(kernel.shown.values()))[:-1]
+    limits = {"tolerance": ends.tolerance, "most": ends.iterations, "allowed": ends.violation}
+    fixed = {x: np.full(1, float(a)) for x, a in {**limits, "rough": ROUGH}.items()}
+    fixed |= {x: part.held[x].reshape(len(part.held[x]), 1, -1) for x in routine.inputs}
+    state = routine.first(len(rows)) | {"x": routine.packed(part.start, part.guess)}
+    turns, made, notes = ROUNDS if inform is None else 1, 0, list[Array]()
+    while True:
+        given = fixed | state | {"turns": np.full(1, float(turns))}
+        ended = kernel.run(nothing, nothing, given, problem.step, 1, 1, threads).records[:, 0]
+        parts = dict(zip(names, np.split(ended, cuts, axis=1), strict=True))
+        state = {x: parts[x][:, None] for x in state}
+        done = {x: parts[x][:total, 0] for x in ("cost", "ended", "count")}
+        new = int(done["count"].max()) - made
+        history = parts["history"][:total].reshape(total, ROUNDS, -1)[:, :new]
+        notes.append(history)
+        made, over = made + new, int(np.count_nonzero(done["ended"]))
+        if inform is not None:
+            now = time.monotonic() - begun
+            off = float(history[:, -1, 2].max())
+            left = now / made * (ends.iterations - made)
+            inform(Progress(made, float(np.nanmean(done["cost"])), off, over, total, now, left))
+            turns = int(np.clip(OFTEN * made / now, 1, ROUNDS))
+        if over == total:
+            break
+    cost, violation = done["cost"], np.zeros(total)
+    if routine.bounds:
+        bare, off = parts["price"][:total].T
+        fine = np.isfinite(bare)
+        cost, violation = np.where(fine, bare, cost), np.where(fine, off, np.inf)
+    noted, counts = np.concatenate(notes, axis=1), done["count"].astype(np.int64)
+    noted[..., 1] = np.sqrt(noted[..., 1])
+    noted[np.arange(made) >= counts[:, None]] = np.nan
+    gain = parts["gain"][:total].reshape(total, K + 1, -1)[:, 1:K, : p.m * p.n]
+    x = parts["x"][:total].reshape(total, K + 1, -1)[:, :K]
+    codes = done["ended"].astype(np.int64)
+    return _trajectory(problem, x, gain, cost, violation, counts, codes, noted, threads)
+
+
+OFTEN = 0.1
+"""Time between two reports on a batch, where iterations are faster [s]."""
 
 
 def routine_of(problem: Problem) -> Routine:
     """The iterations of a problem as statements."""
     timed = tuple(x for x, a in problem.data.held.items() if a.shape[1] > 1)
     return routine(problem.program, problem.shape.steps + 1, timed)
-
-
-def _result(problem: Problem, done: list[Iteration], total: int) -> Trajectory:
-    """What iterations have come to."""
-    N, nx = problem.shape.steps, problem.program.mech.nq + problem.program.mech.nv
-    n = problem.program.m * problem.program.n
-    both = np.concatenate([it.trajectory[:, : N + 2] for it in done])[:total]
-    x = both[:, : N + 1, : nx + problem.program.m].copy()
-    x[:, :N, nx:] = both[:, 1 : N + 1, nx : nx + problem.program.m]
-    gains = np.concatenate([it.gains[:, N::-1][:, :N, :n] for it in done])[:total]
-    numbers: list[Any] = [
-        np.concatenate([getattr(it, name) for it in done])[:total]
-        for name in ("cost", "violation", "count", "ended")
-    ]
-    history = tuple(done[0].history) if total == 1 else ()
-    forces = dict[str, Array]()
-    if problem.contacts:
-        pulls = np.concatenate([it.at_knots(problem.program.forces) for it in done])[:total, :N]
-        pulls = pulls[..., contact_rows(problem.program.mech)].reshape(total, N, -1, 3)
-        pulls = pulls[0] if problem.shape.batch is None else pulls
-        forces = {name: pulls[..., i, :] for i, name in enumerate(problem.contacts)}
-    return _trajectory(problem, x, gains, *numbers, history=history, forces=forces)
 
 
 def _trajectory(
@@ -515,8 +528,8 @@ def _trajectory(
     violation: Array,
     count: Any,
     codes: Any,
-    history: Any = (),
-    forces: Mapping[str, Array] | None = None,
+    notes: Array,
+    threads: int | None = 1,
 ) -> Trajectory:
     """Results from rows of q, v and u (batch, N + 1, .) and K (batch, N, nu 2 nv)."""
     mech, p = problem.program.mech, problem.program
@@ -527,11 +540,17 @@ def _trajectory(
     gain[:, :, driven] = gains.reshape(total, N, p.m, p.n)
     status = np.where(codes == SOLVED, 0, codes)
     parts: list[Any] = [x[..., :nq], x[..., nq:nx], tau, gain, cost, violation, count, status]
+    forces = dict[str, Array]()
+    if problem.contacts:
+        pulls = at_knots(p.forces, mech, problem.data, x, problem.step, threads)[:, :N]
+        pulls = pulls[..., contact_rows(mech)].reshape(total, N, -1, 3)
+        forces = {name: pulls[..., i, :] for i, name in enumerate(problem.contacts)}
     if problem.shape.batch is None:
-        parts = [a[0] for a in parts]
+        parts, notes = [a[0] for a in parts], notes[0]
+        forces = {name: a[0] for name, a in forces.items()}
     return Trajectory(
-        problem.mech, *parts, history=history, step=problem.step,
-        integrator=p.structure.integrator, forces={} if forces is None else forces,
+        problem.mech, *parts, history=History(*np.moveaxis(notes, -1, 0)), step=problem.step,
+        integrator=p.structure.integrator, forces=forces,
     )  # fmt: skip
 
 

@@ -207,13 +207,11 @@ def data_of(
                 f"{name} has shape {array.shape}; it must be {nominal.shape}, or (batch,) more."
             )
         held[name] = shape.rows(array, nominal.ndim, name)[..., :size]
-    none = np.zeros((1, 1, 0))
-    return Data(
-        start, guess, {x: np.ascontiguousarray(a, np.float64) for x, a in held.items()},
-        _side_by_side(lows) if lows else none,
-        _side_by_side(highs) if highs else none,
-        np.concatenate(active, axis=-1) if active else none,
-    )  # fmt: skip
+    if active:
+        held |= {"low": _side_by_side(lows), "high": _side_by_side(highs)}
+        held["active"] = np.concatenate(active, axis=-1)
+    every = {x: np.ascontiguousarray(a, np.float64) for x, a in held.items()}
+    return Data(start, guess, every)
 
 
 def goal_place(mech: Mechanism, structure: Structure, number: int) -> slice:

@@ -1,9 +1,9 @@
 """The kernels of a problem: expansions of knots, the Riccati sweep, and the rollout forward.
 
 Each is a motion in the sense of `codegen.stepping`: segments of straight code over registers, with
-a loop over time in the kernel. A batch of problems runs side by side in the lanes of the processor
-(`backward` expands each knot just before its Riccati step). For a single problem the lanes hold its
-knots, which are expanded all at once (`expand`), and `sweep` runs the recursion alone.
+a loop over time in the kernel. For a single problem the lanes hold its knots, which are expanded
+all at once (`expand`), and `sweep` runs the recursion alone. For a batch they hold problems:
+`routine.py` makes one kernel, which expands each knot (`knot`) just before its Riccati step.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from linkwise.codegen.request import Request
 from linkwise.codegen.stepping.kernel import RolloutKernel
 from linkwise.codegen.stepping.stepping import STEP, Segment, Sketch, Stepping
 from linkwise.codegen.writing import Writing
-from linkwise.control.recursion import SUMS, Recursion
+from linkwise.control.recursion import BLANK, SUMS, Recursion, summed
 from linkwise.control.residual import rows_of
 from linkwise.control.shooting import (
     Layout,
@@ -34,7 +34,6 @@ from linkwise.dynamics.kernels import written
 from linkwise.errors import LoweringError
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
-from linkwise.spatial.choice import minimum
 
 
 @dataclass(frozen=True)
@@ -81,8 +80,7 @@ class Program:
         at = self._writing()
         parts = riccati(at, self.layout, self.n, self.m, self.structure.boxed)
         sums = at.read("sums", len(SUMS))
-        new = [x + parts[name][0] for x, name in zip(sums[:-1], SUMS, strict=False)]
-        new.append(minimum(sums[-1], parts["least"][0]))
+        new = summed(sums, [parts[name][0] for name in SUMS])
         gain = [*parts["K"], *parts["k"], *parts["pulled"], *parts["away"]]
         writes = {"gain": gain, "P": list(parts["P"]), "p": list(parts["p"]), "sums": new}
         return _segment(at, "riccati", writes)
@@ -97,13 +95,19 @@ class Program:
         writes = {"u": list(u), "q": list(q), "v": list(v), "total": both}
         return _segment(at, "forward", writes)
 
+    @cached_property
+    def values(self) -> Segment:
+        """The bounded rows c at a knot."""
+        at = self._writing()
+        return _segment(at, "values", {"c": list(_bounded(at, self.structure))})
+
     @property
     def _begin(self) -> Segment:
         n = self.n
         s = Sketch("begin")
         s.write("P", [0.0] * (n * (n + 1) // 2))
         s.write("p", [0.0] * n)
-        s.write("sums", [0.0] * (len(SUMS) - 1) + [1e300])
+        s.write("sums", list(BLANK))
         return s.segment()
 
     @cached_property
@@ -138,27 +142,6 @@ class Program:
     def sweep(self) -> RolloutKernel:
         """The Riccati sweep from the last knot to the first, of expansions e."""
         return self.compiled(("sweep",), lambda: self._sweep((self._riccati,)))
-
-    def backward_stepping(self) -> Stepping:
-        """The Riccati sweep that expands each knot itself; its state is in q_at and v_at."""
-        first, recursion = self.knot
-        step = first.renamed({"q": "q_at", "v": "v_at"}), *recursion.segments(0)
-        s = Sketch("begin")
-        s.write("P", [0.0] * recursion.square**2)
-        s.write("p", [0.0] * self.n)
-        s.write("sums", [0.0] * (len(SUMS) - 1) + [1e300])
-        shown = ("gain", recursion.gain), ("sums", len(SUMS))
-        made = {"P", "p", "sums", "e", "known", "free", *dict(recursion.memory)}
-        held = tuple((x, n) for x, n in _held(step, made) if "[" not in x)
-        return Stepping(
-            "shooting", 0, 0, held, ("p", "sums"), (s.segment(),), step, (), shown,
-            memory=(*recursion.memory, ("gain", recursion.gain)),
-        )  # fmt: skip
-
-    @cached_property
-    def backward(self) -> RolloutKernel:
-        """The same, compiled."""
-        return self.compiled(("backward",), self.backward_stepping)
 
     def forward_stepping(self) -> Stepping:
         """The rollout with the gains of a sweep; shows u and the sums of costs."""
@@ -219,7 +202,7 @@ def _bounded(at: Writing, s: Structure) -> Any:
     u = np.full(len(s.driven), 0.0, dtype=object)
     felt = any(term.kind in ("force", "cone") for term in s.terms)
     pull = (forces_of_rows(at, s), None) if felt else None
-    r, _ = rows_of(at, s.terms, u, derivatives=False, bare=True, pull=pull)
+    r, _, _ = rows_of(at, s.terms, u, derivatives=False, bare=True, pull=pull)
     keep = [term.bounded for term in s.terms for _ in range(term.rows)]
     return r[keep]
 

@@ -8,7 +8,7 @@ it. Each tick makes a fixed number of iterations in memory that was taken at the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -19,10 +19,9 @@ from linkwise.control.cost import Bound, Cost, checked_costs
 from linkwise.control.export import HorizonSource, export
 from linkwise.control.optimize import Problem, problem_of, routine_of
 from linkwise.control.problem import goal_numbers_of, goal_place
-from linkwise.control.solver import OUT_OF_TIME, RUNNING, Iteration, Limits
 from linkwise.control.tick import PREFIX, Plan, Tick, in_steps
 from linkwise.dynamics.kernels import Loops, tree_of
-from linkwise.errors import LoweringError, ModelError, ShapeError
+from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -85,11 +84,7 @@ class RecedingHorizon:
         self.mech, self.step = self._problem.program.mech, self._problem.step
         self.iterations = count(iterations, "iterations", least=1)
         self._first = count(first, "first", least=1)
-        self._planned: _Planned
-        if any(term.bounded for term in self._problem.program.structure.terms):
-            self._planned = _Iterated(self._problem)
-        else:
-            self._planned = _Compiled(self._problem)
+        self._planned = _Planned(self._problem)
         self._begun: float | None = None
 
     def set_goal(self, cost: int, goal: Any) -> None:
@@ -140,12 +135,9 @@ class RecedingHorizon:
 
         Args:
             name: Of the function and the files; default: the name of the robot and "_horizon".
-
-        Raises:
-            LoweringError: There are bounds other than those of joint forces.
         """
         return export(
-            self._compiled("export_c").tick, dict(self._problem.data.held), self.step,
+            self._planned.tick, dict(self._problem.data.held), self.step,
             default_name(self.mech.name, "horizon") if name is None else name,
             self._first, self.iterations,
         )  # fmt: skip
@@ -156,7 +148,7 @@ class RecedingHorizon:
         Args:
             stepping: The motion.
         """
-        tick = self._compiled("lw.rollout").tick
+        tick = self._planned.tick
         return in_steps(tick, stepping, self.step, self._first, self.iterations)
 
     def planned_for(self, mech: Mechanism) -> tuple[dict[str, Array], Any]:
@@ -167,27 +159,16 @@ class RecedingHorizon:
 
         Raises:
             ModelError: It is another one.
-            LoweringError: There are bounds other than those of joint forces.
         """
         if mech is not self.mech and tree_of(mech) is not self.mech:
             raise ModelError(
                 f"the receding horizon belongs to {self.mech.name!r}, made apart from the "
                 f"mechanism {mech.name!r} that should move: make it for this one."
             )
-        planned = self._compiled("lw.rollout")
-        r = planned.tick.routine
-        given = {PREFIX + x: planned.given(x) for x in r.inputs}
+        r = self._planned.tick.routine
+        given = {PREFIX + x: self._planned.given(x) for x in r.inputs}
         depends = r.program.structure, r.knots, r.timed, self.step, self._first, self.iterations
         return given, depends
-
-    def _compiled(self, what: str) -> _Compiled:
-        if isinstance(self._planned, _Compiled):
-            return self._planned
-        raise LoweringError(
-            f"{what} was requested for a receding horizon with bounds on positions, velocities or "
-            "tasks, which are held by multipliers outside of kernels. Use limits=('effort',) and "
-            "costs instead of bounds."
-        )
 
     def __call__(self, t: float, q: ArrayLike, v: ArrayLike) -> Array:
         """Joint forces (nv,).
@@ -234,27 +215,8 @@ def _made_anew(given: dict[str, Any], goals: dict[int, Any]) -> RecedingHorizon:
     return made
 
 
-class _Planned(Protocol):
-    """A plan that can be improved."""
-
-    @property
-    def cost(self) -> float: ...
-
-    @property
-    def states(self) -> Array: ...
-
-    @property
-    def command(self) -> Array: ...
-
-    def set_goal(self, at: int, rows: Array) -> None: ...
-
-    def begin(self, x: Array, rounds: int) -> None: ...
-
-    def move_on(self, x: Array, steps: int, rounds: int) -> None: ...
-
-
-class _Compiled:
-    """A plan whose tick is one kernel."""
+class _Planned:
+    """A plan and the kernel of its ticks."""
 
     def __init__(self, problem: Problem) -> None:
         self.tick = Tick(routine_of(problem))
@@ -294,41 +256,3 @@ class _Compiled:
         for _ in range(min(steps, self.tick.routine.knots) - 1):
             self._plan.advance(x, 1, 0)
         self._plan.advance(x, min(steps, 1), rounds)
-
-
-class _Iterated:
-    """A plan with bounds, whose multipliers change between the iterations."""
-
-    def __init__(self, problem: Problem) -> None:
-        self._iteration = Iteration(
-            problem.program, problem.data, problem.step, Limits(1, 1e-9, 1e-4)
-        )
-
-    @property
-    def cost(self) -> float:
-        return float(self._iteration.cost[0])
-
-    @property
-    def states(self) -> Array:
-        return self._iteration.trajectory[0, : self._iteration.knots]
-
-    @property
-    def command(self) -> Array:
-        return self._iteration.command
-
-    def set_goal(self, at: int, rows: Array) -> None:
-        self._iteration.set_goal(at, rows)
-
-    def begin(self, x: Array, rounds: int) -> None:
-        self._iteration.restart(x)
-        self._iterate(rounds)
-
-    def move_on(self, x: Array, steps: int, rounds: int) -> None:
-        self._iteration.move_on(x, steps)
-        self._iterate(rounds)
-
-    def _iterate(self, rounds: int) -> None:
-        for _ in range(rounds):
-            if self._iteration.ended[0] not in (RUNNING, OUT_OF_TIME):
-                break
-            self._iteration.step()

@@ -22,13 +22,23 @@ from linkwise.codegen.scalar.graph import Loop, Scalar
 from linkwise.codegen.stepping.stepping import Segment, Sketch, part, placed
 from linkwise.control.box import boxed
 from linkwise.control.shooting import Layout, sum_products, symmetric
-from linkwise.spatial.choice import minimum
+from linkwise.spatial.choice import maximum, minimum
 from linkwise.sweeps.factored import factored
 from linkwise.sweeps.sparse import times
 
-SUMS = ("first", "second", "cost", "gap", "slope", "least")
+SUMS = ("first", "second", "cost", "gap", "worst", "least")
 """What a sweep adds up: how much the cost is expected to fall with a step α, α first + ½ α² second;
-the cost; the squares of gaps and of Q_u. The last is the smallest pivot of Q_uu."""
+the cost, with penalties; and the squares of gaps. The last two are the largest violation of a bound
+and the smallest pivot of Q_uu."""
+
+BLANK = (0.0, 0.0, 0.0, 0.0, 0.0, 1e300)
+"""The same before a sweep."""
+
+
+def summed(sums: Any, new: Any) -> list[Any]:
+    """What a knot adds."""
+    added = [x + y for x, y in zip(sums[:4], new[:4], strict=True)]
+    return [*added, maximum(sums[4], new[4]), minimum(sums[5], new[5])]
 
 
 def tile(n: int) -> int:
@@ -126,7 +136,7 @@ class Recursion:
             s.write(part("Q", i * w + first, w - first), list(Q[i, first:]))
         s.write("q_z", list(q_z))
         s.write(part("gain", self.first + self.m * (n + 1), 2 * n), [*pulled, *gap])
-        known = [-(ahead @ gap), gap @ pulled, cost[0], sum((x * x for x in gap), 0.0)]
+        known = [-(ahead @ gap), gap @ pulled, cost[0], sum((x * x for x in gap), 0.0), cost[1]]
         s.write("known", known)
         return s.segment()
 
@@ -156,15 +166,13 @@ class Recursion:
         s.write("reciprocal", list(inverse.reciprocal))
         s.write(part("gain", self.first + m * n, m), list(k))
         s.write("p", list(q_z[:n] + sum_products(q_xu, k)))
-        known, sums = s.read("known", 4), s.read("sums", len(SUMS))
+        known, sums = s.read("known", 5), s.read("sums", len(SUMS))
         first = known[0] - q_u @ k
         second = known[1] - k @ sum_products(q_uu, k)
-        new = [first, second, known[2], known[3], q_u @ q_u]
         least = inverse.pivots[0]
         for x in inverse.pivots[1:]:
             least = minimum(least, x)
-        total = [x + y for x, y in zip(sums, new, strict=False)]
-        s.write("sums", [*total, minimum(sums[-1], least)])
+        s.write("sums", summed(sums, [first, second, *known[2:], least]))
         return s.segment()
 
     # --------------------------------------------------------------------------------- tiles

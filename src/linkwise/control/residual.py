@@ -22,7 +22,7 @@ from linkwise.codegen.sensitivity import pushed, slopes
 from linkwise.dynamics.configuration import missing as difference
 from linkwise.dynamics.quantity import expression
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.choice import clip, root
+from linkwise.spatial.choice import absolute, clip, root
 from linkwise.spatial.vector import cross
 from linkwise.sweeps.sparse import times
 from linkwise.tasks.measure import missing
@@ -93,14 +93,15 @@ def rows_of(
     `pull` are the forces λ of loops and contacts, with their derivatives where these are wanted.
 
     Returns:
-        r, and (m, nv) by q, by v and by τ (m, nu); None without derivatives.
+        r, (m, nv) by q, by v and by τ (m, nu) or None without derivatives, and by how much each
+        bounded row misses its bounds.
     """
     mech = at.mech
     goals = sum(term.goals(mech) for term in terms)
     goal = at.read("goal", goals) if goals else np.zeros(0)
     count = sum(term.rows for term in terms if term.bounded)
     bounds = [at.read(x, count) for x in ("shift", "low", "high")] if count and not bare else []
-    values, parts, taken, held = list[Any](), list[Any](), 0, 0
+    values, parts, off, taken, held = list[Any](), list[Any](), list[Any](), 0, 0
     for term in terms:
         size = term.goals(mech)
         if term.kind in ("force", "cone"):
@@ -112,6 +113,7 @@ def rows_of(
         if term.bounded and not bare:
             shift, low, high = (x[held : held + term.rows] for x in bounds)
             held += term.rows
+            off += list(absolute(r - clip(r, low, high)))
             y = r + shift
             r = y - clip(y, low, high)
             on = [_inside(*x) for x in zip(y, low, high, strict=True)]
@@ -120,7 +122,7 @@ def rows_of(
         parts.append(by)
     r = np.concatenate([np.zeros(0, dtype=object), *values])
     if not derivatives:
-        return r, None
+        return r, None, off
     widths = mech.nv, mech.nv, len(tau)
     full = [np.full((len(r), n), 0.0, dtype=object) for n in widths]
     start = 0
@@ -129,7 +131,7 @@ def rows_of(
             if part is not None:
                 matrix[start : start + term.rows] = part
         start += term.rows
-    return r, full
+    return r, full, off
 
 
 def _inside(y: Any, low: Any, high: Any) -> Any:

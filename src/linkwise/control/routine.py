@@ -1,10 +1,13 @@
-"""All iterations of a problem as one kernel: the steps of `solver.py` without constraints.
+"""All iterations of a problem as one kernel: the steps of `solver.py`.
 
 The memory of a problem has its trajectory "x", K rows of q, v and u, and one row more; "new", the
 one that is tried; and "gain", of which the first row is zero and that of knot k is k + 1. An
 iteration is a loop over knots backward, loops over knots forward until each problem of the lanes
 has found a step, and a copy of what is accepted. Problems that have found theirs repeat it
 meanwhile; those that have ended change nothing any more. Conditions are numbers, 1 or 0.
+
+Constraints have the multipliers "shift", K rows, and a "penalty" that is in the "weight" of their
+rows; both change where a problem is "settling". What a call ends with is what another goes on from.
 """
 
 from __future__ import annotations
@@ -20,26 +23,40 @@ from linkwise.codegen.stepping.kernel import RolloutKernel
 from linkwise.codegen.stepping.llvm import CODE
 from linkwise.codegen.stepping.stepping import Loop, Segment, Sketch, Statement, Stepping, part
 from linkwise.control.program import Program
-from linkwise.control.recursion import SUMS
+from linkwise.control.recursion import BLANK, SUMS
 from linkwise.control.shooting import Structure
 from linkwise.control.solver import (
+    INFEASIBLE,
     KEPT,
     LEAST,
     MOST,
     NO_STEP,
     NOT_FINITE,
     OUT_OF_TIME,
+    PENALTY,
     SHARES,
     SHORT,
+    SHOWN,
     SOLVED,
+    STRONGER,
+    STRONGEST,
 )  # fmt: skip
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array
-from linkwise.spatial.choice import absolute, maximum, where
+from linkwise.spatial.choice import absolute, clip, maximum, where
 
 FOREVER = 2**31
 """Turns of a loop that ends by a condition."""
+
+ROUNDS = 50
+"""Iterations that a call makes at most."""
+
+FIRST = {"rho": LEAST, "penalty": PENALTY, "before": 1e300}
+"""What problems begin with; other numbers begin with zero."""
+
+NOTED = ("cost", "gap", "worst")
+"""What of the sums of a sweep is kept of each iteration."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +87,13 @@ class Routine:
     def inputs(self) -> dict[str, int]:
         """What is given besides the trajectory, with all its rows."""
         made = {"q", "v", "u", "q_next", "v_next", "q_old", "v_old", "u_old", "h", "K", "k", "gap",
-                "pulled", "alpha", "total", "rho"}  # fmt: skip
+                "pulled", "alpha", "total", "rho", "shift"}  # fmt: skip
         first, _ = self.program.knot
         reads = dict((*first.reads, *self.program.roll.reads))
         if self.program.structure.boxed:
             reads |= {"u_low": self.program.m, "u_high": self.program.m}
+        if self.bounds:
+            reads |= dict(self.program.values.reads) | {"active": self.bounds}
         return {
             name: size * (self.knots if name in self.timed else 1)
             for name, size in reads.items() if name not in made
@@ -86,7 +105,22 @@ class Routine:
         _, recursion = self.program.knot
         size = (self.knots + 1) * self.row
         sizes = {"x": size, "new": size, "gain": (self.knots + 1) * recursion.gain}
+        if self.bounds:
+            sizes |= dict.fromkeys(("shift", "c"), self.knots * self.bounds)
         return (*sizes.items(), *recursion.memory)
+
+    @property
+    def bounds(self) -> int:
+        """Rows of constraints."""
+        return self.program.structure.bounds
+
+    @property
+    def lasting(self) -> dict[str, int]:
+        """Registers that go from one call to the next, with sizes."""
+        out = {"x": dict(self.memory)["x"], "rho": 1}
+        if self.bounds:
+            out |= {"shift": self.knots * self.bounds, "penalty": 1, "before": 1, "fresh": 1}
+        return out
 
     # ------------------------------------------------------------------------- over all knots
 
@@ -97,6 +131,8 @@ class Routine:
         """A segment on rows of the memory: names with the register and the place in its row."""
         _, recursion = self.program.knot
         strides = {"x": self.row, "new": self.row, "gain": recursion.gain}
+        strides |= {"shift": self.bounds, "c": self.bounds}
+        strides["weight"] = self.program.structure.rows
         moves = dict[str, int]()
 
         def other(
@@ -118,17 +154,25 @@ class Routine:
 
     def sweep(self) -> tuple[Statement, ...]:
         """Expand all knots, and sweep backward."""
-        (first, recursion), nq, row = self.program.knot, self.program.mech.nq, self.row
+        _, recursion = self.program.knot
         s = Sketch("begin")
         s.write("P", [0.0] * recursion.square**2)
         s.write("p", [0.0] * self.program.n)
-        s.write("sums", [0.0] * (len(SUMS) - 1) + [1e300])
+        s.write("sums", list(BLANK))
         s.write(CODE, [0.0])
-        here = {"q": ("x", 0), "v": ("x", nq), "u": ("x", self.nx)}
-        here |= {"q_next": ("x", row), "v_next": ("x", row + nq)}
         steps = recursion.segments(recursion.gain, recursion.gain)
-        body = [self._at(first, here), *(self._at(x, {"u": here["u"]}) for x in steps)]
+        body = [self._expansion, *(self._at(x, self._here) for x in steps)]
         return s.segment(), Loop(tuple(body), self.knots, down=True)
+
+    @property
+    def _here(self) -> dict[str, tuple[str, int]]:
+        nq, row = self.program.mech.nq, self.row
+        here = {"q": ("x", 0), "v": ("x", nq), "u": ("x", self.nx)}
+        return here | {"q_next": ("x", row), "v_next": ("x", row + nq)}
+
+    @cached_property
+    def _expansion(self) -> Segment:
+        return self._at(self.program.knot[0], self._here)
 
     def roll(self) -> tuple[Statement, ...]:
         """Roll out with the gains, into "new"."""
@@ -166,8 +210,14 @@ class Routine:
     def _judge(self) -> Segment:
         """After a sweep: which problems have ended, and which try a step."""
         s = Sketch("judge")
-        first, second, cost, gap, _, least = s.read("sums", len(SUMS))
+        first, second, cost, gap, worst, least = s.read("sums", len(SUMS))
         (on,), (code,), (tolerance,) = s.read("running", 1), s.read(CODE, 1), s.read("tolerance", 1)
+        violated: Any = 0.0
+        fresh: Any = 0.0
+        if self.bounds:
+            (allowed,), (fresh,), (rough,) = (s.read(x, 1) for x in ("allowed", "fresh", "rough"))
+            violated = _above(worst - allowed)
+            tolerance = where(violated, maximum(tolerance, rough), tolerance)
         (rho,), (ended,), (count,), (known,) = (
             s.read(x, 1) for x in ("rho", "ended", "count", "cost")
         )
@@ -176,8 +226,14 @@ class Routine:
         scale = absolute(cost) + 1e-300
         small = _not(_above(absolute(first + 0.5 * second) - tolerance * scale))
         ready = on * fine * closed * small
+        if self.bounds:
+            ready = ready * _not(violated * fresh)
+            s.write("violated", [violated])
+            s.write("settling", [ready * violated])
         going = on * _not(ready)
-        rho, ended = _raised(going * _not(fine), cost, rho, where(ready, SOLVED, ended))
+        rho, ended = _raised(
+            going * _not(fine), cost, rho, where(ready * _not(violated), SOLVED, ended)
+        )
         s.write("rho", [rho])
         s.write("ended", [ended])
         s.write("count", [count + on])
@@ -215,30 +271,98 @@ class Routine:
         (left,), (alpha,), (closed,), (accepted,) = (
             s.read(x, 1) for x in ("left", "alpha", "closed", "accepted")
         )
-        (cost,), (new, _), (count,), (most,) = (
-            s.read("cost", 1), s.read("total", 2), s.read("count", 1), s.read("most", 1)
-        )  # fmt: skip
+        (cost,), (new, _) = s.read("cost", 1), s.read("total", 2)
         (rho,), (ended,) = s.read("rho", 1), s.read("ended", 1)
         less = maximum(0.1 * rho, LEAST)
         rho = where(accepted * _above(alpha - 0.5), less, rho)
         rho = where(accepted * _not(_above(alpha - SHORT)), 10.0 * rho, rho)
         gain, scale = absolute(first + 0.5 * second), absolute(cost) + 1e-300
         flat = left * closed * _not(_above(gain - 1e-12 * scale))
-        ended = where(flat, SOLVED, ended)
         rho, ended = _raised(left * _not(flat), cost, rho, ended)
+        if self.bounds:
+            (violated,), (settling,) = s.read("violated", 1), s.read("settling", 1)
+            settling, (fresh,) = settling + flat * violated, s.read("fresh", 1)
+            s.write("settling", [settling])
+            s.write("fresh", [maximum(settling, fresh * _not(accepted))])
+            flat = flat * _not(violated)
+        s.write("rho", [rho])
+        s.write("ended", [where(flat, SOLVED, ended)])
+        s.write("cost", [where(accepted, new, cost)])
+        s.write(CODE, [0.0])  # that of a step that was not taken
+        return s.segment()
+
+    def _finish(self) -> Segment:
+        """Which problems go on."""
+        s = Sketch("finish")
+        (ended,), (count,), (most,), (turns,) = (
+            s.read(x, 1) for x in ("ended", "count", "most", "turns")
+        )
         over = _not(_above(ended)) * _above(count - most + 0.5)
         ended = where(over, OUT_OF_TIME, ended)
-        s.write("rho", [rho])
         s.write("ended", [ended])
-        s.write("cost", [where(accepted, new, cost)])
-        s.write("running", [_not(_above(ended))])
-        s.write(CODE, [0.0])  # that of a step that was not taken
+        s.write("turns", [turns - 1.0])
+        s.write("running", [_not(_above(ended)) * _above(turns - 1.5)])
         return s.segment()
 
     def iteration(self) -> tuple[Statement, ...]:
         """One iteration of all problems that have not ended."""
         search = Loop((*self.roll(), self._try()), len(SHARES), again="left")
-        return *self.sweep(), self._judge(), search, self.copy(), self._conclude()
+        parts = *self.sweep(), self._judge(), search, self.copy(), self._conclude()
+        return *parts, *self._settled(), self._finish()
+
+    # --------------------------------------------------------------------------- constraints
+
+    def penalised(self, weight: float | None = None) -> Loop:
+        """Weights of constraints where they hold; the penalty by default."""
+        s = Sketch("penalise")
+        active = s.read("active", self.bounds)
+        penalty = s.read("penalty", 1)[0] if weight is None else weight
+        s.write("bounding", [penalty * x for x in active])
+        place = {"bounding": ("weight", self.program.structure.rows - self.bounds)}
+        return Loop((self._at(s.segment(), {}, place),), self.knots)
+
+    def _settled(self) -> tuple[Statement, ...]:
+        """Update multipliers; penalties grow where that helps little."""
+        if not self.bounds:
+            return ()
+        s = Sketch("decide")
+        (settling,), (before,), (penalty,), (ended,) = (
+            s.read(x, 1) for x in ("settling", "before", "penalty", "ended")
+        )
+        worst = s.read("sums", len(SUMS))[4]
+        slow = settling * _above(worst - 0.25 * before)
+        s.write("before", [where(settling, worst, before)])
+        s.write("ended", [where(slow * _not(_above(STRONGEST - penalty)), INFEASIBLE, ended)])
+        s.write("penalty", [where(slow, STRONGER * penalty, penalty)])
+        s.write("scale", [where(slow, 1.0 / STRONGER, 1.0)])
+        values = Loop((self._at(self.program.values, self._here),), self.knots)
+        parts = s.segment(), values, self._multiplied(), self.penalised()
+        return (Loop(parts, 1, again="settling"),)
+
+    def _multiplied(self) -> Loop:
+        """Where settling, multipliers become the forces that penalties exert."""
+        s = Sketch("multiply")
+        c, shift, low, high = (s.read(x, self.bounds) for x in ("c", "shift", "low", "high"))
+        (settling,), (scale,) = s.read("settling", 1), s.read("scale", 1)
+        y = [a + b for a, b in zip(c, shift, strict=True)]
+        over = [scale * (a - clip(a, *ends)) for a, *ends in zip(y, low, high, strict=True)]
+        s.write("shift", [where(settling, a, b) for a, b in zip(over, shift, strict=True)])
+        return Loop((self._at(s.segment(), {}),), self.knots)
+
+    def _priced(self) -> tuple[Statement, ...]:
+        """Cost and violation without penalties."""
+        if not self.bounds:
+            return ()
+        blank, s = Sketch("blank"), Sketch("price")
+        blank.write("price", [0.0, 0.0])
+        cost, worst = s.read("price", 2)
+        layout = self.program.knot[1].layout
+        e = s.read("e", 1 + max(x for y in layout for x in y.entries if isinstance(x, int)))
+        here, off = layout[-1].of(e)
+        s.write("price", [cost + here, maximum(worst, off)])
+        s.write(CODE, [0.0])
+        loop = Loop((self._expansion, s.segment()), self.knots)
+        return self.penalised(SHOWN), blank.segment(), loop
 
     # -------------------------------------------------------------------------------- kernel
 
@@ -246,24 +370,43 @@ class Routine:
         """What a problem begins with besides its trajectory."""
         _, recursion = self.program.knot
         s = Sketch("enter")
-        s.write("rho", [LEAST])
-        for name in ("ended", "count", "cost"):
-            s.write(name, [0.0])
-        s.write("running", [1.0])
         s.write(part("gain", 0, recursion.gain), [0.0] * recursion.gain)
         for name in ("Y", "Z"):
             s.write(name, [0.0] * dict(recursion.memory)[name])
         return s.segment()
 
+    @property
+    def state(self) -> dict[str, int]:
+        """What a call begins and ends with, with sizes."""
+        return self.lasting | dict.fromkeys(("cost", "ended", "count"), 1)
+
+    def first(self, batch: int) -> dict[str, Array]:
+        """What problems begin with besides their trajectories, each (batch, 1, .)."""
+        return {
+            name: np.full((batch, 1, size), FIRST.get(name, 0.0))
+            for name, size in self.state.items() if name != "x"
+        }  # fmt: skip
+
     def stepping(self) -> Stepping:
-        """A motion whose only step makes all iterations."""
-        solve = Loop(self.iteration(), FOREVER, again="running")
-        size = dict(self.memory)
-        begins = (("x", size["x"]), *self.inputs.items(), ("tolerance", 1), ("most", 1))
-        shown = ("x", size["x"]), ("gain", size["gain"]), ("cost", 1), ("ended", 1), ("count", 1)
+        """A motion whose only step makes iterations: "turns" of them, unless all problems end."""
+        s, note = Sketch("start"), Sketch("note")
+        (ended,), (turns,) = s.read("ended", 1), s.read("turns", 1)
+        s.write("running", [_not(_above(ended)) * _above(turns - 0.5)])
+        history = part("history", 0, len(NOTED))
+        sums = dict(zip(SUMS, note.read("sums", len(SUMS)), strict=True))
+        note.write(history, [sums[x] for x in NOTED])
+        noted = replace(note.segment(), moves=((history, len(NOTED)),))
+        solve = Loop((*self.iteration(), noted), ROUNDS, again="running")
+        enter: list[Statement] = [self.begun(), s.segment()]
+        enter += [self.penalised()] if self.bounds else []
+        sizes = {"history": len(NOTED) * ROUNDS}
+        shown = self.state | {"gain": dict(self.memory)["gain"]} | sizes
+        shown |= {"price": 2} if self.bounds else {}
+        begins = self.state | self.inputs | dict.fromkeys(("tolerance", "most", "turns"), 1)
+        begins |= {"allowed": 1, "rough": 1} if self.bounds else {}
         return Stepping(
-            "shooting", 0, 0, (), (), (self.begun(),), (solve,), (), shown, begins,
-            memory=self.memory,
+            "shooting", 0, 0, (), (), tuple(enter), (solve, *self._priced()), (),
+            tuple(shown.items()), tuple(begins.items()), memory=(*self.memory, *sizes.items()),
         )  # fmt: skip
 
     def packed(self, start: Array, guess: Array) -> Array:

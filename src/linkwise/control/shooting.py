@@ -36,6 +36,7 @@ from linkwise.control.transition import stepped, transition
 from linkwise.dynamics.configuration import missing, moved
 from linkwise.dynamics.passive import Passive, passive as dampers_and_springs
 from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.choice import maximum
 from linkwise.sweeps.factored import factored
 from linkwise.sweeps.sparse import is_zero, times
 
@@ -70,6 +71,11 @@ class Structure:
         """Rows of all terms."""
         return sum(term.rows for term in self.terms)
 
+    @property
+    def bounds(self) -> int:
+        """Rows of constraints, which come last."""
+        return sum(term.rows for term in self.terms if term.bounded)
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -97,7 +103,7 @@ def _forces(at: Writing, s: Structure) -> tuple[Any, Any]:
 
 
 def _expanded(at: Writing, s: Structure) -> tuple[Any, ...]:
-    """F, G, W, the gap g, l_z, l_zz and l of a knot, (1)."""
+    """F, G, W, the gap g, l_z, l_zz, l and the largest violation of a knot, (1)."""
     mech, (u, tau) = at.mech, _forces(at, s)
     (h,) = at.read("h", 1)
     q, v, F, G, W, held = transition(at, s.integrator, tau, h, _passive(mech, s), s.parameters)
@@ -109,14 +115,17 @@ def _expanded(at: Writing, s: Structure) -> tuple[Any, ...]:
         assert held.by is not None
         change = [x[mech.nv :] for x in held.by]
         pull = held.force, [*change[:2], change[2][:, list(s.driven)]]
-    r, by = rows_of(at, s.terms, u, derivatives=True, pull=pull)
+    r, by, off = rows_of(at, s.terms, u, derivatives=True, pull=pull)
     weight = at.read("weight", s.rows)
     by_z = np.concatenate(by, axis=1)
     weighted = weight[:, None] * by_z
     l_z = times(weighted.T, r[:, None])[:, 0]
     l_zz = symmetric(by_z.T, weighted)
     cost = 0.5 * sum((w * x * x for w, x in zip(weight, r, strict=True)), 0.0)
-    return F, G, W, gap, l_z, l_zz, np.array([cost], dtype=object)
+    worst: Any = 0.0
+    for w, x in zip(weight[s.rows - len(off) :], off, strict=True):
+        worst = maximum(worst, w.gate(x))  # rows that do not hold have no weight
+    return F, G, W, gap, l_z, l_zz, np.array([cost, worst], dtype=object)
 
 
 def expansion(at: Writing, s: Structure) -> tuple[Any, tuple[Layout, ...]]:
@@ -186,8 +195,8 @@ def riccati(at: Any, layout: tuple[Layout, ...], n: int, m: int, bounded: bool) 
     least = inverse.pivots[0]
     return {
         "K": K.ravel(), "k": k, "pulled": pulled, "away": gap, "P": _upper(value), "p": slope,
-        "first": [first], "second": [second], "cost": [cost[0]], "least": [least],
-        "gap": [sum((x * x for x in gap), 0.0)], "slope": [sum((x * x for x in q_u), 0.0)],
+        "first": [first], "second": [second], "cost": [cost[0]],
+        "gap": [sum((x * x for x in gap), 0.0)], "worst": [cost[1]], "least": [least],
     }  # fmt: skip
 
 
@@ -218,7 +227,7 @@ def forward(at: Writing, s: Structure) -> tuple[Any, ...]:
     q, v, pull = stepped(at, s.integrator, tau, h, _passive(mech, s), s.parameters)
     rest = (alpha - 1.0) * at.read("gap", n)
     q, v = moved(mech, q, rest[: mech.nv]), v + rest[mech.nv :]
-    r, _ = rows_of(at, s.terms, u, derivatives=False, pull=(pull, None))
+    r, _, _ = rows_of(at, s.terms, u, derivatives=False, pull=(pull, None))
     weight = at.read("weight", s.rows)
     cost = 0.5 * sum((w * x * x for w, x in zip(weight, r, strict=True)), 0.0)
     change = at.read("pulled", n) @ away

@@ -25,11 +25,14 @@ from linkwise.codegen.stepping.stepping import (
     part,
     prefixed,
 )
-from linkwise.control.routine import FOREVER, Routine
-from linkwise.control.solver import LEAST
+from linkwise.control.routine import FIRST, FOREVER, Routine
+from linkwise.control.solver import ROUGH
 from linkwise.simulation.rates import velocities
 from linkwise.spatial.array import Array
 from linkwise.spatial.choice import where
+
+ALLOWED = 1e-4
+"""Largest violation of a bound that a plan accepts [m, rad, ...]."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class Tick:
     @property
     def lasting(self) -> tuple[tuple[str, int], ...]:
         """Registers that go from one tick to the next."""
-        return ("x", dict(self.routine.memory)["x"]), ("rho", 1)
+        return tuple(self.routine.lasting.items())
 
     def statements(self) -> tuple[Statement, ...]:
         """All of a tick."""
@@ -58,40 +61,53 @@ class Tick:
         shift = self._shifted(0, r.nx, r.knots - 1)
         forces = self._shifted(r.nx, r.row - r.nx, r.knots - 2)
         solve = Loop(r.iteration(), FOREVER, again="running")
-        return shift, forces, self._begun(), self._measured(), solve, self._forces()
+        begun = self._anew("x", r.row, r.knots + 1), self._measured()
+        if r.bounds:
+            multipliers = self._shifted(0, r.bounds, r.knots - 1, "shift", r.bounds)
+            begun = multipliers, *begun, self._anew("shift", r.bounds, r.knots), r.penalised()
+        return shift, forces, *begun, solve, self._forces()
 
-    def _shifted(self, start: int, size: int, count: int) -> Loop:
+    def _shifted(
+        self, start: int, size: int, count: int, register: str = "x", row: int = 0
+    ) -> Loop:
         """Rows take the place of those before them."""
-        row, s = self.routine.row, Sketch("shift")
-        here, after = part("x", start, size), part("x", row + start, size)
+        row, s = row or self.routine.row, Sketch("shift")
+        here, after = part(register, start, size), part(register, row + start, size)
         (advance,) = s.read("advance", 1)
         pairs = zip(s.read(after, size), s.read(here, size), strict=True)
         s.write(here, [where(advance, a, b) for a, b in pairs])
         return Loop((replace(s.segment(), moves=((here, row), (after, row))),), max(count, 0))
 
-    def _begun(self) -> Loop:
-        """A plan that begins anew."""
+    def _anew(self, register: str, row: int, count: int) -> Loop:
+        """Rows of a plan that begins anew: the measured position at rest, and zero."""
         r, s = self.routine, Sketch("anew")
-        nq, name = r.program.mech.nq, part("x", 0, r.row)
-        (advance,), now = s.read("advance", 1), s.read("now", r.nx)
-        old = s.read(name, r.row)
-        first = [*now[:nq], *[0.0] * (r.row - nq)]
+        nq, name = r.program.mech.nq if register == "x" else 0, part(register, 0, row)
+        (advance,) = s.read("advance", 1)
+        first = [*(s.read("now", r.nx)[:nq] if nq else ()), *[0.0] * (row - nq)]
+        old = s.read(name, row)
         s.write(name, [where(-advance, a, b) for a, b in zip(first, old, strict=True)])
-        return Loop((replace(s.segment(), moves=((name, r.row),)),), r.knots + 1)
+        return Loop((replace(s.segment(), moves=((name, row),)),), count)
 
     def _measured(self) -> Segment:
         """The first state is the measured one."""
         r, s = self.routine, Sketch("measured")
-        begun = r.begun()
-        (advance,), (rho,) = s.read("advance", 1), s.read("rho", 1)
-        s.write("rho", [where(-advance, LEAST, rho)])
+        (advance,), (most,) = s.read("advance", 1), s.read("most", 1)
+        for name, size in r.lasting.items():
+            if size == 1 and name != "before":
+                s.write(name, [where(-advance, FIRST.get(name, 0.0), s.read(name, 1)[0])])
         s.write(part("x", 0, r.nx), list(s.read("now", r.nx)))
-        for name, size in begun.writes:
-            if name not in ("rho", "running"):
-                s.write(name, [0.0] * size)
-        (most,) = s.read("most", 1)
+        for name, size in r.begun().writes:
+            s.write(name, [0.0] * size)
+        for name in ("ended", "count", "cost"):
+            s.write(name, [0.0])
         s.write("running", [(most - 0.5).gate(1.0)])
+        s.write("turns", [float(FOREVER)])
         s.write("tolerance", [1e-9])
+        if r.bounds:
+            s.write("allowed", [ALLOWED])
+            # a plan that moves on keeps its multipliers, which are those of a better one
+            s.write("rough", [where(-advance, ROUGH, 0.0)])
+            s.write("before", [FIRST["before"]])
         return s.segment()
 
     def _forces(self) -> Segment:
@@ -135,12 +151,14 @@ class Plan:
         for name in tick.routine.inputs:
             self.given[name][:] = held[name].ravel()
         size, nv = dict(tick.lasting)["x"], tick.routine.program.mech.nv
-        lasting = {"x": self.rows[:, 0, :size], "rho": self.rows[:, 0, size : size + 1]}
+        lasting, end = dict[str, Any](), 0
+        for name, n in tick.lasting:
+            lasting[name], end = self.rows[:, 0, end : end + n], end + n
         nothing = np.zeros((1, 0))
         self._call, self._done = kernel.repeated(
             nothing, nothing, lasting | self.given, step, 1, 1, 1, self.rows
         )
-        self.tau = self.rows[0, 0, size + 1 : size + 1 + nv]
+        self.tau = self.rows[0, 0, end : end + nv]
         self._size = size
 
     @property
@@ -179,11 +197,11 @@ def in_steps(tick: Tick, stepping: Stepping, step: float, first: int, later: int
     s = Sketch("begin")
     s.write("phase", [-1.0])
     # registers whose first value is not used, but has to be a number
-    s.write(PREFIX + "rho", [LEAST])
-    zero = Sketch("blank")
-    zero.write(PREFIX + part("x", 0, tick.routine.row), [0.0] * tick.routine.row)
-    moves = ((PREFIX + part("x", 0, tick.routine.row), tick.routine.row),)
-    blank = Loop((replace(zero.segment(), moves=moves),), tick.routine.knots + 1)
+    blank = list[Statement]()
+    for name, size in tick.lasting:
+        zero, piece = Sketch("blank"), PREFIX + part(name, 0, 1)
+        zero.write(piece, [0.0])
+        blank.append(Loop((replace(zero.segment(), moves=((piece, 1),)),), size))
     sense = Sketch("sense")
     q, u = sense.read("q0", mech.nq), sense.read("u0", mech.nv)
     (phase,), (h,), (code,) = (sense.read(x, 1) for x in ("phase", STEP, CODE))
@@ -206,7 +224,7 @@ def in_steps(tick: Tick, stepping: Stepping, step: float, first: int, later: int
         stepping,
         held=tuple(x for x in stepping.held if x[0] != "tau"),
         begins=(*stepping.begins, *given),
-        enter=(*stepping.enter, s.segment(), blank),
+        enter=(*stepping.enter, s.segment(), *blank),
         step=(*ticking, *stepping.step),
         memory=(*stepping.memory, *memory),
         shown=(*stepping.shown, ("tau", mech.nv)),

@@ -21,8 +21,9 @@ def trajectory(
     """Draw velocities, joint forces and forces of contacts over time, and the convergence.
 
     The first panel has the velocities of the hinges, the second the joint forces of those that are
-    driven, with normal forces of contacts dashed. The third has the cost with penalties and the
-    gaps between knots after each iteration; penalties grow where bounds are violated.
+    driven, with normal forces of contacts dashed. The third has the cost with penalties, the gaps
+    between knots and the largest violation of a bound at each iteration; penalties grow where
+    bounds are violated.
 
     Args:
         motion: What `lw.optimize` returned, for a single problem.
@@ -48,10 +49,12 @@ def trajectory(
             boards[1].step(motion.time[:-1], tau, where="post", lw=1.2, label=name)
     for node, force in motion.forces.items():
         boards[1].step(motion.time[:-1], force[:, 2], where="post", lw=1.0, ls="--", label=node)
-    cost = np.array([x[0][0] for x in motion.history])
-    gap = np.array([x[1][0] for x in motion.history])
-    boards[2].semilogy(np.maximum(cost, 1e-16), lw=1.4, label="cost with penalties")
-    boards[2].semilogy(np.maximum(gap, 1e-16), lw=1.0, ls="--", label="gaps")
+    done = motion.history
+    boards[2].semilogy(np.maximum(done.cost, 1e-16), lw=1.4, label="cost with penalties")
+    boards[2].semilogy(np.maximum(done.gap, 1e-16), lw=1.0, ls="--", label="gaps")
+    if np.any(done.violation):
+        off = np.maximum(done.violation, 1e-16)
+        boards[2].semilogy(off, lw=1.0, ls=":", label="largest violation")
     titles = (
         "velocities [m/s or rad/s]",
         "joint forces, and of contacts [N or N m]",

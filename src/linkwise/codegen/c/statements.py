@@ -105,6 +105,7 @@ class Statements:
             tail.append(f"{space}if (m[{STATUS}] == 0.0 && !({inside})) {{")
             tail.append(f"{space}    m[{STATUS}] = {number(float(check.code), 'float64')};")
             tail.append(f"{space}}}")
+        tail += [f"{space}(void)a{i};" for i in range(len(segment.reads))]
         done = 0
         for i, (_, size) in enumerate(segment.writes, len(segment.reads)):
             tail.append(f"{space}for (i = 0; i < {size}; ++i) {{")
