@@ -228,6 +228,9 @@ _of(
     ),
 )
 _of("load_measurements", lambda: call(arm(), _table()))
+_of(
+    "plot.identification_report", lambda: call(_identified(), *measured(), file=folder() / "f.html")
+)
 _of("plot.identification", lambda: call(_identified(), *measured(), theme="dark"))
 _of(
     "smoothed",

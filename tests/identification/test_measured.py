@@ -1,5 +1,6 @@
 """Measurements from files, forces from outside, parts of a recording, and simulated motions."""
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -46,12 +47,15 @@ def true_base() -> Array:
     return base.matrix @ model.nominal(arm(), KINDS)
 
 
-def table(path: Path, *, gap: bool = False) -> Path:
-    t, q, _, _ = motion()
+def table(path: Path, *, gap: bool = False, push: Array | None = None) -> Path:
+    t, q, v, vdot = motion()
     tau = forces(arm())
     rows = ["t [s],q[upper] [rad],q[lower] [rad],tau[upper],tau[lower],note [1]"]
+    if push is not None:
+        tau = lw.inverse_dynamics(arm(), q, v, vdot, forces={"hand": push}) + arm().damping * v
+        rows[0] += "".join(f",f[hand].{i} [N]" for i in range(6))
     for k, time in enumerate(t):
-        cells = [time, *q[k], *tau[k], 0.0]
+        cells = [time, *q[k], *tau[k], 0.0, *([] if push is None else push[k])]
         words = [repr(float(x)) for x in cells]
         if gap and k == 100:
             words[1] = ""
@@ -100,6 +104,35 @@ def test_the_command_identifies(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert np.allclose(ours, true, rtol=0.03)
 
 
+def test_forces_at_nodes_in_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same numbers from pushed and free motions; with a report."""
+    t = motion()[0]
+    push = np.zeros((len(t), 6))
+    push[:, 3], push[:, 4] = 20.0 * np.sin(2.0 * t), 10.0 * np.cos(3.0 * t)
+    run = table(tmp_path / "run.csv", push=push)
+    data = lw.identification.load_measurements(arm(), run)
+    assert np.array_equal(data.forces["hand"], push)
+    lw.save(arm(1.3, 0.1), tmp_path / "arm.xml")
+    page = tmp_path / "fit.html"
+    words = ["identify", str(tmp_path / "arm.xml"), str(run), "--bandwidth", "10"]
+    words += ["--parameters", "inertia,damping", "--folds", "2", "--report", str(page)]
+    assert main(words) == 0
+    shown = capsys.readouterr().out
+    errors = [float(x) for x in re.findall(r": \S+, (\S+) % of its force", shown)]
+    assert len(errors) == 2 and max(errors) < 0.1
+    low_high = re.findall(r": (\S+) to (\S+) % of its force", shown)
+    assert len(low_high) == 2 and max(float(x[1]) for x in low_high) < 0.2
+    text = page.read_text()
+    assert "data:image/png;base64," in text and "mcx(lower)" in text and "95 % from" in text
+    few = run.read_text().replace("f[hand].5", "g").splitlines()
+    (tmp_path / "few.csv").write_text("\n".join(few))
+    with pytest.raises(lw.ModelError, match=r"no column 'f\[hand\]\.5'"):
+        lw.identification.load_measurements(arm(), tmp_path / "few.csv")
+    (tmp_path / "few.csv").write_text("\n".join(few).replace("f[hand]", "f[nose]"))
+    with pytest.raises(lw.ModelError, match="nose"):
+        lw.identification.load_measurements(arm(), tmp_path / "few.csv")
+
+
 def test_forces_from_outside_are_taken_away() -> None:
     _, q, v, vdot = motion()
     rng = np.random.default_rng(0)
@@ -119,6 +152,18 @@ def test_forces_from_outside_are_taken_away() -> None:
     assert np.allclose(fit.estimate, true_base(), rtol=1e-6, atol=1e-8)
     without = lw.identify(arm(1.3, 0.1), q, v, vdot, tau, parameters=KINDS)
     assert np.abs(without.estimate - true_base()).max() > 1e-2
+    parts = lw.identification.cross_validate(
+        arm(1.3, 0.1),
+        q,
+        v,
+        vdot,
+        tau,
+        folds=2,
+        parameters=KINDS,
+        forces={"hand": push},
+        forces_frame="world",
+    )
+    assert parts.error.max() < 1e-5
     with pytest.raises(lw.ShapeError, match="force on 'hand'"):
         lw.identify(arm(), q, v, vdot, tau, forces={"hand": np.zeros(6)})
 
@@ -153,6 +198,7 @@ def test_positions_and_forces_without_derivatives() -> None:
     assert fit.converged and fit.before > 5.0 * fit.noise
     assert np.isclose(fit.noise, 1e-3, rtol=0.1)
     off = (fit.estimate - true_base()) / fit.deviation
+    assert np.allclose(np.diff(fit.interval(0.95))[:, 0], 2 * 1.96 * fit.deviation, rtol=1e-3)
     assert np.abs(off).max() < 4.0
     assert np.allclose(fit.estimate, true_base(), atol=0.05 * np.abs(true_base()).max())
     with pytest.raises(lw.ModelError, match="friction"):

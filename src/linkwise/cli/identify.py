@@ -18,8 +18,9 @@ EXAMPLES = """examples:
   linkwise identify arm.urdf run.csv --save identified.urdf --plot fit.png
 
 The table has a column t, and q[JOINT] and tau[JOINT] for each joint, as recordings saved by
-`linkwise simulate ROBOT --save run.csv` have. If it has v[JOINT] and vdot[JOINT] as well, these
-are used; else positions are filtered and differentiated.
+`linkwise simulate ROBOT --save run.csv` have. Forces at nodes are f[NODE].0 to f[NODE].5. If the
+table has v[JOINT] and vdot[JOINT] as well, these are used; else positions are filtered and
+differentiated.
 """
 
 
@@ -49,9 +50,13 @@ def add_to(commands: Any) -> None:
     p.add_argument(
         "--slow", type=float, metavar="SPEED", help="leave out friction below this speed"
     )
+    p.add_argument(
+        "--forces-frame", choices=("node", "world"), default="node", help="axes of forces at nodes"
+    )
     p.add_argument("--folds", type=int, metavar="N", help="cross-validation with N parts")
     p.add_argument("--save", metavar="FILE", help="the identified robot: .urdf or .xml")
     p.add_argument("--plot", metavar="FILE", help="a picture of forces and parameters: .png, .pdf")
+    p.add_argument("--report", metavar="FILE", help="all of it with pictures: .html")
     p.set_defaults(run=run)
 
 
@@ -60,9 +65,10 @@ def run(options: argparse.Namespace) -> int:
     import numpy as np
 
     from linkwise.identification import cross_validate, identify, load_measurements, smoothed
+    from linkwise.identification.fit import forces_from_outside
     from linkwise.io.save import save
 
-    for option in ("save", "plot"):
+    for option in ("save", "plot", "report"):
         if getattr(options, option) is not None:
             check_place(f"--{option}", getattr(options, option), options.robot, options.data)
     mech = open_robot(options.robot, base=options.base, roots=options.roots)
@@ -70,16 +76,20 @@ def run(options: argparse.Namespace) -> int:
     if data.tau is None:
         raise ModelError(f"{options.data} has no joint forces, columns like tau[JOINT].")
     arrays: list[Any] = [data.q, data.v, data.vdot, data.tau]
+    forces = data.forces
     if data.v is None or data.vdot is None:
         step = float(np.median(np.diff(data.t))) if len(data.t) > 1 else 1.0
         band = 0.1 / step if options.bandwidth is None else options.bandwidth
         made = smoothed(mech, data.t, data.q, data.tau, bandwidth=band)
         arrays = [made.q, made.v, made.vdot, made.tau]
+        forces = {node: f[made.kept] for node, f in forces.items()}
         print(f"filtered at {band:g} Hz, {len(made.t)} of {len(data.t)} samples kept")
         if made.outliers.any():
             print(f"{int(made.outliers.sum())} outlying positions replaced")
     elif options.bandwidth is not None:
         raise ModelError("--bandwidth is for positions alone; the table has v and vdot, too.")
+    if forces:
+        arrays[3] = arrays[3] + forces_from_outside(mech, arrays[0], forces, options.forces_frame)
     given: dict[str, Any] = {
         "parameters": tuple(x.strip() for x in options.parameters.split(",")),
         "robust": options.robust,
@@ -100,4 +110,8 @@ def run(options: argparse.Namespace) -> int:
         identification(fit, *arrays)[0].figure.savefig(picture, format=kind)
         write_file(Path(options.plot), picture.getvalue())
         print(f"wrote {options.plot}")
+    if options.report is not None:
+        from linkwise.plot import identification_report
+
+        print(f"wrote {identification_report(fit, *arrays, file=options.report)}")
     return 0

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from linkwise.arguments import count
-from linkwise.dynamics.kernels import check_mechanism, require_open, tree_of
+from linkwise.dynamics.kernels import acting, check_mechanism, require_open, tree_of
 from linkwise.errors import ModelError
-from linkwise.identification.fit import complete_samples, identify
+from linkwise.identification.fit import complete_samples, forces_from_outside, identify
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array, ArrayLike
+from linkwise.spatial.array import Array, ArrayLike, floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,17 +65,18 @@ def cross_validate(
         vdot: Joint accelerations (samples, nv) [m/s² or rad/s²].
         tau: Measured joint forces (samples, nv) [N or N m].
         folds: Number of parts.
-        options: Those of `lw.identify`.
+        options: Those of `lw.identify`, forces at nodes included.
 
     Raises:
         ModelError: Without one part, the others do not show all parameters; says which. Loops.
     """
     parts = count(folds, "folds", least=2)
-    if "forces" in options:
-        raise ModelError("cross_validate does not take forces at nodes; add J* f to tau.")
     check_mechanism(mech)
     loops = options.get("loops", "closed")
     require_open(mech, loops, "cross_validate", "Give loops='open' for the tree.")
+    forces, frame = options.pop("forces", None), options.pop("forces_frame", "node")
+    if acting(forces):
+        tau = floats(tau, "tau") + forces_from_outside(tree_of(mech), q, forces, frame)
     arrays, _ = complete_samples(tree_of(mech), q, v, vdot, tau)
     samples = len(arrays[0])
     if samples < 2 * parts:

@@ -110,9 +110,7 @@ class Identification:
         Args:
             level: Probability that an interval contains the true value, for normal noise.
         """
-        level = number(level, "level", above=0.0, most=0.999999)
-        width = scipy("stats").norm.ppf(0.5 + 0.5 * level) * self.deviation
-        return np.stack([self.estimate - width, self.estimate + width], axis=-1)
+        return interval(self.estimate, self.deviation, level)
 
     def forces(self, q: ArrayLike, v: ArrayLike, vdot: ArrayLike) -> Array:
         """Forces of the measured joints that `mech` needs for a motion, with friction and springs.
@@ -232,7 +230,7 @@ def identify(
     weighted, robust = flag(weighted, "weighted"), flag(robust, "robust")
     pull, least = number(prior, "prior", above=0.0), number(slow, "slow", least=0.0)
     if acting(forces):
-        tau = floats(tau, "tau") + _outside(mech, q, forces, forces_frame)
+        tau = floats(tau, "tau") + forces_from_outside(mech, q, forces, forces_frame)
     arrays, good = complete_samples(mech, q, v, vdot, tau)
     *state, force = arrays
     places = _measured(mech, measured)
@@ -268,6 +266,13 @@ def identify(
     )
 
 
+def interval(estimate: Array, deviation: Array, level: float) -> Array:
+    """Confidence intervals (count, 2) of normal estimates."""
+    level = number(level, "level", above=0.0, most=0.999999)
+    width = scipy("stats").norm.ppf(0.5 + 0.5 * level) * deviation
+    return np.stack([estimate - width, estimate + width], axis=-1)
+
+
 def complete_samples(mech: Mechanism, *given: ArrayLike) -> tuple[list[Array], NDArray[np.bool_]]:
     """q, v, v̇ and τ of all samples without a gap, and which samples these are."""
     arrays = list[Array]()
@@ -286,7 +291,7 @@ def complete_samples(mech: Mechanism, *given: ArrayLike) -> tuple[list[Array], N
     return [x[good] for x in arrays], good
 
 
-def _outside(mech: Mechanism, q: ArrayLike, forces: Forces, frame: Frame) -> Array:
+def forces_from_outside(mech: Mechanism, q: ArrayLike, forces: Forces, frame: Frame) -> Array:
     """J* f (samples, nv); NaN where a force or a position is."""
     places, total = floats(q, "q"), np.zeros((len(floats(q, "q")), mech.nv))
     for name, given in forces.items():

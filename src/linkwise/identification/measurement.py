@@ -1,7 +1,8 @@
 """Measurements from files: columns with the names of the joints.
 
 A table has the column `t` [s], and for each joint `q[NAME]` and `tau[NAME]`, perhaps `v[NAME]` and
-`vdot[NAME]`: what `Recording.save("run.csv")` writes. Units behind the name, as in
+`vdot[NAME]`: what `Recording.save("run.csv")` writes. Forces at nodes, such as those of a load
+cell, are `f[NODE].0` to `f[NODE].5`: a moment and a force. Units behind the name, as in
 `q[elbow] [rad]`, are left out, and so are further columns. Empty cells are gaps.
 """
 
@@ -34,6 +35,7 @@ class Measurements:
         v: Joint velocities (samples, nv), or None if there are none in the file.
         vdot: Joint accelerations (samples, nv), or None.
         tau: Joint forces (samples, nv) [N or N m], or None.
+        forces: Forces at nodes by name, (moment, force) (samples, 6) [N m, N].
     """
 
     t: Array
@@ -41,6 +43,7 @@ class Measurements:
     v: Array | None
     vdot: Array | None
     tau: Array | None
+    forces: dict[str, Array]
 
 
 def load_measurements(mech: Mechanism, path: str | Path) -> Measurements:
@@ -49,11 +52,12 @@ def load_measurements(mech: Mechanism, path: str | Path) -> Measurements:
     Args:
         mech: The mechanism whose joints were measured.
         path: A file with the columns `t`, `q[JOINT]`, `tau[JOINT]`, and perhaps `v[JOINT]` and
-            `vdot[JOINT]`, such as a recording saved as CSV.
+            `vdot[JOINT]`, such as a recording saved as CSV; and `f[NODE].0` to `f[NODE].5` for
+            forces at nodes.
 
     Raises:
         ParseError: A cell that is not a number, or a table that cannot be read.
-        ModelError: A column is missing; names it.
+        ModelError: A column is missing, or a node is unknown; names it.
         MissingExtraError: A Parquet file, and PyArrow is not installed (extra `study`).
     """
     check_mechanism(mech)
@@ -77,7 +81,26 @@ def load_measurements(mech: Mechanism, path: str | Path) -> Measurements:
         arrays[kind] = None if missing else np.stack([table[x] for x in columns], axis=-1)
     q = arrays["q"]
     assert q is not None
-    return Measurements(table["t"], q, arrays["v"], arrays["vdot"], arrays["tau"])
+    forces = _forces(mech, table, file)
+    return Measurements(table["t"], q, arrays["v"], arrays["vdot"], arrays["tau"], forces)
+
+
+def _forces(mech: Mechanism, table: dict[str, Array], file: Path) -> dict[str, Array]:
+    """Forces at nodes (samples, 6) by name."""
+    forces = dict[str, Array]()
+    for column in table:
+        if not (column.startswith("f[") and "]." in column):
+            continue
+        node = column[2:].partition("].")[0]
+        if node in forces:
+            continue
+        mech.node(node)  # raises for an unknown name
+        parts = [f"f[{node}].{i}" for i in range(6)]
+        for part in parts:
+            if part not in table:
+                raise ModelError(f"{file} has {column!r} and no column {part!r}; give all six.")
+        forces[node] = np.stack([table[part] for part in parts], axis=-1)
+    return forces
 
 
 def _bare(name: str) -> str:

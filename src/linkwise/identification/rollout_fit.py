@@ -23,7 +23,7 @@ from linkwise.dynamics.configuration import difference, integrate
 from linkwise.dynamics.kernels import check_mechanism, require_open, tree_of
 from linkwise.errors import ModelError, ShapeError
 from linkwise.identification import model
-from linkwise.identification.fit import base_of
+from linkwise.identification.fit import base_of, interval
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.rollout import rollout
 from linkwise.spatial.array import Array, ArrayLike, floats
@@ -69,6 +69,14 @@ class RolloutFit:
     before: float
     rounds: int
     converged: bool
+
+    def interval(self, level: float = 0.95) -> Array:
+        """Confidence interval of each base parameter (count, 2).
+
+        Args:
+            level: Probability that an interval contains the true value, for normal noise.
+        """
+        return interval(self.estimate, self.deviation, level)
 
     def __str__(self) -> str:
         end = "" if self.converged else ", not converged"

@@ -7,8 +7,9 @@ makes a figure, and returns the Axes; where a picture has several panels, a list
 from linkwise.front_door import open_front_door
 from linkwise.plot.canvas import DARK, LIGHT, Theme, panels
 from linkwise.plot.energy_budget import energy_budget
+from linkwise.plot.estimation import consistency, estimates
 from linkwise.plot.history import history
-from linkwise.plot.identification import identification
+from linkwise.plot.identification import identification, identification_report
 from linkwise.plot.inertial import belted_ellipsoid, shape
 from linkwise.plot.operator import mass_matrix, operator
 from linkwise.plot.skeleton import skeleton
@@ -28,9 +29,12 @@ __all__ = [
     "LIGHT",
     "Theme",
     "belted_ellipsoid",
+    "consistency",
     "energy_budget",
+    "estimates",
     "history",
     "identification",
+    "identification_report",
     "mass_matrix",
     "operator",
     "panels",

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
+from html import escape
+from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 
+from linkwise.arguments import path
+from linkwise.atomic_file import write_file
 from linkwise.errors import ModelError
 from linkwise.identification.fit import Identification, complete_samples
-from linkwise.plot.canvas import Axes, ThemeLike, axes_given, legend, panels, themed
+from linkwise.plot.canvas import Axes, ThemeLike, axes_given, legend, off_screen, panels, themed
 from linkwise.plot.time_panel import short
 from linkwise.spatial.array import ArrayLike
 
@@ -77,3 +83,77 @@ def identification(
     boards[2].set_yticks(rows, [short(fit.names[int(i)]) for i in order.tolist()], fontsize=7)
     boards[2].set(xscale="log", xlabel="95 % interval, ± % of the value")
     return boards
+
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
+body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 75em; margin: 2em auto; padding: 0 1em }}
+table {{ border-collapse: collapse }} td, th {{ padding: .2em 1em; text-align: right }}
+td:first-child, th:first-child {{ text-align: left }} tr:nth-child(even) {{ background: #f4f4f4 }}
+img {{ max-width: 100% }}
+</style></head><body><h1>{title}</h1><p>{about}</p>
+<img alt="{alt}" src="data:image/png;base64,{image}">
+<h2>Joints</h2>{joints}<h2>Base parameters</h2>{base}<h2>Numbers of the mechanism</h2>{numbers}
+</body></html>
+"""
+
+
+def identification_report(
+    fit: Identification,
+    q: ArrayLike,
+    v: ArrayLike,
+    vdot: ArrayLike,
+    tau: ArrayLike,
+    *,
+    file: str | Path,
+) -> Path:
+    """Write what was identified, and how well, as one HTML file with its pictures.
+
+    Args:
+        fit: What `lw.identify` returned.
+        q: Joint positions (samples, nq) [m or rad].
+        v: Joint velocities (samples, nv) [m/s or rad/s].
+        vdot: Joint accelerations (samples, nv) [m/s² or rad/s²].
+        tau: Measured joint forces (samples, nv) [N or N m].
+        file: The HTML file.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        ModelError: It is no identification.
+        MissingExtraError: Matplotlib is not installed.
+    """
+    place, picture = Path(path(file, "file")), BytesIO()
+    with off_screen():
+        identification(fit, q, v, vdot, tau)[0].figure.savefig(picture, format="png", dpi=130)
+    low, high = fit.interval().T
+    joints = [
+        (joint, f"{noise:.4g}", f"{100.0 * error:.2g} %", str(int(memory)))
+        for joint, noise, error, memory in zip(
+            fit.joints, fit.noise, fit.error, fit.memory, strict=True
+        )
+    ]
+    base = [
+        (name, *(f"{x:.6g}" for x in row))
+        for name, *row in zip(
+            fit.names, fit.estimate, fit.deviation, low, high, fit.consistent, strict=True
+        )
+    ]
+    text = PAGE.format(
+        title=escape(f"Identification of {fit.mech.name}"),
+        about=escape(" ".join(str(fit).splitlines()[:2])),
+        alt="Measured and predicted forces, residuals, and confidence intervals",
+        image=base64.b64encode(picture.getvalue()).decode("ascii"),
+        joints=_table(("joint", "residual", "of its force", "correlated samples"), joints),
+        base=_table(("base parameter", "estimate", "deviation", "95 % from", "to", "used"), base),
+        numbers=_table(("number", "value"), [(k, f"{x:.6g}") for k, x in fit.parameters.items()]),
+    )
+    write_file(place, text.encode("utf-8"))
+    return place
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    top = "".join(f"<th>{escape(x)}</th>" for x in head)
+    body = "".join("<tr>" + "".join(f"<td>{escape(x)}</td>" for x in row) + "</tr>" for row in rows)
+    return f"<table><tr>{top}</tr>{body}</table>"
