@@ -10,6 +10,7 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import H, M, N, P, R, b, bias, mass, phi, psi, vdot
 from linkwise.algebra.dense import Dense
+from linkwise.model.lumps import wires
 from linkwise.sweeps.interpret import run
 from linkwise.sweeps.lower import lower
 from tests.codegen.test_c import compiled
@@ -159,10 +160,60 @@ def test_bodies_on_several_nodes():
     tau = rng.standard_normal(embedded.nv)
     reference = np.linalg.solve(inertia, tau - bias_)
     same(lw.forward_dynamics(embedded, q_all, u, tau), reference, 1e-9)
+    # The same by loops, on the mechanism with its couplings.
+    Y = np.zeros((mech.nv, embedded.nv))
+    for i, name in enumerate(mech.velocity_names):
+        of_beam = name.replace("beam.middle.mode", "beam.modes.mode")
+        Y[i, embedded.velocity_names.index(of_beam)] = 1.0
+    tau_all = np.zeros(mech.nv)
+    tau_all[[mech.velocity_names.index(name) for name in embedded.velocity_names]] = tau
+    same(lw.forward_dynamics(mech, q, Y @ u, tau_all), Y @ reference, 1e-9)
+    assert np.linalg.eigvalsh(lw.mass_matrix(mech, q)).min() > 1e-4  # each part resists its modes
+    same(mech.total_mass, beam.masses.sum() + sum(x.inertia.mass for x in mech.bodies[-2:]))
+    assert [wire.body for wire in wires(mech)] == [mech.body_index["beam.tip"]]
     apart_ = mech.pose(q, "beam.middle").p - beam.shape(eta)[2]
     np.testing.assert_allclose(apart_, 0.0, atol=1e-12)
     with pytest.raises(lw.ModelError, match="not the tip"):
         beam.add_to(b, "other", "world", lw.hinges.Pin(), nodes={"end": beam.tip})
+
+
+@pytest.mark.prove
+def test_motions_of_bodies_on_several_nodes():
+    """Rollouts with couplings beside Runge-Kutta steps of the embedded mechanism."""
+    section = {"area": 1e-4, "bending": 1e-9, "young": 7e9, "density": 2700.0}
+    beam = lw.flexible.beam(1.0, **section, modes=2, lumps=5, directions=("y", "rz"))
+    b = lw.Builder("crane", gravity=(0, -9.81, 0))
+    beam.add_to(b, "beam", "world", lw.hinges.Pin((0, 0, 1)), nodes={"middle": 2})
+    load = lw.SpatialInertia.from_com(0.5, (0, -0.2, 0), (0.01,) * 3)
+    mech = b.body("load", "beam.middle", lw.hinges.Pin((0, 0, 1)), inertia=load).build()
+    embedded = lw.loops.embed(mech)
+    named = [n.replace("beam.middle.mode", "beam.modes.mode") for n in mech.velocity_names]
+    Y = np.array([[float(n == x) for x in embedded.velocity_names] for n in named])
+    u, y, h, steps = np.array([1.0, 0.2, -0.1, 3.0]), np.zeros(4), 1e-3, 50
+    start, springs = Y @ u, np.array([0.0, *beam.stiffness, 0.0])
+
+    def rate(y, u):
+        q_all = lw.flexible.separate_q(mech, Y @ y)
+        return u, lw.forward_dynamics(embedded, q_all, u, -springs * y)
+
+    for _ in range(steps):
+        k = [rate(y, u)]
+        for share in (0.5, 0.5, 1.0):
+            k.append(rate(y + share * h * k[-1][0], u + share * h * k[-1][1]))
+        y, u = (
+            x + h / 6.0 * (k[0][i] + 2.0 * k[1][i] + 2.0 * k[2][i] + k[3][i])
+            for i, x in enumerate((y, u))
+        )
+    run = lw.rollout(mech, np.zeros(mech.nq), start, duration=steps * h, step=h)
+    assert np.abs(y).min() > 1e-4
+    same(run.q[-1], Y @ y, 1e-7)
+    # Implicit steps are of order one: half the step, half the distance.
+    options = {"duration": steps * h, "integrator": "implicit"}
+    apart_ = [
+        np.abs(lw.rollout(mech, np.zeros(mech.nq), start, step=x, **options).q[-1] - Y @ y).max()
+        for x in (1e-4, 5e-5)
+    ]
+    assert 1.8 < apart_[0] / apart_[1] < 2.2
 
 
 def test_locked_modes_leave_a_rigid_body():

@@ -191,8 +191,7 @@ class FlexibleBody:
         """Add this body to a mechanism, as `name` (its reference frame) and `name.tip`.
 
         The modal coordinates are those of the hinge `name.modes`; children hang on `name.tip`, and
-        on other `nodes`, which are bodies "name.label" whose coordinates follow by couplings. The
-        dynamics of a mechanism with such nodes are those of `lw.loops.embed(mech)`.
+        on other `nodes`, which are bodies "name.label" whose coordinates follow by couplings.
 
         Args:
             builder: Where to add it.
@@ -224,23 +223,34 @@ class FlexibleBody:
             )
             for i, p in enumerate(self.positions)
         ]
-        lumps = [
-            Lump(hinges[i], self._inertia(i))
-            for i in range(len(hinges))
-            if i not in (self.tip, *carriers.values()) and (self.masses[i] or self._turns(i))
-        ]
+        # Coordinates of carriers are those of the tip, so mass may move with either. Each gets an
+        # equal part of all of it: then each resists its modes by itself.
+        part = 1.0 / (1 + len(carriers))
+        at_tip = self._inertia(self.tip).scaled(part) if self.masses[self.tip] else None
+
+        def lumps(carrier: int) -> list[Lump]:
+            others = (i for i in range(len(hinges)) if i != carrier)
+            massive = (i for i in others if self.masses[i] or np.asarray(self.inertias)[i].any())
+            return [Lump(hinges[i], self._inertia(i).scaled(part)) for i in massive]
+
         stiffness, damping = (tuple(np.asarray(x).tolist()) for x in (self.stiffness, self.damping))
         builder.body(
             f"{name}.tip",
             name,
             hinges[self.tip],
             hinge_name=f"{name}.modes",
-            inertia=self._inertia(self.tip) if self.masses[self.tip] else None,
+            inertia=at_tip,
             drive=Drive(stiffness=stiffness, damping=damping),
-            lumps=lumps,
+            lumps=lumps(self.tip),
         )
         for label, i in carriers.items():
-            builder.body(f"{name}.{label}", name, hinges[i], inertia=self._inertia(i))
+            builder.body(
+                f"{name}.{label}",
+                name,
+                hinges[i],
+                inertia=self._inertia(i).scaled(part),
+                lumps=lumps(i),
+            )
             for j in range(len(stiffness)):
                 entry = f"[{j}]" if len(stiffness) > 1 else ""
                 follows = f"{name}.{label}{entry}"

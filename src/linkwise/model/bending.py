@@ -9,6 +9,7 @@ import numpy as np
 
 from linkwise.errors import BendingWarning, caller
 from linkwise.model.hinges import Modal
+from linkwise.model.lumps import modal_bodies
 from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array
 
@@ -68,10 +69,9 @@ class _Bending:
 def _bending(mech: Mechanism) -> list[_Bending]:
     """The flexible bodies whose bending has not been reported yet."""
     made = list[_Bending]()
-    for k, body in enumerate(mech.bodies):
-        if isinstance(body.hinge, Modal):
-            lumps = [x.hinge for x in body.lumps if isinstance(x.hinge, Modal)]
-            made.append(_Bending(mech, k, [body.hinge, *lumps]))
+    for k in modal_bodies(mech):
+        parts = (mech.bodies[k].hinge, *(x.hinge for x in mech.bodies[k].lumps))
+        made.append(_Bending(mech, k, [x for x in parts if isinstance(x, Modal)]))
     return made
 
 

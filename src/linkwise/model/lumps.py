@@ -37,6 +37,16 @@ def lump_poses(mech: Mechanism, q: Array, poses: Pose) -> Iterator[tuple[Lump, P
             yield lump, base @ lump.hinge.pose(q_k)
 
 
+def modal_bodies(mech: Mechanism) -> list[int]:
+    """Bodies with modal coordinates, without those that follow another node of the same body."""
+    follow = {x.dependent.partition("[")[0] for x in mech.couplings}
+    return [
+        k
+        for k, body in enumerate(mech.bodies)
+        if isinstance(body.hinge, Modal) and body.hinge_name not in follow
+    ]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Wire:
     """A flexible body as lines between its nodes; node 0 is its reference frame.
@@ -62,10 +72,10 @@ class Wire:
 def wires(mech: Mechanism) -> tuple[Wire, ...]:
     """The flexible bodies of a mechanism as lines; rotors of motors are none."""
     made = list[Wire]()
-    for k in mech.flexible:
+    for k in modal_bodies(mech):
         body = mech.bodies[k]
         hinges = [x for x in (body.hinge, *(y.hinge for y in body.lumps)) if isinstance(x, Modal)]
-        if isinstance(body.hinge, Modal):
+        if body.lumps:
             rest = np.stack([np.zeros(3), *(x.rest.p for x in hinges)])
             made.append(Wire(k, rest, _shortest_tree(rest), tuple(hinges)))
     return tuple(made)

@@ -40,7 +40,6 @@ def check_q(mech: Mechanism, q: ArrayLike) -> Array:
                 f"q is off the manifold: the quaternion of hinge {body.hinge_name!r} has length "
                 f"{float(length.flat[worst]):.6g}, it must be 1. {quaternion_advice(q_k)}"
             )
-    warn_if_bent(mech, q)
     return q
 
 
@@ -317,6 +316,7 @@ def pose(mech: Mechanism, q: Array, name: str) -> Pose:
     """World pose of one body or node."""
     node = mech.node(name)
     q = mech.check_q(q)
+    warn_if_bent(mech, q)
     way = list[int]()
     k = mech.body_index[node.body]
     while k >= 0:
