@@ -42,6 +42,7 @@ from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import CONSTRAINT
 from linkwise.algebra.symbols import articulated, vector
 from linkwise.codegen.stages import MOST_BODIES
+from linkwise.dynamics.closure_error import error_kernel
 from linkwise.dynamics.kernels import (
     Forces,
     acting,
@@ -389,7 +390,12 @@ def constraint_error(mech: Mechanism, q: ArrayLike, *, per: Per = "row") -> Arra
     check_mechanism(mech)
     if per not in ("row", "loop"):
         raise ModelError(f"per is {per!r}; it must be 'row' or 'loop'.")
+    kernel = error_kernel(mech, per == "row")
+    if kernel is not None and np.ndim(q) == 1:
+        return kernel(q)
     q = mech.check_q(q)
+    if kernel is not None:
+        return kernel(q)
     return (error_at if per == "row" else loop_errors)(mech, q, relative_poses(mech, q))
 
 
