@@ -7,10 +7,13 @@ in turns, and the best of many turns counts.
 
 from __future__ import annotations
 
+import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import machine
+import mujoco
 import numpy as np
 
 import linkwise as lw
@@ -18,7 +21,7 @@ from linkwise.simulation.rollout_kernel import rollout_kernel
 
 ROBOTS = {"arm (7)": lw.models.seven_dof_arm, "quadruped (free base, 18)": lw.models.quadruped}
 INTEGRATORS = ("euler", "rk4", "variational")
-STEP, STEPS, BATCH, TURNS = 1e-3, 100, 256, 25
+STEP, STEPS, BATCH, TURNS, CALLS = 1e-3, 100, 256, 25, 20
 ALLOWED = 1e-6
 RESULTS = Path(__file__).parent / "results" / "rollout_gradient.md"
 HEAD = """# Gradients of rollouts
@@ -43,10 +46,12 @@ STEPWISE = """
 ## Linearised steps
 
 A and B of one step, `lw.linearize(..., step=1e-3)`, microseconds for a state: one call with one
-state, and a batch of {batch}.
+state, and a batch of {batch}. Beside it `mjd_transitionFD` of MuJoCo for the same mechanism in its
+own format, by centred differences, which are good to 1e-7; its integrator is Euler. The last column
+is the difference of A of robots on a fixed base, relative.
 
-| robot | integrator | one | batch |
-| --- | --- | ---: | ---: |
+| robot | integrator | one | batch | mjd_transitionFD | ratio | difference |
+| --- | --- | ---: | ---: | ---: | ---: | ---: |
 """
 
 
@@ -106,22 +111,60 @@ def linearized(mech: lw.Mechanism, integrator: str) -> list[str]:
     rng = np.random.default_rng(0)
     q = np.array([mech.random(rng) for _ in range(BATCH)])
     v, tau = rng.standard_normal((2, BATCH, mech.nv))
-    options = {"step": STEP, "integrator": integrator, "threads": 1}
+    options = {"step": STEP, "integrator": integrator}
 
     def one() -> object:
-        return lw.linearize(mech, q[0], v[0], tau[0], **options)
+        return [lw.linearize(mech, q[0], v[0], tau[0], **options) for _ in range(CALLS)]
 
     def many() -> object:
-        return lw.linearize(mech, q, v, tau, **options)
+        return lw.linearize(mech, q, v, tau, **options, threads=1)
 
-    one(), many()
-    times = best(one, many)
-    return [f"{1e6 * times[0]:.0f}", f"{1e6 * times[1] / BATCH:.1f}"]
+    A = lw.linearize(mech, q[0], v[0], tau[0], **options).A
+    many()
+    if integrator != "euler":
+        times = best(one, many)
+        return [f"{1e6 * times[0] / CALLS:.1f}", f"{1e6 * times[1] / BATCH:.2f}", "", "", ""]
+    theirs, matrix = in_mujoco(mech, q[0], v[0], tau[0])
+    theirs()
+    apart = float(np.abs(A - matrix).max() / np.abs(A).max())
+    fixed = mech.nq == mech.nv
+    assert not fixed or apart < 1e-5, apart
+    times = best(one, many, theirs)
+    return [
+        f"{1e6 * times[0] / CALLS:.1f}",
+        f"{1e6 * times[1] / BATCH:.2f}",
+        f"{1e6 * times[2] / CALLS:.0f}",
+        f"{times[2] / times[0]:.0f}",
+        f"{apart:.0e}" if fixed else "",
+    ]
+
+
+def in_mujoco(
+    mech: lw.Mechanism, q: np.ndarray, v: np.ndarray, tau: np.ndarray
+) -> tuple[Callable[[], object], np.ndarray]:
+    """MuJoCo's differences of the same step, and the matrix that they fill."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "model.xml"
+        lw.save(mech, file)
+        model = mujoco.MjModel.from_xml_path(str(file))
+    for bit in ("CONTACT", "LIMIT", "FRICTIONLOSS", "EULERDAMP"):
+        model.opt.disableflags |= getattr(mujoco.mjtDisableBit, f"mjDSBL_{bit}")
+    model.opt.timestep = STEP
+    layout, data = lw.convert.mujoco_layout(mech, model), mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = layout.q_to(q), layout.v_to(q, v)
+    data.qfrc_applied[:] = layout.force_to(q, tau)
+    matrix = np.zeros((2 * model.nv, 2 * model.nv))
+
+    def differences() -> None:
+        for _ in range(CALLS):
+            mujoco.mjd_transitionFD(model, data, 1e-6, True, matrix, None, None, None)
+
+    return differences, matrix
 
 
 def main() -> None:
     """All tables."""
-    versions = machine.description("linkwise", "numpy", "llvmlite")
+    versions = machine.description("linkwise", "numpy", "llvmlite", "mujoco")
     text = HEAD.format(steps=STEPS, turns=TURNS, machine=versions, load=machine.load())
     for name, make in ROBOTS.items():
         mech = make()

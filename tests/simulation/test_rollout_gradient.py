@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import warnings
 
 import numpy as np
@@ -15,9 +16,12 @@ from linkwise.simulation import rollout_gradient
 from linkwise.simulation.rollout_kernel import rollout_kernel
 from tests.algebra.test_differential import STENCIL
 from tests.cases import close, state, tree
+from tests.dynamics.test_passive import BALLS
+from tests.io.mjcf_text import read
 from tests.simulation.moving import tumbling
 from tests.simulation.test_actuators import arm
 
+linearize_module = importlib.import_module("linkwise.simulation.linearize")
 EXPLICIT = ("rk4", "euler", "rk4_mujoco")
 OF_LAWS = ("kp", "kv", "velocity", "acceleration")
 STEP, STEPS = 1e-2, 7
@@ -263,6 +267,37 @@ def test_linearized_steps(integrator):
     close(np.concatenate([slopes.q, slopes.v]), row, 1e-9)
     one = lw.linearize(mech, runs.q[2], runs.v[2], forces[2], **options)
     close(one.A, A[2], 1e-12)
+
+
+STEPPED = {
+    "springs of balls, carried weight": lambda: read(BALLS),
+    "free": tumbling,
+    "every hinge": lambda: lw.models.random_tree(2, 4, mass_ratio=3.0, drives=True),
+    "arm": lw.models.puma560,
+}
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("passive", [True, False])
+@pytest.mark.parametrize("integrator", EXPLICIT)
+@pytest.mark.parametrize("name", STEPPED)
+def test_steps_by_one_kernel(name, integrator, passive, monkeypatch):
+    """The same matrices as those of other integrators, gradients of rollouts; batches as well."""
+    mech = STEPPED[name]()
+    monkeypatch.setattr(linearize_module, "MOST", dict.fromkeys(EXPLICIT, 12))
+    assert mech.nv <= 12
+    q, v, tau = state(mech, 3)
+    batch = tuple(np.stack([x, x]) for x in (q, v, tau))
+    options = {"step": STEP, "integrator": integrator, "passive": passive}
+    one, both = lw.linearize(mech, q, v, tau, **options), lw.linearize(mech, *batch, **options)
+    kernel = linearize_module._one_step(mech, integrator, passive, STEP)
+    monkeypatch.setattr(linearize_module, "MOST", {})
+    slow = lw.linearize(STEPPED[name](), *batch, **options)
+    assert np.abs(one.A - np.eye(2 * mech.nv)).max() > 1e-3
+    for x, by_kernel, y, expected in zip(one, kernel(q, v, tau), both, slow, strict=True):
+        assert np.array_equal(x, by_kernel)
+        close(x, expected[0], 1e-11)
+        close(y, expected, 1e-11)
 
 
 def test_a_short_step_is_continuous_time():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
 from linkwise.arguments import flag, name, number, shown
+from linkwise.codegen.stages import MOST_BODIES
 from linkwise.dynamics.derivatives import Linearization, linearized
 from linkwise.dynamics.kernels import (
     HELD,
@@ -19,18 +21,29 @@ from linkwise.dynamics.kernels import (
     acting,
     check_mechanism,
     is_closed,
+    no_call,
     recorded,
     tree_of,
+    written,
 )
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ClosureError, LoweringError, ModelError, ShapeError, TroubleWarning
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.rates import as_velocities
+from linkwise.model.memo import once_per_mechanism
+from linkwise.simulation.rates import as_velocities, is_traceable
 from linkwise.simulation.rollout import Rollout, rollout
 from linkwise.simulation.rollout_gradient import gradient
 from linkwise.simulation.rollout_input import joint_forces
+from linkwise.simulation.transition import TRANSITION
 from linkwise.spatial.array import Array, ArrayLike
+
+if TYPE_CHECKING:
+    from linkwise.codegen.kernel import Kernel
+
+MOST = {"euler": 24, "rk4": 10, "rk4_mujoco": 10}
+"""Most velocities of a mechanism whose step is one kernel: its code grows with their third power.
+Other integrators take the rollout and its gradient."""
 
 AT_ONCE = 1 << 16
 """Rows of A that are computed in one call."""
@@ -117,12 +130,43 @@ def linearize(
         )
     length = number(step, "step", above=0.0)
 
+    if not options and not closed:  # most calls: one state
+        quick = _one_step(tree_of(mech), integrator, passive, length)(q, v, tau)
+        if quick is not None:
+            return quick
+
     def step_of(some: dict[str, Any]) -> dict[str, Array]:
         batch = some.get("status"), some.get("threads")
         held = mech if closed else tree_of(mech)
         return _of_step(held, (q, v, tau), length, integrator, passive, *batch)
 
     return Linearization(**recorded(step_of, options))
+
+
+@once_per_mechanism
+def _kernel(mech: Mechanism, integrator: str, passive: bool) -> Kernel | None:
+    """One kernel for A and B; None where they are gradients of a rollout."""
+    if mech.nv > MOST.get(integrator, 0) or mech.n_bodies > MOST_BODIES or not is_traceable(mech):
+        return None
+    return written(mech, TRANSITION[integrator, passive])
+
+
+@once_per_mechanism
+def _one_step(
+    mech: Mechanism, integrator: str, passive: bool, step: float
+) -> Callable[..., Linearization | None]:
+    """The call of the kernel for one state; None where there is none, or it has to report."""
+    kernel = _kernel(mech, integrator, passive)
+    device: Any = None if kernel is None else kernel.device
+    if device is None or device.fast is None:
+        return no_call
+    device.machine.return_as(Linearization)
+    fast, h = device.fast, np.array([step])
+
+    def one_state(q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Linearization | None:
+        return fast(q, v, tau, h)
+
+    return one_state
 
 
 def _of_step(
@@ -140,6 +184,14 @@ def _of_step(
     if codes is not None and getattr(codes, "shape", None) != lead:
         raise ShapeError(f"status is {shown(codes)}; it must be an array of int32 {lead}.")
     states = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in (q, v, tau)]
+    kernel = None if mech.loops or mech.couplings else _kernel(mech, integrator, passive)
+    if kernel is not None:
+        trouble = np.zeros(lead, np.int32)
+        parts = kernel(*states, np.array([step]), status=trouble, threads=threads)
+        if not trouble.any():  # else the rollout reports it
+            if codes is not None:
+                codes[...] = 0
+            return parts
     if codes is not None:  # a status instead of an error: a single state is a batch of one
         states = [x.reshape(-1, x.shape[-1]) for x in states]
     with warnings.catch_warnings():
