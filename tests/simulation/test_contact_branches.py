@@ -36,7 +36,8 @@ def starts(mech, count):
 
 def kernel(mech, points, **options):
     joints = joints_with_rows(mech)
-    stepping = implicit_stepping(mech, 8, None, joints, points, **options)
+    # slow steps are solved as others are: what is compared is the solution
+    stepping = implicit_stepping(mech, 8, None, joints, points, late=0.0, **options)
     return RolloutKernel(mech, "implicit", lambda: stepping, ("test", *options.items()))
 
 

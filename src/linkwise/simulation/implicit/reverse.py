@@ -78,6 +78,7 @@ def implicit_reverse(
         law: What gives the joint forces, or None.
     """
     made = Implicit(mech, itemsize, passive, joints, points, actuated, numbers, False)
+    made.late = 0.0  # weights are those of the solution
     held = held_inputs(made.held, law)
     at = _Known(made.request, plain=True)
     q, v = at.read("q_from", mech.nq), at.read("v_from", mech.nv)
@@ -94,7 +95,7 @@ def implicit_reverse(
     calls = list(step.calls)
     if calls:
         call = calls[0] = replace(calls[0], results={"solved": "w", "pushed": "impulse"})
-        (sweep,), size = call.segments, made.size
+        (_, sweep), size = call.segments, made.size
         solved, push = at.read("solved", mech.nv), at.read("pushed", size)
         theta = [(x, n) for x, n in sweep.reads if x in THETA]
         weight = pulled(at.graph, ends, weights, nodes(solved))

@@ -47,7 +47,7 @@ from linkwise.simulation.implicit.equality import Held, dot, equality_rows, fill
 from linkwise.simulation.implicit.ground import ContactPoint, HeightField
 from linkwise.simulation.implicit.impulse import inverses
 from linkwise.simulation.implicit.joint import Joint
-from linkwise.simulation.implicit.sweeping import Laws, Unit, units
+from linkwise.simulation.implicit.sweeping import LATE, Laws, Unit, units
 from linkwise.simulation.integrators.command import nodes
 from linkwise.simulation.integrators.cut import Branch, Call, cut
 from linkwise.simulation.integrators.traced import leave
@@ -144,6 +144,7 @@ def implicit_stepping(
     observed: bool = False,
     branches: bool = False,
     sweeps: int = SWEEPS,
+    late: float = LATE,
 ) -> Stepping:
     """The segments of a step on a mechanism.
 
@@ -158,10 +159,11 @@ def implicit_stepping(
         branches: Whether what is away from the ground, or from its limits, is left out (not where a
             motion is observed).
         sweeps: Sweeps over the impulses, at most.
+        late: The change of velocities [m/s or rad/s] that is enough in a slow step.
     """
     acting = passive, joints, points, actuated, tuple(numbers)
     made = Implicit(mech, itemsize, *acting, observed)
-    made.branches = branches and not observed
+    made.branches, made.late = branches and not observed, late
     return made.stepping(sweeps)
 
 
@@ -209,7 +211,7 @@ class Implicit:
         starts = np.cumsum([len(joints), *(p.rows for p in points)]).tolist()
         self.contacts = list(zip(starts[:-1], points, strict=True))
         self.size = int(starts[-1])  # rows
-        self.units, self.branches = tuple(units(joints, points)), False
+        self.units, self.branches, self.late = tuple(units(joints, points)), False, LATE
         self.normals = 3 * sum(isinstance(p.ground, HeightField) for p in points)
 
     def stepping(self, sweeps: int) -> Stepping:
@@ -422,7 +424,10 @@ class Implicit:
         inverse = inverses(rows, mobility, self.contacts).tolist()
         pattern = [list(row) for row in rows]
         given = "ground_friction" in self.numbers
-        laws = Laws(self.joints, self.contacts, pattern, self.mech.nv, self.itemsize, sweeps, given)
+        laws = Laws(
+            self.joints, self.contacts, pattern, self.mech.nv, self.itemsize, sweeps, given,
+            self.late,
+        )  # fmt: skip
 
         def of(i: int) -> dict[str, Any]:
             """The arguments of a row."""
@@ -445,7 +450,7 @@ class Implicit:
             shown = self.points and not self.observed
             results = {"solved": "w"} | ({"pushed": "impulse"} if shown else {})
             results |= {} if self.observed else {"last": "residual"}
-            return Call((laws.complete(),), written(arguments), results)
+            return Call((laws.counted(), laws.complete()), written(arguments), results)
         for i in always:
             arguments |= of(i)
         branches, before = list[Branch](), at.read("impulse", self.size)

@@ -24,8 +24,19 @@ ENOUGH = {8: 1e-10, 4: 4e-5}
 """A sweep that changes velocities [m/s or rad/s] by less is the last; by bytes of a number. In
 float32, rounding alone changes those of a humanoid by 1e-5."""
 
+USUAL = 20
+"""Sweeps after which a step is slow: laws depend on each other, as those of a foot that stands with
+a knee at its end, or they are more than velocities are left. Then it goes on to `LATE` only: what
+is left decays over the next steps, which begin with these impulses."""
+
+LATE = 1e-4
+"""The change of velocities [m/s or rad/s] that is enough after these."""
+
 Read = Callable[[str, int, int], Any]
 """Gives numbers of a register, from a place on."""
+
+MADE = "made"
+"""The register with the number of sweeps so far."""
 
 AGAIN = "again"
 """The register that asks for another sweep."""
@@ -43,6 +54,7 @@ class Laws:
         itemsize: Bytes of a number.
         most: Sweeps, at most.
         given_friction: Whether the friction of the ground is given for each motion.
+        late: What is enough after `USUAL` sweeps.
     """
 
     joints: tuple[Joint, ...]
@@ -52,6 +64,7 @@ class Laws:
     itemsize: int
     most: int
     given_friction: bool
+    late: float = LATE
 
     def begin(self, row: int) -> int:
         """The place of a row's first entry among those of all rows."""
@@ -73,8 +86,23 @@ class Laws:
         w = read("w", 0, self.nv)
         s.write("w", [laws.w.get(k, w[k]) for k in range(self.nv)])
         s.write("residual", [laws.worst])
-        s.write(AGAIN, [laws.worst - ENOUGH[self.itemsize]])
+        self._judge(s, laws.worst)
         return s.segment(again=AGAIN, most=self.most)
+
+    def counted(self) -> Segment:
+        """Before the sweeps."""
+        s = Sketch("count")
+        s.write(MADE, [0.0])
+        return s.segment()
+
+    def _judge(self, s: Sketch, worst: Any) -> None:
+        """Whether there is another sweep."""
+        enough, late = ENOUGH[self.itemsize], max(self.late, ENOUGH[self.itemsize])
+        if self.most > USUAL and late > enough:
+            made = s.read(MADE, 1)[0] + 1.0
+            s.write(MADE, [made])
+            enough = enough + gate(made - (USUAL - 0.5), late - enough)
+        s.write(AGAIN, [worst - enough])
 
     def in_branches(self, always: Sequence[int], branches: Sequence[Unit]) -> tuple[Segment, ...]:
         """The sweeps, with what goes before and after them.
@@ -87,10 +115,10 @@ class Laws:
         loop = [self._part(always, (), 0.0, "")]
         loop += [self._part(*unit.members, None, unit.when) for unit in branches]
         s = Sketch("judge")
-        s.write(AGAIN, [s.read("residual", 1)[0] - ENOUGH[self.itemsize]])
+        self._judge(s, s.read("residual", 1)[0])
         loop.append(s.segment(again=AGAIN, most=self.most))
         slips = (self._slip(unit) for unit in branches if unit.contact is not None)
-        return (*start, *loop, *slips)
+        return (self.counted(), *start, *loop, *slips)
 
     def _part(
         self, joints: Sequence[int], contacts: Sequence[int], worst: Any, when: str
