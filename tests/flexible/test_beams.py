@@ -211,12 +211,17 @@ def test_frame_with_a_corner_shortens_along_both_members():
 
 def test_validation():
     body = beam(L, **SECTION, modes=2, directions=PLANE)
-    fields = {name: getattr(body, name) for name in ("positions", "modes", "stiffness", "masses")}
+    names = ("positions", "modes", "stiffness", "masses", "second")
+    fields = {name: getattr(body, name) for name in names}
 
     def codes(**changes):
         return {x.code for x in FlexibleBody(**{**fields, **changes}).validate()}
 
     assert not codes()
+    assert codes(second=None) == {"no-second"}
+    for along in ("x", "rx"):  # stretch and twist displace nothing to second order
+        straight = beam(L, **SECTION, torsion=1e-9, shear_modulus=3e10, modes=2, directions=(along,))
+        assert not np.asarray(straight.second).any() and not straight.validate()
     assert codes(stiffness=[-1.0, 5.0]) == {"negative-stiffness"}
     assert "unnormalised" in codes(modes=10.0 * body.modes)
     rigid = body.modes.copy()

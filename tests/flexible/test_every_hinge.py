@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.algebra import bias, mass
+from linkwise.algebra import J, bias, mass, vdot
 from linkwise.algebra.dense import Dense
+from linkwise.algebra.space import JOINT
 from linkwise.model.body import Lump
 from linkwise.sweeps.interpret import run
 from linkwise.sweeps.lower import lower
@@ -57,6 +58,27 @@ def test_dense_interpreter_kernel_and_c_agree(name, tmp_path):
     tau = rng.standard_normal(mech.nv)
     vdot = np.linalg.solve(Dense(mech, q, v)(mass), tau - reference)
     same(lw.forward_dynamics(mech, q, v, tau), vdot, 1e-8)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("name", sorted(KINDS.values()))
+@pytest.mark.parametrize(
+    "expr", [mass, J, mass @ vdot + bias, J @ mass.inv @ J.T], ids=("mass", "J", "inverse", "felt")
+)
+def test_other_quantities_agree(name, expr):
+    """Dense matrices, sweeps and compiled kernels; on a leaf behind a flexible body."""
+    hinge = CASES[name]
+    mech = mechanism(len(name), hinge)
+    rng = np.random.default_rng(8)
+    q, v, x = mech.random(rng), mech.random_velocity(rng), mech.random_velocity(rng)
+    nodes = ["leaf"] if expr is not mass else []
+    dense = Dense(mech, q, v, nodes=nodes, values={"vdot": x})(expr)
+    program, values = lower(expr), {"vdot": x}
+    tolerance = 1e-8 if expr.range is expr.domain is not JOINT else EXACT
+    same(run(program, mech, q, v, nodes=nodes, values=values), dense, tolerance)
+    kernel = lw.compile(expr, mech, nodes=nodes)
+    given = {"q": q, "v": v, "vdot": x}
+    same(kernel(*[given[n] for n in kernel.arguments]), dense, tolerance)
 
 
 @pytest.mark.prove

@@ -111,7 +111,7 @@ class FlexibleBody:
         return self.positions + moved + 0.5 * bent
 
     def validate(self) -> tuple[Finding, ...]:
-        """What is wrong with the modes: rigid or unstable ones, missing mass, other scales."""
+        """What is wrong: rigid or unstable modes, missing mass, other scales, no second order."""
         findings, mass = list[Finding](), self.modal_mass
         size, damping = np.sqrt(np.abs(np.diag(mass))), np.asarray(self.damping)
 
@@ -143,6 +143,12 @@ class FlexibleBody:
                 )
                 repair = "With a diagonal stiffness modes are orthogonal: `normalised()`."
                 add("warning", i, "coupled", reason, repair)
+        bent = np.cross(self.positions[:, :, None], self.modes[:, 3:], axis=1)
+        reach = float(np.linalg.norm(self.positions, axis=1).max())
+        if not np.asarray(self.second).any() and np.abs(bent).max() > RIGID * reach:
+            reason = "they have no displacements of second order: a spinning body would soften."
+            repair = "Give `second`, or use the body for slow motions only."
+            findings.append(Finding("warning", "modes", "no-second", reason, repair))
         values = np.linalg.eigvalsh(mass / np.maximum(np.outer(size, size), 1e-300))
         if values[0] < 1e-9:
             reason = f"the masses of {len(self.masses)} nodes do not resist {len(size)} modes."
