@@ -220,7 +220,8 @@ def test_validation():
     assert not codes()
     assert codes(second=None) == {"no-second"}
     for along in ("x", "rx"):  # stretch and twist displace nothing to second order
-        straight = beam(L, **SECTION, torsion=1e-9, shear_modulus=3e10, modes=2, directions=(along,))
+        twist = {"torsion": 1e-9, "shear_modulus": 3e10}
+        straight = beam(L, **SECTION, **twist, modes=2, directions=(along,))
         assert not np.asarray(straight.second).any() and not straight.validate()
     assert codes(stiffness=[-1.0, 5.0]) == {"negative-stiffness"}
     assert "unnormalised" in codes(modes=10.0 * body.modes)
