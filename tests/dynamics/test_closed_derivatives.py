@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.algebra import bias, mass
+from linkwise.algebra import JOINT, bias, mass, vector
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar import status
+from linkwise.dynamics.closure import closed_expression
 from linkwise.dynamics.derivatives import FORWARD_DERIVATIVES
+from linkwise.model.closure import closure_nodes
+from linkwise.sweeps.interpret import run
 from tests.cases import close, state
 from tests.codegen.test_c import compiled
 from tests.dynamics.test_derivatives import differences
@@ -251,6 +254,11 @@ def test_open_on_request():
     close(lw.linearize(mech, q, v, x, loops="open").B[3:], np.linalg.inv(ours.vdot), 1e-10)
 
 
+TREE = ("pin", "prismatic", "spherical")
+BOTH = [("locked", False), ("spherical", True)]
+"""Welds between bodies, and balls on the ground."""
+
+
 @pytest.mark.oracle
 @pytest.mark.prove
 @pytest.mark.parametrize("kind, seed, ground", [("locked", 5, False), ("spherical", 2, True)])
@@ -260,25 +268,80 @@ def test_pinocchio(kind, seed, ground):
     Of a ball between two moving bodies its derivatives are not those of its own
     `constraintDynamics`, by differences of which ours are confirmed to 2e-10.
     """
+    mech, q, v, tau = in_motion(kind, seed, ground, 7)
+    vdot, by_tau, ways, expected = by_pinocchio(mech, q, v, tau)
+    close(lw.forward_dynamics(mech, q, v, tau), vdot, 1e-12)
+    ours = lw.forward_dynamics_derivatives(mech, q, v, tau)
+    close(ours.tau, by_tau, 1e-12)
+    close(np.hstack(ours[:2]) @ ways, expected, 1e-10)
+
+
+CHAINS = [(kind, seed, ground) for kind, ground in BOTH for seed in range(12)]
+
+
+@pytest.mark.oracle
+@pytest.mark.prove
+@pytest.mark.parametrize("kind, seed, ground", CHAINS)
+def test_random_chains_in_pinocchio(kind, seed, ground):
+    """By sweeps of the algebraic derivative, so that none is compiled."""
+    mech, q, v, tau = in_motion(kind, independent(kind, seed, ground), ground, 5 + seed % 4)
+    vdot, by_tau, ways, expected = by_pinocchio(mech, q, v, tau)
+    dynamics, nodes = closed_expression(mech, "forward_dynamics"), closure_nodes(mech)
+    u, n = vector("u", JOINT), mech.nv
+
+    def value(expr, **values) -> np.ndarray:
+        return run(lw.plan(expr), mech, q, v, nodes=nodes, values={"tau": tau, **values})
+
+    def derivative(wrt: str, way) -> np.ndarray:
+        return value(lw.differentiate(dynamics, wrt) @ u, u=way)
+
+    close(value(dynamics), vdot, 1e-9)
+
+    rng = np.random.default_rng(seed)
+    size = float(np.abs(expected).max())
+    assert ways.shape[1] > 0
+    mixed = rng.standard_normal(ways.shape[1])
+    way = ways @ mixed
+    result = derivative("q", way[:n]) + derivative("v", way[n:])
+    close(result, expected @ mixed, 1e-9, size)
+    way = rng.standard_normal(n)
+    close(derivative("tau", way), by_tau @ way, 1e-9, float(np.abs(by_tau).max()))
+
+
+def independent(kind: str, seed: int, ground: bool) -> int:
+    """The next draw whose loop has rows far from depending on each other, as Pinocchio needs."""
+    for draw in range(1000 * seed, 1000 * seed + 1000):
+        mech, q = looped(draw, (kind,), n=5 + seed % 4, hinges=TREE, ground=ground)
+        values = np.linalg.svd(lw.loops.constraint_jacobian(mech, q), compute_uv=False)
+        if len(values) == mech.loops[0].rows < mech.nv and values[-1] > 0.05 * values[0]:
+            return draw
+    raise AssertionError("no such draw")
+
+
+def in_motion(kind: str, seed: int, ground: bool, n: int):
+    """A mechanism with a loop that holds, in a state that keeps it."""
+    mech, q = looped(seed, (kind,), n=n, hinges=TREE, ground=ground)
+    return mech, q, *moving(mech, q)
+
+
+def by_pinocchio(mech: lw.Mechanism, q, v, tau):
+    """Its derivatives by τ; and along motions (2 nv, m) that keep loops closed, by q and v.
+
+    How open loops accelerate is a convention.
+    """
     import pinocchio as pin
 
-    hinges = ("pin", "prismatic", "spherical")
-    mech, q = looped(seed, (kind,), n=7, hinges=hinges, ground=ground)
-    v, tau = moving(mech, q)
     it = loops_in_pinocchio(mech, q, v, tau)
-    close(lw.forward_dynamics(mech, q, v, tau), it.vdot(), 1e-12)
+    vdot = it.vdot()
     theirs = pin.computeConstraintDynamicsDerivatives(
         it.model, it.data, it.constraints, it.work, pin.ProximalSettings(*SETTINGS)
     )
-    ours = lw.forward_dynamics_derivatives(mech, q, v, tau)
     theirs = [it.T.T @ x @ it.T for x in theirs[:3]]
-    close(ours.tau, theirs[2], 1e-12)
-    # How open loops accelerate is a convention: along motions that keep them closed.
     J_c, n = lw.loops.constraint_jacobian(mech, q), mech.nv
     rate = differences(lambda d: lw.loops.constraint_jacobian(mech, mech.integrate(q, d)) @ v, mech)
     closed = null_space(np.block([[J_c, np.zeros_like(J_c)], [rate, J_c]]), 2 * len(J_c))
     assert closed.shape[1] == 2 * (n - len(J_c))
-    close(np.hstack(ours[:2]) @ closed, np.hstack(theirs[:2]) @ closed, 1e-10)
+    return vdot, theirs[2], closed, np.hstack(theirs[:2]) @ closed
 
 
 def test_steps_of_mechanisms_with_loops_built_in_are_refused():
