@@ -95,6 +95,7 @@ bench: $(DEV)
 	$(BIN)/python benchmarks/closed_chain.py
 	$(BIN)/python benchmarks/closed_chain_cost.py
 	$(BIN)/python benchmarks/task_space.py
+	$(BIN)/python benchmarks/tasks.py
 	$(BIN)/python benchmarks/rollout.py
 	$(BIN)/python benchmarks/study.py
 	$(BIN)/python benchmarks/rollout_gradient.py
