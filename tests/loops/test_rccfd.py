@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -81,3 +83,24 @@ def test_what_does_not_fit_is_refused():
         lw.forward_dynamics(arm, [0.0, 0.0], [0.0, 0.0], [0.0, 0.0], method="RCCFD1")
     with pytest.raises(lw.ModelError, match="no method called 'RCCFD4'"):
         lw.forward_dynamics(linkage, q, v, v, method="RCCFD4")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", RCCFD)
+def test_a_second_call_is_the_kernel_alone(name: str, monkeypatch: pytest.MonkeyPatch):
+    """The first call prepares it; arguments that do not fit are still reported."""
+    mech, other = lw.models.four_bar(), lw.models.four_bar()
+    q = lw.loops.assemble(mech, mech.neutral()).q
+    v, tau = allowed(mech, q, 1), np.array([0.3, -0.2, 0.5])
+    expected = lw.forward_dynamics(other, q, v, tau)
+    first = lw.forward_dynamics(mech, q, v, tau, method=name)
+    calls = list[str]()
+
+    def careful(*arrays: object) -> None:
+        calls.append(name)
+
+    module = sys.modules["linkwise.dynamics.forward_dynamics"]  # not the function of that name
+    monkeypatch.setattr(module, "accelerated", careful)
+    again = lw.forward_dynamics(mech, q, v, tau, method=name)
+    assert not calls and np.array_equal(first, again) and apart(again, expected) < 1e-9
+    lw.forward_dynamics(mech, q, v[:2], tau, method=name)
+    assert calls == [name]

@@ -193,9 +193,13 @@ def accelerated(
     status = given.get("status")
     codes = np.zeros(lead, np.int32) if status is None else status
     result = computed(rank, status=codes)
-    usual = name == "forward_dynamics" and closing is None and not acting(forces)
+    usual = closing is None and not acting(forces)
     if usual and all(map(closure.is_traceable, mech.loops)):
-        one_state(mech).forward_dynamics = closed_kernel(mech, "forward_dynamics", rank=rank).quick
+        calls, quick = one_state(mech), closed_kernel(mech, name, rank=rank).quick
+        if name == "forward_dynamics":
+            calls.forward_dynamics = quick
+        else:
+            calls.by_method[name] = quick
     if not codes.any():
         return result
     singular = codes == status_code.singular(mech)
@@ -233,6 +237,7 @@ def is_singular_here(mech: Mechanism, q: Array) -> bool:
     if here >= around:
         known = one_state(mech)
         known.rank, known.forward_dynamics = here, None
+        known.by_method.clear()
     return here < around
 
 

@@ -101,9 +101,10 @@ def forward_dynamics(
     """
     if passive is not False and flag(passive, "passive"):
         tau = with_passive_force(mech, q, v, tau)
-    plain = forces_frame is NODE_AXES and loops is HELD and forces is method is closing is None
+    plain = forces_frame is NODE_AXES and loops is HELD and forces is closing is None
     if plain and not options:  # most calls: one state
-        quick = one_state(mech).forward_dynamics
+        calls = one_state(mech)
+        quick = calls.forward_dynamics if method is None else calls.by_method.get(str(method))
         if quick is not None and (result := quick(q, v, tau)) is not None:
             return result
     if method is not None and str(method) not in (*METHODS, *RCCFD):
@@ -128,6 +129,8 @@ def forward_dynamics(
     kernel = named(mech, name)
     if method is None:
         one_state(mech).forward_dynamics = kernel.quick
+    else:
+        one_state(mech).by_method[name] = kernel.quick
     return kernel(q, v, tau, **options)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import (
     TYPE_CHECKING,
@@ -181,11 +181,15 @@ class OneState:
 
     Attributes:
         forward_dynamics: v̇ of q, v and τ, with loops and couplings held; None of other arrays.
+        by_method: The same by an algorithm with a name.
         inverse_dynamics: τ of q, v and v̇.
         rank: How many rows of J_c have to be independent in states of forward dynamics.
     """
 
     forward_dynamics: Callable[..., Array | None] | None = None
+    by_method: dict[str, Callable[..., Array | None] | None] = field(
+        default_factory=dict[str, "Callable[..., Array | None] | None"]
+    )
     inverse_dynamics: Callable[..., Array | None] | None = None
     rank: int | None = None
 
