@@ -267,8 +267,8 @@ def dynamics_gap(mech: Mechanism, model: Any, *, samples: int = 2) -> tuple[floa
 def shape_gap(mech: Mechanism, model: Any) -> tuple[float, float, int]:
     """Poses and sizes of the shapes kept, against MuJoCo's geoms; and how many were compared.
 
-    Meshes are left out: MuJoCo moves them to their centres. So are height fields, which are not
-    kept.
+    Meshes are left out: MuJoCo moves them to their centres. So are height fields, whose sizes mean
+    something else there.
     """
     import mujoco
 
@@ -280,14 +280,10 @@ def shape_gap(mech: Mechanism, model: Any) -> tuple[float, float, int]:
     pose, size, count = 0.0, 0.0, 0
     for k in range(model.nbody):
         name = "worldbody" if k == 0 else place(mech, model, k)
-        geoms = [
-            i
-            for i in range(model.ngeom)
-            if model.geom_bodyid[i] == k and model.geom_type[i] != mujoco.mjtGeom.mjGEOM_HFIELD
-        ]
+        geoms = [i for i in range(model.ngeom) if model.geom_bodyid[i] == k]
         for shape, i in zip(shapes.get(name, ()), geoms, strict=True):
             assert shape.name == model.geom(i).name
-            if shape.shape == "mesh":
+            if shape.shape in ("mesh", "hfield"):
                 continue
             ours = mech.pose(q, name) @ shape.pose
             pose = max(pose, float(np.abs(ours.p - data.geom_xpos[i]).max()))

@@ -50,7 +50,7 @@ class Watched:
     def picture(self):
         """The canvas as it is now (h, w, 3)."""
         image = imageio.imread(self.page.screenshot(timeout=300_000))[..., :3].astype(np.int64)
-        box = self.page.locator("canvas").first.bounding_box()
+        box = self.page.locator("canvas").first.bounding_box(timeout=300_000)
         low, left = int(box["y"]), int(box["x"])
         # Without the notice about software rendering in the upper left corner.
         return image[low + 130 : low + int(box["height"]) - 2, left : left + int(box["width"])]

@@ -112,11 +112,8 @@ class Stepping:
 
     @property
     def ops(self) -> Counter[str]:
-        """Scalar operations of one step, by kind; what is run again counts once."""
-        total = Counter[str]()
-        for segment in flat(self.step):
-            total += segment.traced.graph.count(segment.traced.roots)
-        return total
+        """Scalar operations of one step, by kind, with one round of each loop."""
+        return _ops(self.step)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,6 +174,14 @@ def flat(statements: Iterable[Statement]) -> tuple[Segment, ...]:
         for segment in (x,) if isinstance(x, Segment) else flat(x.body):
             segments.setdefault(id(segment), segment)
     return tuple(segments.values())
+
+
+def _ops(statements: Iterable[Statement]) -> Counter[str]:
+    """Operations of each occurrence of a segment: stages of Runge-Kutta share theirs."""
+    total = Counter[str]()
+    for x in statements:
+        total += x.traced.graph.count(x.traced.roots) if isinstance(x, Segment) else _ops(x.body)
+    return total
 
 
 def straight(statements: Iterable[Statement]) -> tuple[Segment, ...]:
