@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from linkwise.errors import WriteError
 
-Content: TypeAlias = str | bytes | Iterable[bytes]
+Content: TypeAlias = str | bytes | Iterable[bytes | memoryview]
 """Content of a file: text (UTF-8), bytes, or parts produced while they are written."""
 
 TEMPORARY = re.compile(r"\.linkwise-[0-9a-f]{16}")
@@ -153,13 +153,13 @@ def _umask() -> int:
     return mask
 
 
-def _parts(content: Content) -> Iterable[bytes]:
+def _parts(content: Content) -> Iterable[bytes | memoryview]:
     if isinstance(content, str):
         return (content.encode("utf-8"),)
     return (content,) if isinstance(content, bytes) else content
 
 
-def _write(handle: int, part: bytes) -> None:
+def _write(handle: int, part: bytes | memoryview) -> None:
     rest = memoryview(part)
     while rest:
         rest = rest[os.write(handle, rest) :]

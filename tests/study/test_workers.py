@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import threading
+import types
 
+import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.errors import ModelError, StudyError, StudyWarning
-from tests.study.test_study import files, small
+from linkwise.errors import ModelError, StudyError, StudyWarning, UnknownNameError
+from linkwise.study import Rollouts, Study
+from tests.study.test_study import ARM, Q, files, small
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("cloudpickle")
@@ -100,3 +104,76 @@ def test_too_little_memory_is_said_before_the_run(tmp_path, monkeypatch):
     with pytest.warns(StudyWarning, match="MB of memory more, and 10 MB are free"):
         plan.check_memory(plan.Plan(1, 16, 10**12, 0))
     plan.check_memory(plan.Plan(1, 16, 10**12, 0, processes=0))  # of machines elsewhere
+
+
+def test_searches_compute_parts_of_bounded_size(monkeypatch):
+    from linkwise.study.response import response
+
+    study, sizes, evaluate = small(50), list[int](), Study.evaluate
+    direct = study.evaluate(study.values())
+    name = f"max:v[{ARM.velocity_names[1]}]"
+    assert np.ptp(direct.columns[name]) > 0.1
+
+    def counted(self, values, **options):
+        sizes.append(len(values["damping"]))
+        return evaluate(self, values, **options)
+
+    monkeypatch.setattr(Study, "evaluate", counted)
+    monkeypatch.setattr(Study, "chunk_size", lambda self, sample: 16)
+    with response(study, name) as column:
+        assert np.array_equal(column(study.values()), direct.columns[name])
+    assert sizes == [16, 16, 16, 2]
+    with pytest.raises(UnknownNameError, match="no column called 'speed'"):
+        lw.study.rare_event(study, "speed", above=1.0)
+
+
+@pytest.mark.prove
+def test_searches_on_workers_give_the_same(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    stats = pytest.importorskip("scipy.stats")
+    vary = {"gravity[z]": (-9.0, 0.0), "v[1]": stats.norm(0.0, 1.0)}
+    work = Rollouts(ARM, Q, duration=0.05, step=1e-2)
+    study = Study(work, vary, keep=["max:v"], cases=40, seed=3)
+    name, options = f"max:v[{ARM.velocity_names[1]}]", {"above": 2.5, "cases": 100}
+    alone = lw.study.rare_event(study, name, **options)
+    local = {"processes": False, "threads_per_worker": 2, "dashboard_address": None}
+    with distributed.LocalCluster(n_workers=1, **local) as cluster:
+        there = lw.study.rare_event(study, name, **options, workers=cluster)
+    assert alone.probability == there.probability and alone.levels == there.levels
+    assert 0.0 < alone.probability.value < 0.1 and len(alone.levels) > 1
+
+
+def test_chunks_take_turns_on_the_gpus_of_a_machine(tmp_path, monkeypatch):
+    """Three devices are faked: each chunk is moved in the context of its own."""
+    from linkwise.study import chunk
+    from linkwise.study.variable import extra
+
+    used, now, evaluate = set[int](), threading.local(), Study.evaluate
+
+    class Device:
+        def __init__(self, number):
+            self.number = number
+
+        def __enter__(self):
+            now.device = self.number
+
+        def __exit__(self, *_):
+            now.device = None
+
+    def moved(self, values, **options):
+        if getattr(now, "device", None) is not None:
+            used.add((options["first"] // 16, now.device))
+        return evaluate(self, values, **options)
+
+    small(200).run(tmp_path / "cpu", chunk=16, progress=False)
+    runtime = types.SimpleNamespace(getDeviceCount=lambda: 3)
+    cuda = types.SimpleNamespace(Device=Device, runtime=runtime)
+    cupy = types.SimpleNamespace(cuda=cuda)
+    monkeypatch.setattr(
+        chunk, "extra", lambda *what, **more: cupy if "cupy" in what else extra(*what, **more)
+    )
+    monkeypatch.setattr(Study, "on_gpu", True)
+    monkeypatch.setattr(Study, "evaluate", moved)
+    small(200).run(tmp_path / "gpus", chunk=16, progress=False)
+    assert used == {(k, k % 3) for k in range(13)}
+    assert files(tmp_path / "gpus") == files(tmp_path / "cpu")

@@ -31,11 +31,16 @@ def computed(study: Study, folder: Folder, index: int, threads: int | None = 1) 
         result = study.evaluate(values, first=begin, threads=threads)
     files = {f"{TABLE}/part-{index:07d}.parquet": encoded(study, folder, begin, values, result)}
     for name, about in folder.manifest["trajectories"].items():
-        full = np.full((folder.chunk, *about["shape"]), np.nan)
-        if name in result.trajectories:
-            full[: len(result)] = result.trajectories[name]
+        shape = (folder.chunk, *about["shape"])
+        records = result.trajectories.get(name)
+        if records is None or records.shape != shape:  # the last chunk is filled up
+            full = np.full(shape, np.nan)
+            if records is not None:
+                full[: len(result)] = records
+            records = full
         parts = "/".join(["0"] * len(about["shape"]))
-        files[f"{TRAJECTORIES}/{name}/c/{index}/{parts}"] = full.astype("<f8").tobytes()
+        place = f"{TRAJECTORIES}/{name}/c/{index}/{parts}"
+        files[place] = np.ascontiguousarray(records, "<f8").reshape(-1).view(np.uint8).data
     folder.store(files)
     failed, seconds = int(result.failed.sum()), time.perf_counter() - start
     checksums = {name: sha256(content) for name, content in files.items()}
@@ -44,8 +49,8 @@ def computed(study: Study, folder: Folder, index: int, threads: int | None = 1) 
 
 def encoded(
     study: Study, folder: Folder, begin: int, values: dict[str, Any], result: Evaluated
-) -> bytes:
-    """The rows of a chunk as a Parquet file."""
+) -> memoryview:
+    """The rows of a chunk as a Parquet file, in the memory where it was made."""
     arrow: Any = extra("pyarrow", "pyarrow", "a study")
     parquet: Any = extra("pyarrow", "pyarrow.parquet", "a study")
     n, known = len(result), folder.manifest["columns"]
@@ -68,9 +73,14 @@ def encoded(
     table = arrow.table(columns)
     sink = arrow.BufferOutputStream()
     parquet.write_table(
-        table, sink, compression="none", use_dictionary=list(TEXTS), write_batch_size=BATCH
+        table,
+        sink,
+        compression="none",
+        use_dictionary=list(TEXTS),
+        write_batch_size=BATCH,
+        write_statistics=["case"],  # draws are in no order: those of others would skip nothing
     )
-    return sink.getvalue().to_pybytes()
+    return memoryview(sink.getvalue())
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ import numpy as np
 from linkwise.arguments import count, mapping, number, path as checked_path, shown
 from linkwise.errors import ModelError, WriteError, unknown_name
 from linkwise.spatial.array import Array
+from linkwise.study.response import response
 from linkwise.study.study import Study
 from linkwise.study.variable import extra
 
@@ -49,13 +50,14 @@ def optimize(
     trials: int = 50,
     seed: int = 0,
     folder: str | os.PathLike[str] | None = None,
+    workers: Any = None,
 ) -> Design:
     """Minimise a statistic of a column over design variables, with the same draws for each design.
 
         lw.study.optimize(study, "error", {"kp": (50, 400), "kv": (5, 60)}, statistic="q95")
 
-    Failed cases count as infinite. With a folder, designs that were tried are stored there, and the
-    same call goes on.
+    Failed cases count as infinite. With a folder, designs that were tried are stored there with
+    their objectives, and the same call goes on; the cases behind an objective are not stored.
 
     Args:
         study: The study. It varies the design variables too; their draws are replaced.
@@ -65,6 +67,7 @@ def optimize(
         trials: How many designs to try.
         seed: Of the search.
         folder: Where trials are stored; None for nowhere.
+        workers: What computes the cases of a design, as for `Study.run`.
     """
     search: Any = extra("optuna", "optuna", "parameter design", named="design")
     for key in mapping(design, "design", "{'kp': (50.0, 400.0)}"):
@@ -73,17 +76,6 @@ def optimize(
     trials = count(trials, "trials", least=1)
     reduce = _statistic(statistic)
     values = study.values()
-
-    def objective(trial: Any) -> float:
-        chosen = {
-            k: trial.suggest_float(k, number(a, f"design[{k!r}]"), number(b, f"design[{k!r}]"))
-            for k, (a, b) in design.items()
-        }
-        result = study.evaluate(values | chosen)
-        if name not in result.columns:
-            raise unknown_name("column", name, result.columns, owner="the study")
-        y = np.where(result.failed, np.inf, result.columns[name])
-        return float(min(reduce(y), WORST))
 
     search.logging.set_verbosity(search.logging.WARNING)
     storage = None
@@ -99,8 +91,18 @@ def optimize(
         study_name=study.digest, storage=storage, sampler=sampler, load_if_exists=True
     )
     left = trials - len([x for x in done.trials if x.value is not None])
-    if left > 0:
-        done.optimize(objective, n_trials=left)
+    with response(study, name, workers) as column:
+
+        def objective(trial: Any) -> float:
+            chosen = {
+                k: trial.suggest_float(k, number(a, f"design[{k!r}]"), number(b, f"design[{k!r}]"))
+                for k, (a, b) in design.items()
+            }
+            each = {k: np.full(study.cases, x) for k, x in chosen.items()}
+            return float(min(reduce(column(values | each)), WORST))
+
+        if left > 0:
+            done.optimize(objective, n_trials=left)
     history = np.array([x.value for x in done.trials if x.value is not None], np.float64)
     return Design(dict(done.best_params), float(done.best_value), len(history), history)
 

@@ -165,11 +165,11 @@ class Folder:
         except OSError as error:
             raise WriteError(self.path / CHUNKS, error) from error
 
-    def store(self, files: Mapping[str, bytes]) -> None:
+    def store(self, files: Mapping[str, memoryview]) -> None:
         """Write files of a chunk, by paths within the folder; all or none."""
         for name in files:
             (self.path / name).parent.mkdir(parents=True, exist_ok=True)
-        write_files({self.path / name: content for name, content in files.items()})
+        write_files({self.path / name: (content,) for name, content in files.items()})
 
     @property
     def free(self) -> int:
@@ -367,7 +367,7 @@ def _write_zarr(place: Path, about: Mapping[str, Any], cases: int, chunk: int) -
     write_file(place / "zarr.json", json.dumps(data, indent=1) + "\n")
 
 
-def sha256(content: bytes) -> str:
+def sha256(content: bytes | memoryview) -> str:
     """A checksum, 64 hexadecimal digits."""
     return hashlib.sha256(content).hexdigest()
 

@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 
 from linkwise.arguments import count, number
-from linkwise.errors import ModelError, unknown_name
+from linkwise.errors import ModelError
 from linkwise.spatial.array import Array
 from linkwise.study import counter
+from linkwise.study.response import Response, response
 from linkwise.study.statistics import Estimate
 from linkwise.study.study import Study
 from linkwise.study.variable import extra
@@ -57,11 +58,19 @@ class RareEvent:
 
 
 def rare_event(
-    study: Study, name: str, *, above: float, cases: int = 1000, share: float = 0.1, seed: int = 0
+    study: Study,
+    name: str,
+    *,
+    above: float,
+    cases: int = 1000,
+    share: float = 0.1,
+    seed: int = 0,
+    workers: Any = None,
 ) -> RareEvent:
     """The probability that a column of a study is above a bound, by subset simulation.
 
-    Failed cases count as being above every bound.
+    Failed cases count as being above every bound. What varies in the samples beyond the bound is
+    returned; cases are not stored.
 
     Args:
         study: The study; its sampler must be "random" and its noise off.
@@ -70,11 +79,20 @@ def rare_event(
         cases: Of each level.
         share: Of the samples that go on from each level.
         seed: Of the chains.
+        workers: What computes the cases, as for `Study.run`.
     """
     bound, cases = number(above, "above"), count(cases, "cases", least=20)
     share = number(share, "share", above=0.0, most=0.5)
     if study.sampling.sampler != "random" or study.sampling.proposal:
         raise ModelError("subset simulation needs a study with sampler='random' without propose.")
+    with response(study, name, workers) as column:
+        return _subset(study, name, column, bound, cases, share, seed)
+
+
+def _subset(
+    study: Study, name: str, column: Response, bound: float, cases: int, share: float, seed: int
+) -> RareEvent:
+    """Levels until the bound."""
     special = extra("scipy", "scipy.special", "subset simulation")
     d, kept = len(study.names), max(1, round(share * cases))
     length = cases // kept
@@ -86,16 +104,13 @@ def rare_event(
         drawn += n * d
         return special.ndtri(u).reshape(n, d)
 
-    def response(z: Array) -> Array:
+    def responses(z: Array) -> Array:
         x = study.sampling.at(special.ndtr(z))
-        result = study.evaluate({k: x[:, i] for i, k in enumerate(study.names)})
-        if name not in result.columns:
-            raise unknown_name("column", name, result.columns, owner="the study")
-        y = result.columns[name]
-        return np.where(result.failed | ~np.isfinite(y), np.inf, y)
+        y = column({k: x[:, i] for i, k in enumerate(study.names)})
+        return np.where(np.isfinite(y), y, np.inf)
 
     z = normal("rare", cases)
-    y = response(z)
+    y = responses(z)
     computed, chance, variance = cases, 1.0, 0.0
     levels, chances = list[float](), list[float]()
     chain = 1  # samples of a chain that follow each other
@@ -120,7 +135,7 @@ def rare_event(
         chains, values = [z], [y]
         for _ in range(length - 1):
             step = np.sqrt(1.0 - BETA**2) * z + BETA * normal("rare", len(z))
-            new = response(step)
+            new = responses(step)
             computed += len(step)
             move = new > level
             z, y = np.where(move[:, None], step, z), np.where(move, new, y)

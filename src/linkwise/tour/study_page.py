@@ -13,7 +13,13 @@ import numpy as np
 from linkwise.atomic_file import write_file
 from linkwise.errors import MissingExtraError
 from linkwise.plot.canvas import Figure, Theme
-from linkwise.plot.study import study_band, study_distribution, study_indices, study_scatter
+from linkwise.plot.study import (
+    study_band,
+    study_distribution,
+    study_indices,
+    study_probability,
+    study_scatter,
+)
 from linkwise.study.results import Results
 from linkwise.study.sensitivity import sensitivity
 from linkwise.study.statistics import Estimate, mean, quantile
@@ -39,6 +45,10 @@ def study_page(results: Results, path: str | os.PathLike[str]) -> Path:
         Section("Results", "results", _table(results, columns)),
         Section("Distributions", "distributions",
                 [_drawn(_histogram(results, x), f"Distribution of {x}.") for x in columns[:MOST]]),
+        Section("Probabilities", "probabilities",
+                [_drawn(_probability(results, x),
+                        f"Probability that {x} is above a bound; failed cases count as above.")
+                 for x in columns[:MOST]]),
         Section("What matters", "dependence", _dependence(results, columns)),
         *([Section("Over time", "time", _bands(results))] if manifest["trajectories"] else []),
         Section("Failures", "failures", _failures(results)),
@@ -95,6 +105,13 @@ def _table(results: Results, columns: list[str]) -> list[Block]:
 def _histogram(results: Results, name: str) -> Draw:
     def draw(theme: Theme) -> Figure:
         return study_distribution(results, name, theme=theme).figure
+
+    return draw
+
+
+def _probability(results: Results, name: str) -> Draw:
+    def draw(theme: Theme) -> Figure:
+        return study_probability(results, name, theme=theme).figure
 
     return draw
 
