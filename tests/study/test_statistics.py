@@ -184,3 +184,19 @@ def test_design_finds_the_best_value():
     study = Study(work, {"a": (0.0, 1.0), "x": (0.0, 1.0)}, cases=20)
     best = optimize(study, "y", {"x": (0.0, 1.0)}, statistic="q95", trials=40)
     assert abs(best.values["x"] - 0.3) < 0.1 and best.trials == 40
+
+
+def test_cases_that_diverge_are_reported_without_warnings(tmp_path):
+    """A warning of our own lines would be an error here."""
+    import linkwise as lw
+    from linkwise.tour.study_page import study_page
+
+    work = lw.study.Rollouts(lw.models.chain(2), [0.3, -0.4], duration=0.5, step=1e-2)
+    keep = ["max:v", "rms:v", "energy.total", "velocity:tip"]
+    study = Study(work, {"damping": (0.0, 3.0)}, keep=keep, cases=60, seed=3)
+    results = study.run(tmp_path / "study", progress=False)
+    worst = results["rms:v[link_2]"]
+    assert results.failed > 0 and np.isinf(worst).any() and np.isfinite(worst).any()
+    assert np.isinf(lw.study.mean(results, "rms:v[link_2]").value)
+    page = study_page(results, tmp_path / "page.html").read_text()
+    assert "Probability that" in page and "grows without bounds" in page

@@ -235,6 +235,7 @@ def check_columns(names: Iterable[str], varied: Sequence[str], owner: str) -> No
             )
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of cases that diverge: their numbers say so
 def reduced(
     batch: Batch,
     kept: Sequence[Kept],

@@ -39,6 +39,9 @@ LANES = 16
 """Batches are filled up to multiples of this, the most motions of a vector register: then each
 motion is computed by the same instructions, whatever its batch."""
 
+LARGEST = 1e60
+"""Of positions and velocities of which channels are computed: their products are finite."""
+
 CHANNELS = ("q", "v", "tau", "contact_forces", "penetration", "slip", "residual", "center_of_mass")
 PLACES = ("position", "rotation", "velocity")
 ENERGIES = ("energy.kinetic", "energy.potential", "energy.total")
@@ -382,10 +385,13 @@ class _Look:
         raise unknown_name("channel", name, known, owner=f"motions of {mech.name!r}")
 
     def _over_states(self, function: Callable[[Array, Array], Array]) -> Array:
-        """A function of states (n, nq), (n, nv) at all records; NaN where the state is lost."""
+        """A function of states (n, nq), (n, nv) at all records.
+
+        NaN where the state is lost, or beyond `LARGEST` on its way there.
+        """
         mech, shape = self.runs.mech, self.q.shape[:2]
         q, v = self.q.reshape(-1, mech.nq), self.v.reshape(-1, mech.nv)
-        fine: Any = np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1)
+        fine: Any = (np.abs(q) < LARGEST).all(axis=1) & (np.abs(v) < LARGEST).all(axis=1)
         if not fine.all():
             q = np.where(fine[:, None], q, mech.neutral())
             v = np.where(fine[:, None], v, 0.0)

@@ -120,6 +120,7 @@ def _ranked(
     return value, low, high
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of numbers that diverge: infinite, without interval
 def _weighted(weight: Array, x: Array, *, complete: bool) -> tuple[float, float]:
     """The mean of x and its standard error, from cases of a proposal with weights.
 

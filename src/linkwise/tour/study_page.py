@@ -30,6 +30,7 @@ MOST = 12
 """Columns with a picture; all are in the table."""
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of cases that diverge
 def study_page(results: Results, path: str | os.PathLike[str]) -> Path:
     """Write the report of a study as one file that needs no network.
 
