@@ -253,6 +253,52 @@ def test_transmission_of_several_joints_is_reported_by_what_it_affects():
     assert "there is no joint called 'nobody'" in mech.load_report.items[1].reason
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+def test_differential_transmissions(swapped: bool):
+    """Two motors turn two joints: what they do to both is the power of their shafts."""
+    ends = [
+        f'<joint name="{n}"><role>joint{i}</role>'
+        f"<mechanicalReduction>{r}</mechanicalReduction></joint>"
+        for i, n, r in ((1, "j", 2), (2, "k", 3))
+    ]
+    motors = [
+        f'<actuator name="m{i}"><role>actuator{i}</role>'
+        f"<mechanicalReduction>{r}</mechanicalReduction></actuator>"
+        for i, r in ((1, 10), (2, -5))
+    ]
+    inside = "".join([*ends[::-1], *motors[::-1]] if swapped else [*ends, *motors])
+    kind = "<type>transmission_interface/DifferentialTransmission</type>"
+    text = robot(
+        link("base"),
+        *(link(x, INERTIAL) for x in ("l", "m")),
+        joint("j", "continuous", "base", "l"),
+        joint("k", "continuous", "l", "m", '<axis xyz="0 1 0"/>'),
+        f'<transmission name="wrist">{kind}{inside}</transmission>',
+    )
+    mech = read(text)
+
+    def shafts(q: np.ndarray) -> np.ndarray:
+        both = 2.0 * q[0] + 3.0 * q[1], 2.0 * q[0] - 3.0 * q[1]
+        return np.array([10.0 * both[0], -5.0 * both[1]])
+
+    turned = np.array([shafts(x) for x in np.eye(2)])  # τ = (∂shafts/∂q)* u
+    command, still = np.array([0.01, 0.03]), np.zeros(2)
+    assert sorted(x.name for x in mech.actuators) == ["m1", "m2"]
+    controls = [command[("m1", "m2").index(x.name)] for x in mech.actuators]
+    assert [(i.affects, i.effect) for i in mech.load_report] == [
+        ("control", "approximate"),
+        ("motion", "kept"),
+    ]
+    options = {"duration": 0.05, "step": 1e-3}
+    run = lw.rollout(mech, still, controls=np.array(controls), **options)
+    reference = lw.rollout(mech, still, tau=turned @ command, **options)
+    assert np.abs(run.q[-1]).min() > 1e-4
+    np.testing.assert_allclose(run.q, reference.q, rtol=0, atol=1e-12)
+    mech = read(text.replace('<joint name="k"><role>', '<joint name="nobody"><role>'))
+    assert not mech.actuators
+    assert "'nobody' is not one of two joints" in mech.load_report.items[-1].reason
+
+
 def test_spring_extension():
     drive = read(arm("continuous", '<linkwise:spring stiffness="5" rest="0.1"/>')).hinge("j").drive
     assert (drive.stiffness, drive.rest) == (5.0, 0.1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from typing import Final
 
@@ -12,6 +12,7 @@ from linkwise.io.report import Affects, Reporter
 from linkwise.io.urdf.link import read_origin, report_unknown
 from linkwise.io.xml import Element, choice, number, numbers, parse_numbers, required, shorten
 from linkwise.io.xml_write import digits, make
+from linkwise.model.actuator import Actuator
 from linkwise.model.drive import Drive, PerFreedom
 from linkwise.model.hinges import Free, Hinge, Locked, Pin, Planar, Prismatic, Spherical
 from linkwise.spatial.pose import Pose
@@ -165,6 +166,8 @@ def read_transmissions(
     """
     rotors: dict[str, Rotor] = {}
     for element in root.findall("transmission"):
+        if is_differential(element):
+            continue
         inertia = _first(element, ("drake:rotor_inertia", "motorInertia"))
         ratio = _first(element, ("drake:gear_ratio", "mechanicalReduction", "mechanical_reduction"))
         ends, actuators = element.findall("joint"), element.findall("actuator")
@@ -188,6 +191,68 @@ def read_transmissions(
         about = "motion" if inertia else "control"
         reporter.note(element, "ignored", f"{reason}, so its ratio is not used", about)
     return rotors
+
+
+DIFFERENTIAL = "DifferentialTransmission"
+
+
+def is_differential(element: Element) -> bool:
+    """Whether a transmission lets two motors move two joints."""
+    kind = element.find("type")
+    text = element.attrib.get("type", "") if kind is None else kind.text
+    ends = element.findall("joint"), element.findall("actuator")
+    return text.strip().endswith(DIFFERENTIAL) and all(len(x) == 2 for x in ends)
+
+
+def read_differential(
+    element: Element, joints: Mapping[str, Joint], reporter: Reporter
+) -> tuple[Actuator, ...]:
+    """The two motors of a differential; none if it cannot act, which is reported.
+
+    With the reductions n of joints (1, 2) and of motors (a, b), the motors turn by
+    n_a (n_1 q_1 + n_2 q_2) and n_b (n_1 q_1 − n_2 q_2), and so their torques, the commands, act on
+    the joints: τ_1 = n_1 (n_a u_a + n_b u_b), τ_2 = n_2 (n_a u_a − n_b u_b).
+
+    Args:
+        element: The transmission.
+        joints: Those of the file, by name.
+        reporter: Takes what is left out.
+    """
+    ends, motors = (_by_role(element, tag) for tag in ("joint", "actuator"))
+    names = [x.attrib.get("name", "") for x in ends]
+    for name in names:
+        hinge = joints[name].hinge if name in joints else None
+        if not isinstance(hinge, Pin | Prismatic) or names[0] == names[1]:
+            reason = f"'{shorten(name)}' is not one of two joints with one degree of freedom"
+            reporter.note(element, "ignored", f"{reason}, so its motors do not act", "control")
+            return ()
+    first, second, a, b = (_reduction(x) for x in (*ends, *motors))
+    rotor = _first(element, ("drake:rotor_inertia", "motorInertia"))
+    if rotor:
+        reason = "its rotors turn with two joints, and their inertia is left out"
+        reporter.note(element, "approximate", reason, "motion")
+    else:
+        reason = "only its joints, motors and reductions are used"
+        reporter.note(element, "approximate", reason, "control")
+    title = element.attrib.get("name", "") or "differential"
+    labels = [x.attrib.get("name", "") or f"{title}_{i + 1}" for i, x in enumerate(motors)]
+    return (
+        Actuator(labels[0], joints=((names[0], first * a), (names[1], second * a))),
+        Actuator(labels[1], joints=((names[0], first * b), (names[1], -second * b))),
+    )
+
+
+def _by_role(element: Element, tag: str) -> list[Element]:
+    """The two joints or actuators of a transmission: by their roles, else in their order."""
+    ends = element.findall(tag)
+    roles = [x.find("role") for x in ends]
+    texts = ["" if x is None else x.text.strip() for x in roles]
+    return ends[::-1] if texts == [f"{tag}2", f"{tag}1"] else ends
+
+
+def _reduction(element: Element) -> float:
+    ratio = _first(element, ("mechanicalReduction", "mechanical_reduction"))
+    return 1.0 if ratio is None else ratio
 
 
 def _hinge(element: Element, kind: str) -> Hinge:

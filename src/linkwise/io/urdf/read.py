@@ -8,13 +8,14 @@ cannot hold are reported.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from linkwise.errors import LinkwiseError, ModelError, ParseError, unknown_name
 from linkwise.io.mesh_path import Roots
 from linkwise.io.report import Driven, Reporter, report_drives
-from linkwise.io.urdf.joint import Joint
+from linkwise.io.urdf.joint import Joint, is_differential, read_differential
 from linkwise.io.urdf.link import Link, read_origin, read_pose
 from linkwise.io.urdf.loop import TAGS, LoopEnd, read_coupling, read_loop
 from linkwise.io.urdf.tree import Robot, in_order, read_robot, resolve_mimics, root_link
@@ -236,20 +237,25 @@ def _add_couplings(
 
 
 def _add_motors(builder: Builder, robot: Robot) -> None:
-    """A motor for each transmission, whose command is the force of its joint."""
-    motors = list[tuple[str, str, Element]]()
+    """A motor for each transmission, whose command is the force of its joint, and differentials."""
+    motors = list[tuple[Actuator, str, Element]]()
     for name, rotor in robot.rotors.items():
         moves = name in robot.joints and isinstance(robot.joints[name].hinge, Pin | Prismatic)
         if rotor.motor and rotor.element is not None and moves:
-            motors.append((rotor.motor, name, rotor.element))
+            motors.append((Actuator.motor(rotor.motor, name), name, rotor.element))
+    for element in robot.root.findall("transmission"):
+        if is_differential(element):
+            pair = read_differential(element, robot.joints, robot.reporter)
+            motors += [(motor, motor.joints[0][0], element) for motor in pair]
     taken = set[str]()
     for motor, joint, element in motors:
-        if motor in taken:
-            reason = f"its name is used twice; the motor is called '{motor}:{joint}'"
+        if motor.name in taken:
+            name = f"{motor.name}:{joint}"
+            reason = f"its name is used twice; the motor is called '{name}'"
             robot.reporter.note(element, "approximate", reason, "control")
-        name = f"{motor}:{joint}" if motor in taken else motor
-        taken.add(name)
-        builder.actuator(Actuator.motor(name, joint))
+            motor = replace(motor, name=name)
+        taken.add(motor.name)
+        builder.actuator(motor)
     if motors:
         count = "1 actuator acts" if len(motors) == 1 else f"{len(motors)} actuators act"
         reason = f"{count} in lw.rollout(controls=...) only"
