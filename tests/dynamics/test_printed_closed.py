@@ -84,7 +84,7 @@ def two_arms(b: lw.Builder) -> None:
 
 OF_BARE_CLOSURE = {
     *("constraint_inertia_inverse", "constraint_forces"),
-    *("forward_dynamics", "tip_force_correction"),
+    *("forward_dynamics", "tip_force_correction", "allowed_velocity"),
 }
 """Quantities of closed chains that depend on armature."""
 

@@ -12,6 +12,7 @@ from linkwise.errors import ClosureError, ModelError, ShapeError
 from linkwise.loops.projection import project_position
 from tests.cases import bennett
 from tests.loops.random_loops import KINDS, LIGHT, looped, null_space, triangle
+from tests.loops.test_bad_input import parallelogram
 
 CASES = {
     "four bar": 2,
@@ -197,3 +198,30 @@ def test_bad_arguments():
         lw.loops.project_velocity(mech, q, np.zeros(4))
     with pytest.raises(ShapeError, match="do not fit: their batches differ"):
         lw.loops.project_velocity(mech, np.zeros((2, 3)), np.zeros((3, 3)))
+
+
+@pytest.mark.parametrize("name", ["four bar", "dual arm"])
+def test_the_kernel_of_one_velocity_beside_singular_values(name, monkeypatch):
+    """One state by its kernel is a row of a batch by NumPy; without a result, NumPy does it."""
+    mech, q = case(name)
+    v = np.random.default_rng(8).standard_normal(mech.nv)
+    slow = lw.loops.project_velocity(mech, q[None], v[None])[0]
+    monkeypatch.setattr("linkwise.loops.projection.states", None)
+    quick = lw.loops.project_velocity(mech, q, v)
+    np.testing.assert_allclose(quick, slow, atol=1e-12)
+    assert np.abs(quick - v).max() > 1e-3
+    J = lw.loops.constraint_jacobian(mech, q)
+    assert np.abs(J @ quick).max() < 1e-14 * max(1.0, np.abs(J).max())
+
+
+def test_velocities_where_loops_lose_a_row():
+    """A flat parallelogram: fewer rows than nearby, which the kernel leaves to NumPy."""
+    mech, flat = parallelogram(), np.zeros(3)
+    J = lw.loops.constraint_jacobian(mech, flat)
+    around = lw.loops.assemble(mech, np.array([0.4, -0.4, 0.4])).q
+    assert np.linalg.matrix_rank(J, 1e-9) < np.linalg.matrix_rank(
+        lw.loops.constraint_jacobian(mech, around), 1e-9
+    )
+    lw.loops.project_velocity(mech, around, np.ones(3))  # the usual rank
+    v = lw.loops.project_velocity(mech, flat, np.array([0.3, -0.2, 0.5]))
+    assert np.abs(J @ v).max() < 1e-12 and np.abs(v).max() > 1e-2

@@ -160,6 +160,12 @@ def _tip_force_correction(s: Setting) -> Expr:
     return mass.inv @ push - mass.inv @ J_c.T @ force
 
 
+def _allowed_velocity(s: Setting) -> Expr:
+    """The nearest velocity that obeys, with the kinetic energy of the difference as distance."""
+    J_c = s.jacobian
+    return v - mass.inv @ J_c.T @ (J_c @ mass.inv @ J_c.T).inv @ (J_c @ v)
+
+
 CLOSED: dict[str, Callable[[Setting], Expr]] = {
     "constraint_jacobian": lambda s: s.jacobian,
     "constraint_bias": lambda s: s.bias,
@@ -168,6 +174,7 @@ CLOSED: dict[str, Callable[[Setting], Expr]] = {
     "forward_dynamics": lambda s: mass.inv @ s.acting - mass.inv @ s.jacobian.T @ s.force,
     "constraint_acceleration": lambda s: s.jacobian @ vdot + s.bias,
     "tip_force_correction": _tip_force_correction,
+    "allowed_velocity": _allowed_velocity,
 }
 
 

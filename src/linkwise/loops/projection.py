@@ -18,13 +18,15 @@ is the velocity after an impact that closes the loops: it loses the least energy
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import count, number
-from linkwise.dynamics.closure import constraint_error, constraint_jacobian
+from linkwise.codegen.stages import MOST_BODIES
+from linkwise.dynamics.closure import closed_kernel, constraint_error, constraint_jacobian
+from linkwise.dynamics.closure_rank import known_rank
 from linkwise.dynamics.velocity_space import (
     holonomic,
     inertia_products,
@@ -34,8 +36,13 @@ from linkwise.dynamics.velocity_space import (
     worst,
 )
 from linkwise.errors import ClosureError, ModelError
+from linkwise.model.closure import is_traceable
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike
+
+if TYPE_CHECKING:
+    from linkwise.codegen.kernel import Kernel
 
 Weight: TypeAlias = Literal["mass"] | None
 """Measure of a change: kinetic energy, or the angles and lengths themselves."""
@@ -204,6 +211,10 @@ def project_velocity(
     Raises:
         SingularHingeError: For "mass", nothing resists the hinge of some body, which is named.
     """
+    if weight == "mass" and tolerance is None:
+        allowed = _by_kernel(mech, q, v)
+        if allowed is not None:
+            return allowed
     single, rows, (speed,) = states(mech, q, v=v)
     _check(weight, 1.0)
     spaces = velocity_spaces(mech, rows, tolerance)
@@ -216,6 +227,26 @@ def project_velocity(
     for i, space in enumerate(spaces):  # also removes the rounding of the above
         out[i] -= (space.blocked @ out[i]) @ space.right * space.scale.columns
     return out[0] if single else out
+
+
+def _by_kernel(mech: Mechanism, q: ArrayLike, v: ArrayLike) -> Array | None:
+    """The same of one state of the known rank, by one kernel; None of others.
+
+    The second call removes the rounding of the first.
+    """
+    kernel = _kernel(mech, known_rank(mech, q))
+    if kernel is None or kernel.quick is None or (once := kernel.quick(q, v)) is None:
+        return None
+    return kernel.quick(q, once)
+
+
+@once_per_mechanism
+def _kernel(mech: Mechanism, rank: int | None) -> Kernel | None:
+    """The kernel of velocities that obey, if it is straight code."""
+    traceable = all(map(is_traceable, mech.loops)) and mech.n_bodies <= MOST_BODIES
+    if not rank or not traceable:
+        return None
+    return closed_kernel(mech, "allowed_velocity", rank=rank)
 
 
 def _check(weight: object, tolerance: float) -> None:
