@@ -146,7 +146,9 @@ def linearize(
 @once_per_mechanism
 def _kernel(mech: Mechanism, integrator: str, passive: bool) -> Kernel | None:
     """One kernel for A and B; None where they are gradients of a rollout."""
-    if mech.nv > MOST.get(integrator, 0) or mech.n_bodies > MOST_BODIES or not is_traceable(mech):
+    if mech.nv > MOST.get(integrator, 0) or mech.n_bodies > MOST_BODIES:
+        return None
+    if mech.flexible or not is_traceable(mech):  # rollouts report bodies that bend too far
         return None
     return written(mech, TRANSITION[integrator, passive])
 
