@@ -128,10 +128,11 @@ def _weighted(weight: Array, x: Array, *, complete: bool) -> tuple[float, float]
     that are not.
     """
     y = weight * x
+    value = float(y.mean())
     if not complete:
         value = float(y.sum() / weight.sum())
         y = value + weight * (x - value) / weight.mean()
-    return float(y.mean()), float(y.std(ddof=1) / np.sqrt(len(y)))
+    return value, float(y.std(ddof=1) / np.sqrt(len(y)))
 
 
 def _effective(weight: Array) -> float:
