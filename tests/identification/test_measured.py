@@ -201,5 +201,18 @@ def test_positions_and_forces_without_derivatives() -> None:
     assert np.allclose(np.diff(fit.interval(0.95))[:, 0], 2 * 1.96 * fit.deviation, rtol=1e-3)
     assert np.abs(off).max() < 4.0
     assert np.allclose(fit.estimate, true_base(), atol=0.05 * np.abs(true_base()).max())
+    # a gap costs one window: the same as leaving its samples out at the end
+    short, holes = q[:121], q[:161].copy()
+    holes[130, 1] = np.nan
+    less, few = (
+        lw.identification.identify_rollout(
+            arm(1.25, 0.2), t[: len(x)], x, tau[: len(x)], parameters=KINDS, window=40
+        )
+        for x in (short, holes)
+    )
+    assert (less.gaps, few.gaps) == (0, 1) and "1 windows with gaps" in str(few)
+    assert np.allclose(few.estimate, less.estimate, rtol=1e-9)
+    with pytest.raises(lw.ModelError, match="each window of 40 samples has a gap"):
+        lw.identification.identify_rollout(arm(), t, q + np.nan, tau, parameters=KINDS, window=40)
     with pytest.raises(lw.ModelError, match="friction"):
         lw.identification.identify_rollout(arm(), t, q, tau, parameters=["friction"])

@@ -58,6 +58,7 @@ class RolloutFit:
         before: The same before the search, with the first states fitted.
         rounds: How many the search took.
         converged: Whether it ended by itself.
+        gaps: Windows with numbers that are not finite, which were left out.
     """
 
     mech: Mechanism
@@ -69,6 +70,7 @@ class RolloutFit:
     before: float
     rounds: int
     converged: bool
+    gaps: int
 
     def interval(self, level: float = 0.95) -> Array:
         """Confidence interval of each base parameter (count, 2).
@@ -84,6 +86,8 @@ class RolloutFit:
             f"{len(self.names)} base parameters of {self.mech.name!r} through rollouts: residual "
             f"{self.before:.3g} before, {self.noise:.3g} after {self.rounds} rounds{end}"
         ]
+        if self.gaps:
+            lines.append(f"{self.gaps} windows with gaps left out")
         rows = zip(self.names, self.estimate, self.deviation, strict=True)
         lines += [f"  {name[:48]:48} {x:11.4g} ± {s:8.2g}" for name, x, s in rows]
         return "\n".join(lines)
@@ -109,8 +113,8 @@ def identify_rollout(
 
     Args:
         t: Times of the samples (samples,) [s], evenly spaced.
-        q: Measured positions (samples, nq) [m or rad].
-        tau: Joint forces (samples, nv) [N or N m], each held until the next sample.
+        q: Measured positions (samples, nq) [m or rad]. Windows with a NaN are left out.
+        tau: Joint forces (samples, nv) [N or N m], each held until the next sample; likewise.
         parameters: What to identify: "inertia", "armature", "damping", "stiffness".
         window: Samples in a window.
         prior: How strongly the numbers are pulled to those of `mech`, as in `lw.identify`.
@@ -120,8 +124,8 @@ def identify_rollout(
         Estimates, their deviations, and the mechanism with identified numbers.
 
     Raises:
-        ModelError: Times that are not evenly spaced, gaps, too few samples, or a motion that cannot
-            be simulated.
+        ModelError: Times that are not evenly spaced, gaps in all windows, too few samples, or a
+            motion that cannot be simulated.
         ShapeError: Arrays that do not fit.
     """
     check_mechanism(mech)
@@ -155,6 +159,7 @@ def identify_rollout(
         before,
         rounds,
         converged,
+        problem.left_out,
     )
 
 
@@ -240,6 +245,7 @@ class _Problem:
     first: Array
     q: Array
     tau: Array
+    left_out: int
 
     @classmethod
     def of(
@@ -259,8 +265,8 @@ class _Problem:
         for name, x, shape in zip(("t", "q", "tau"), (times, places, forces), shapes, strict=True):
             if x.shape != shape:
                 raise ShapeError(f"{name} has shape {x.shape}; it must be {shape}.")
-            if not np.isfinite(x).all():
-                raise ModelError(f"{name} has gaps; cut the recording there.")
+        if not np.isfinite(times).all():
+            raise ModelError("t has gaps; give the times of all samples, and NaN in q or tau.")
         step = float(np.median(np.diff(times))) if len(times) > 1 else 0.0
         if not step > 0.0 or np.abs(np.diff(times) - step).max() > 1e-3 * step:
             raise ModelError("times are not evenly spaced; resample the measurements first.")
@@ -268,11 +274,17 @@ class _Problem:
         if windows < 1:
             raise ModelError(f"{len(times)} samples are too few for a window of {length}.")
         at = length * np.arange(windows)[:, None] + np.arange(length + 1)
+        complete = np.isfinite(places[at]).all(axis=(1, 2))
+        complete &= np.isfinite(forces[at[:, :-1]]).all(axis=(1, 2))
+        if not complete.any():
+            raise ModelError(f"each window of {length} samples has a gap; take shorter windows.")
+        at = at[complete]
         q_of = places[at]
         lead = 2 if length >= 4 else 1
         v = difference(mech, q_of[:, 0], q_of[:, lead]) / (lead * step)
         first = np.concatenate([q_of[:, 0], v], axis=1)
-        return cls(mech, kinds, step, integrator, first, q_of, forces[at[:, :-1]])
+        left_out = int(windows - complete.sum())
+        return cls(mech, kinds, step, integrator, first, q_of, forces[at[:, :-1]], left_out)
 
     def moved(self, states: Array, d: Array) -> Array:
         """States displaced by d (windows * 2 nv,)."""
