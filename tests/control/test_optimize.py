@@ -12,6 +12,7 @@ from linkwise.control.optimize import problem_of
 from linkwise.control.solver import Iteration, Limits
 from linkwise.errors import LinkwiseError, TroubleWarning
 from linkwise.spatial.array import Array
+from tests.control.expansions import expansion
 
 STEP = 0.05
 
@@ -74,10 +75,7 @@ def test_expansion_is_the_derivative_of_a_step(integrator: str) -> None:
         )  # fmt: skip
         it = Iteration(p.program, p.data, p.step, Limits(1, 1e-9, 1e-5))
         it.trajectory[1, it.nx : it.nx + it.m] = tau
-        expand, done = it.calls[0][0]
-        expand()
-        e, n = done.records[0, 0, it.nx :], 2 * mech.nv
-        F, G, W = (np.array(x.of(e), float) for x in p.program.layout[:3])
+        (F, G, W, _), n = expansion(it), 2 * mech.nv
         both = G @ W + np.pad(F, ((0, 0), (0, mech.nv)))
         exact = lw.linearize(mech, q, v, tau, step=STEP, integrator=integrator)
         scale = np.abs(exact.A).max()

@@ -11,6 +11,7 @@ from linkwise.control.optimize import problem_of
 from linkwise.control.solver import Iteration, Limits
 from linkwise.errors import LinkwiseError
 from linkwise.spatial.array import Array
+from tests.control.expansions import expansion
 
 STEP = 0.02
 RECOVERY = 0.2  # part of the error of a loop that a step closes
@@ -51,14 +52,11 @@ def iteration(mech: lw.Mechanism, q: Array, v: Array, **given: Any) -> tuple[Any
 
 def stepped(p: Any, it: Iteration, q: Array, v: Array, tau: Array) -> tuple[Array, Array, Array]:
     """q and v after the first step, and its derivative, from the kernel of expansions."""
-    mech, layout = p.mech, p.program.layout
-    ends, done = it.calls[0][0]
+    mech = p.mech
     row, rest = it.trajectory, mech.neutral()
     row[0, : it.nx], row[1, it.nx : it.nx + it.m] = np.concatenate([q, v]), tau
     row[1, : it.nx] = np.concatenate([rest, np.zeros(mech.nv)])
-    ends()
-    e = done.records[0, 0, it.nx :]
-    F, G, W, gap = (np.array(x.of(e), float) for x in layout[:4])
+    F, G, W, gap = expansion(it)
     slope = G @ W + np.pad(F, ((0, 0), (0, len(tau))))
     return mech.integrate(rest, gap[: mech.nv]), gap[mech.nv :], slope
 

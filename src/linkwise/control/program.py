@@ -19,16 +19,13 @@ from linkwise.codegen.request import Request
 from linkwise.codegen.stepping.kernel import RolloutKernel
 from linkwise.codegen.stepping.stepping import STEP, Segment, Sketch, Stepping
 from linkwise.codegen.writing import Writing
-from linkwise.control.recursion import BLANK, SUMS, Recursion, summed
+from linkwise.control.recursion import BLANK, SUMS, Recursion
 from linkwise.control.residual import rows_of
 from linkwise.control.shooting import (
-    Layout,
     Structure,
-    expansion,
     forces_of_rows,
     forward,
     knot,
-    riccati,
 )
 from linkwise.dynamics.kernels import written
 from linkwise.errors import LoweringError
@@ -53,12 +50,6 @@ class Program:
         """Numbers of u."""
         return len(self.structure.driven)
 
-    @cached_property
-    def _expanded(self) -> tuple[Segment, tuple[Layout, ...]]:
-        at = self._writing()
-        values, layout = expansion(at, self.structure)
-        return _segment(at, "expand", {"e": list(values)}), layout
-
     def _writing(self) -> Writing:
         formula = Formula(_nothing)
         request = Request(formula, self.mech, (), self.structure.parameters)
@@ -69,21 +60,6 @@ class Program:
                 "joints that do not matter (mech.lock)."
             )
         return Writing(request, plain=bool(self.structure.parameters))
-
-    @property
-    def layout(self) -> tuple[Layout, ...]:
-        """Where each number of an expansion is."""
-        return self._expanded[1]
-
-    @cached_property
-    def _riccati(self) -> Segment:
-        at = self._writing()
-        parts = riccati(at, self.layout, self.n, self.m, self.structure.boxed)
-        sums = at.read("sums", len(SUMS))
-        new = summed(sums, [parts[name][0] for name in SUMS])
-        gain = [*parts["K"], *parts["k"], *parts["pulled"], *parts["away"]]
-        writes = {"gain": gain, "P": list(parts["P"]), "p": list(parts["p"]), "sums": new}
-        return _segment(at, "riccati", writes)
 
     @cached_property
     def roll(self) -> Segment:
@@ -101,15 +77,6 @@ class Program:
         at = self._writing()
         return _segment(at, "values", {"c": list(_bounded(at, self.structure))})
 
-    @property
-    def _begin(self) -> Segment:
-        n = self.n
-        s = Sketch("begin")
-        s.write("P", [0.0] * (n * (n + 1) // 2))
-        s.write("p", [0.0] * n)
-        s.write("sums", list(BLANK))
-        return s.segment()
-
     @cached_property
     def knot(self) -> tuple[Segment, Recursion]:
         """The expansion of a knot into dense memory, and the recursion that reads it."""
@@ -120,28 +87,41 @@ class Program:
         padded[:, : W.shape[1]] = W
         return _segment(at, "expand", {"e": list(values), "W": list(padded.ravel())}), recursion
 
-    def _sweep(self, step: tuple[Segment, ...]) -> Stepping:
-        shown = ("gain", self.m * (self.n + 1) + 2 * self.n), ("sums", len(SUMS))
-        made = {"P", "p", "sums", "gain", "e"} if len(step) > 1 else {"P", "p", "sums", "gain"}
-        state = "P", "p", "sums"
-        return Stepping("shooting", 0, 0, _held(step, made), state, (self._begin,), step, (), shown)
-
     @cached_property
     def expand(self) -> RolloutKernel:
-        """Expansions e of knots; each is a motion of one step."""
+        """Expansions e and W of knots; each is a motion of one step."""
 
         def make() -> Stepping:
-            segment, _ = self._expanded
-            mech, shown = self.mech, tuple(x for x in segment.writes if x[0] == "e")
+            segment, mech = self.knot[0], self.mech
             held = _held((segment,), {"q", "v"})
-            return Stepping("shooting", mech.nq, mech.nv, held, (), (), (segment,), (), shown)
+            return Stepping(
+                "shooting", mech.nq, mech.nv, held, (), (), (segment,), (), segment.writes
+            )
 
         return self.compiled(("expand",), make)
 
     @cached_property
     def sweep(self) -> RolloutKernel:
-        """The Riccati sweep from the last knot to the first, of expansions e."""
-        return self.compiled(("sweep",), lambda: self._sweep((self._riccati,)))
+        """The Riccati sweep from the last knot to the first, of expansions e and W."""
+
+        def make() -> Stepping:
+            _, recursion = self.knot
+            s, sizes = Sketch("begin"), dict(recursion.memory)
+            s.write("p", [0.0] * self.n)
+            s.write("sums", list(BLANK))
+            for name in ("P", "Y", "Z"):
+                s.write(name, [0.0] * sizes[name])
+            step = recursion.segments()
+            wide = "W", sizes.pop("W")
+            shown = ("gain", recursion.gain), ("sums", len(SUMS))
+            made = {"p", "sums", "known", "free", "gain", "W", *sizes}
+            held = [x for x in _held(step, made) if "[" not in x[0]]
+            return Stepping(
+                "shooting", 0, 0, (*held, wide), ("p", "sums"), (s.segment(),), step, (), shown,
+                memory=(*sizes.items(), ("gain", recursion.gain)),
+            )  # fmt: skip
+
+        return self.compiled(("sweep",), make)
 
     def forward_stepping(self) -> Stepping:
         """The rollout with the gains of a sweep; shows u and the sums of costs."""

@@ -30,14 +30,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.control.box import boxed
 from linkwise.control.residual import Term, rows_of
 from linkwise.control.transition import stepped, transition
 from linkwise.dynamics.configuration import missing, moved
 from linkwise.dynamics.passive import Passive, passive as dampers_and_springs
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.choice import maximum
-from linkwise.sweeps.factored import factored
 from linkwise.sweeps.sparse import is_zero, times
 
 if TYPE_CHECKING:
@@ -128,11 +126,6 @@ def _expanded(at: Writing, s: Structure) -> tuple[Any, ...]:
     return F, G, W, gap, l_z, l_zz, np.array([cost, worst], dtype=object)
 
 
-def expansion(at: Writing, s: Structure) -> tuple[Any, tuple[Layout, ...]]:
-    """All numbers of an expansion that are no constants, each once, and where each is."""
-    return _layout(at, _expanded(at, s))
-
-
 def knot(at: Writing, s: Structure) -> tuple[Any, Any, tuple[Layout, ...]]:
     """W (k, n + m), all other numbers of an expansion, and where each of these is."""
     arrays = _expanded(at, s)
@@ -153,51 +146,6 @@ def _layout(at: Writing, arrays: tuple[Any, ...]) -> tuple[Any, tuple[Layout, ..
                 entries.append(places.setdefault(node, len(places)))
         layouts.append(Layout(np.shape(array), tuple(entries)))
     return at.scalars(list(places)), tuple(layouts)
-
-
-def riccati(at: Any, layout: tuple[Layout, ...], n: int, m: int, bounded: bool) -> dict[str, Any]:
-    """K, k, P, p of a knot, what the cost is expected to fall by, and P g: (2) and (3)."""
-    count = 1 + max((x for part in layout for x in part.entries if isinstance(x, int)), default=-1)
-    e = at.read("e", count)
-    F, G, W, gap, l_z, l_zz, cost = (part.of(e) for part in layout)
-    P, p = _unpacked(at.read("P", n * (n + 1) // 2), n), at.read("p", n)
-    pulled = times(P, gap[:, None])[:, 0]
-    ahead = p + pulled
-    pg = times(P, G)
-    S, cross = symmetric(G.T, pg), times(F.T, pg)
-    q_z = l_z + times(W.T, times(G.T, ahead[:, None]))[:, 0]
-    q_z[:n] = q_z[:n] + times(F.T, ahead[:, None])[:, 0]
-    Q = l_zz + symmetric(W.T, times(S, W))
-    cw = times(cross, W)
-    Q[:n, n:] = Q[:n, n:] + cw[:, n:]
-    Q[:n, :n] = Q[:n, :n] + cw[:, :n] + cw[:, :n].T + symmetric(F.T, times(P, F))
-    q_u, q_ux, q_uu = q_z[n:], Q[:n, n:].T, Q[n:, n:]
-    (rho,) = at.read("rho", 1)
-    lifted = q_uu.copy()
-    for i in range(m):
-        lifted[i, i] = lifted[i, i] + rho
-    if bounded:
-        low, high = at.read("u_low", m), at.read("u_high", m)
-        k, free = boxed(at, lifted, q_u, low - at.read("u", m), high - at.read("u", m))
-        lifted = free[:, None] * lifted * free + np.diag(1.0 - free)
-        q_f = free[:, None] * q_ux
-    else:
-        k, q_f = None, q_ux
-    inverse = factored(lifted)
-    y = inverse.half(q_f)
-    scaled = np.array(inverse.reciprocal, dtype=object)[:, None] * y
-    K = -(inverse @ q_f)
-    k = -(inverse @ q_u[:, None])[:, 0] if k is None else k
-    value = Q[:n, :n] - symmetric(y.T, scaled)
-    slope = q_z[:n] + times(q_ux.T, k[:, None])[:, 0]
-    first = -(q_u @ k) - ahead @ gap
-    second = -(k @ times(q_uu, k[:, None])[:, 0]) + gap @ pulled
-    least = inverse.pivots[0]
-    return {
-        "K": K.ravel(), "k": k, "pulled": pulled, "away": gap, "P": _upper(value), "p": slope,
-        "first": [first], "second": [second], "cost": [cost[0]],
-        "gap": [sum((x * x for x in gap), 0.0)], "worst": [cost[1]], "least": [least],
-    }  # fmt: skip
 
 
 def step_of(at: Writing, s: Structure) -> tuple[Any, Any, Any, Any]:
@@ -266,14 +214,3 @@ def symmetric(a: Any, b: Any) -> Any:
 def sum_products(a: Any, x: Any) -> Any:
     """a x, of which no entry is a constant."""
     return np.array([sum((p * q for p, q in zip(row, x, strict=True)), 0.0) for row in a])
-
-
-def _unpacked(upper: Any, n: int) -> Any:
-    out = np.empty((n, n), dtype=object)
-    i, j = np.triu_indices(n)
-    out[i, j] = out[j, i] = upper
-    return out
-
-
-def _upper(matrix: Any) -> Any:
-    return matrix[np.triu_indices(len(matrix))]

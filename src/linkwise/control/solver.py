@@ -199,8 +199,14 @@ class Iteration:
         each = {name: each[name] for name, _ in p.expand.held}
         # its knots are a batch
         expand = p.expand.repeated(now[:-1, :nq], now[:-1, nq:nx], each, self.h, 1, 1, 1)
-        e = expand[1].records[K - 1 :: -1, 0, nx:]
-        given = {"e": e, "rho": self.rho, "u": now[K:0:-1, nx : nx + m]}
+        shown = expand[1].records[K - 1 :: -1, 0, nx:]
+        cut = shown.shape[-1] - dict(p.sweep.held)["W"]
+        given = {
+            "e": shown[:, :cut],
+            "W": shown[:, cut:],
+            "rho": self.rho,
+            "u": now[K:0:-1, nx : nx + m],
+        }
         given |= {x: held[x][0] for x in ("u_low", "u_high") if x in held}
         out = self.gains[None, :K]
         return [expand, p.sweep.repeated(nothing, nothing, given, self.h, K, 1, 1, out)]
