@@ -160,8 +160,8 @@ def hierarchy_row() -> str:
         ):
             J_k = J[rows] @ N
             back = inverse @ J_k.T @ np.linalg.inv(J_k @ inverse @ J_k.T)
-            wanted = kp * e - kv * speed[rows] - bias - J[rows] @ vdot
-            vdot, N = vdot + N @ back @ wanted, N - N @ back @ J_k
+            aim = kp * e - kv * speed[rows] - bias - J[rows] @ vdot
+            vdot, N = vdot + N @ back @ aim, N - N @ back @ J_k
         return M @ vdot + data.nle
 
     def ours(i: int) -> Array:
