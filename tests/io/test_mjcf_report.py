@@ -272,7 +272,7 @@ def test_rotors_of_actuators():
     mech = read(world(HINGED, after=f"{tendon}<actuator>{other}</actuator>"))
     assert [i.reason for i in mech.load_report.affecting("motion")] == [
         "'armature' and 'damping' are supported for actuators of joints only",
-        "1 actuator acts in lw.rollout(controls=...) only",
+        "1 actuator acts in lw.rollout and lw.simulate with controls, and in lw.Simulator",
     ]
 
 

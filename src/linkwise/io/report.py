@@ -94,7 +94,10 @@ def _finite(*names: str) -> Callable[[Hinge, Drive], bool]:
 
 
 _KINDS: Final[dict[str, tuple[Callable[[Hinge, Drive], bool], str]]] = {
-    "dry friction": (_nonzero("friction"), "acts in lw.rollout(integrator='implicit') only"),
+    "dry friction": (
+        _nonzero("friction"),
+        "acts in lw.rollout, lw.simulate and lw.Simulator with integrator='implicit' only",
+    ),
     "position limits": (
         _finite("lower", "upper"),
         "act in lw.simulate(limits='stop') and (limits='spring'), and in "
@@ -102,7 +105,7 @@ _KINDS: Final[dict[str, tuple[Callable[[Hinge, Drive], bool], str]]] = {
     ),
     "largest turns": (
         lambda _, drive: bool(np.isfinite(drive.max_angle)),
-        "act in lw.rollout(integrator='implicit') only",
+        "act in lw.rollout, lw.simulate and lw.Simulator with integrator='implicit' only",
     ),
     "effort limits": (_finite("effort"), "bound actuators only: joint forces are applied as given"),
     "speed limits": (_finite("velocity"), "do not act"),

@@ -25,6 +25,7 @@ from linkwise.simulation.channel import (
     checked_times,
     split_label,
 )
+from linkwise.simulation.inactive import of_the_file
 from linkwise.simulation.interpolation import between
 from linkwise.simulation.report import Notes, Report, report
 from linkwise.simulation.standard_channel import not_modelled as left_out
@@ -189,7 +190,7 @@ class Recording:
             friction=friction, actuated=actuated,
         )  # fmt: skip
         notes = Notes(
-            not_modelled=(*not_modelled, *lines),
+            not_modelled=(*not_modelled, *lines, *of_the_file(mech)),
             uncounted=spent.uncounted,
             work_error=spent.error,
             weight=weight,

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from linkwise.simulation.implicit.ground import ContactPoint, Ground, HeightFiel
 from linkwise.simulation.implicit.long_steps import is_long
 from linkwise.simulation.implicit.segments import UNSOLVED, warn_unsolved
 from linkwise.simulation.implicit.touching import contact_points
+from linkwise.simulation.inactive import inactive
 from linkwise.simulation.planned import Planner, planned_motion
 from linkwise.simulation.rates import is_traceable
 from linkwise.simulation.rollout_gradient import Origin, RolloutGradient, gradient
@@ -91,6 +93,7 @@ class Rollout:
         penetration: The largest penetration of a contact up to each record (k,) or (batch, k) [m].
         slip: The largest sliding speed of a contact that pushes, up to each record, likewise [m/s].
         conditions: Names of the conditions that may end a motion.
+        not_modelled: What the mechanism and its file have that did not act, one line each.
         tau: Joint forces of a receding horizon in the step before each record, zero at the first
             (k, nv), or (batch, k, nv) [N or N m]; None with anything else.
     """
@@ -112,6 +115,7 @@ class Rollout:
     slip: Array | None = None
     conditions: tuple[str, ...] = ()
     tau: Array | None = None
+    not_modelled: tuple[str, ...] = ()
 
     @property
     def batch(self) -> int | None:
@@ -173,7 +177,8 @@ class Rollout:
 
     def __reduce__(self) -> tuple[Any, ...]:
         kept = (self.mech, self.integrator, self.step, self.t, self.q, self.v)
-        return Rollout, (*kept, self.status, self.failed_step)
+        make = partial(Rollout, not_modelled=self.not_modelled)
+        return make, (*kept, self.status, self.failed_step)
 
     def __repr__(self) -> str:
         return f"<Rollout of {self}>"
@@ -193,6 +198,7 @@ class Rollout:
         return (
             f"{self.mech.name}: {many} of {self.t[-1]:.6g} s in steps of {self.step:.3g} s by "
             f"{self.integrator}, {len(self.t)} records each{ends}"
+            + "".join(f"\n  not modelled: {line}" for line in self.not_modelled)
         )
 
 
@@ -497,6 +503,9 @@ def rollout(
     shown = _shown(points, more[0] if single else more, length)
     parts: dict[str, Any] = {x.name: getattr(shown, x.name) for x in fields(_Shown)}
     parts = {n: None if x is None else arrays.given_back(x, like) for n, x in parts.items()}
+    parts["not_modelled"] = inactive(
+        mech, integrator, passive, controls is not None, contacts is None, bool(points)
+    )
     parts["conditions"] = tuple(x.watched.name for x in episode.stop)
     result = Rollout(mech, integrator, length, *records, kernel, origin, **parts)
     _report(result)

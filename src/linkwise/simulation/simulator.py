@@ -25,6 +25,7 @@ from linkwise.simulation.episode import Episode, checked_noise, checked_stop, wi
 from linkwise.simulation.implicit.equality import check_beginning
 from linkwise.simulation.implicit.ground import ContactPoint, Ground
 from linkwise.simulation.implicit.touching import contact_points
+from linkwise.simulation.inactive import inactive
 from linkwise.simulation.lasting_state import continued
 from linkwise.simulation.observation import (
     Observations,
@@ -52,6 +53,7 @@ class Simulator:
     `n` steps from Python and one rollout of `n` steps agree bit for bit.
 
     An action is the commands of the actuators, or joint forces if the mechanism has none.
+    `not_modelled` lists what the mechanism and its file have that does not act.
     """
 
     def __init__(
@@ -151,6 +153,9 @@ class Simulator:
         room = _resident(target)
         self._motions: Any = room(kernel, held, self.step_length, self.substeps, workers, start)
         self._action: str = "control" if mech.actuators else "tau"
+        self.not_modelled: tuple[str, ...] = inactive(
+            mech, integrator, passive, True, contacts is None, bool(points)
+        )
         self._start = self._states(q, v, (mech.neutral(), np.zeros(mech.nv)))
         if target == "cuda":  # copied there once
             self._start = tuple(self._motions.taken("q", x.astype(dtype)) for x in self._start)
@@ -368,6 +373,9 @@ class Simulator:
         place, shape = self._places[name]
         seen = self.observations
         return seen[..., place].reshape((*seen.shape[:-1], *shape))
+
+    def __str__(self) -> str:
+        return repr(self) + "".join(f"\n  not modelled: {x}" for x in self.not_modelled)
 
     def __repr__(self) -> str:
         many = "one" if self.batch is None else f"{self.batch}"

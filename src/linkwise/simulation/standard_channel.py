@@ -50,17 +50,17 @@ def not_modelled(
     names = mech.velocity_names
     dry = np.flatnonzero((mech.friction > 0.0) & (not friction))
     if len(dry):
-        lines.append(f"Coulomb friction of {_names(names, dry)}")
+        lines.append(f"Coulomb friction of {named(names, dry)}")
     if mech.actuators and not actuated:
         motors = [x.name for x in mech.actuators]
-        lines.append(f"actuators {_names(motors, np.arange(len(motors)))}: no controls were given")
+        lines.append(f"actuators {named(motors, np.arange(len(motors)))}: no controls were given")
     springs, dampers = mech.stiffness != 0.0, mech.damping != 0.0
     if not passive and (springs | dampers).any():
         acting = np.flatnonzero(springs | dampers)
-        lines.append(f"dampers and springs of {_names(names, acting)}: passive=False")
+        lines.append(f"dampers and springs of {named(names, acting)}: passive=False")
     springy = np.flatnonzero(springs & (dampers_and_springs(mech).stiffness == 0.0))
     if passive and len(springy):
-        lines.append(f"springs of {_names(names, springy)}: v is not the rate of q there")
+        lines.append(f"springs of {named(names, springy)}: v is not the rate of q there")
     if mech.gravity_compensation and not passive:
         lines.append("gravity compensation: passive=False")
     of_q, of_v = units(mech)
@@ -74,7 +74,7 @@ def not_modelled(
         turning = [body for body in mech.bodies if body.hinge.quaternion is not None]
         cones = [body.hinge_name for body in turning if np.isfinite(body.drive.max_angle)]
         if cones:
-            lines.append(f"largest turns of {_names(cones, np.arange(len(cones)))}")
+            lines.append(f"largest turns of {named(cones, np.arange(len(cones)))}")
     if contacts == "bodies":
         lines.append("contacts of bodies with their parents")
     else:
@@ -115,10 +115,11 @@ def _beyond(
         return [] if what == "joint limits" else [f"{what} (none was passed)"]
     passed = passed[np.argsort(-over[passed], kind="stable")]
     most = f"{over[passed[0]]:.3g} {units[int(passed[0])]}".rstrip()
-    return [f"{what}: passed by {_names(names, passed)}, at most by {most}"]
+    return [f"{what}: passed by {named(names, passed)}, at most by {most}"]
 
 
-def _names(names: Sequence[str], which: NDArray[np.intp]) -> str:
+def named(names: Sequence[str], which: NDArray[np.intp]) -> str:
+    """Some names in one line."""
     shown = ", ".join(repr(names[int(i)]) for i in which[:NAMED])
     return shown if len(which) <= NAMED else f"{shown} and {len(which) - NAMED} more"
 

@@ -92,7 +92,7 @@ class Actuators:
                     first = first or element
         if first is not None:
             count = "1 actuator acts" if len(actuators) == 1 else f"{len(actuators)} actuators act"
-            reason = f"{count} in lw.rollout(controls=...) only"
+            reason = f"{count} in lw.rollout and lw.simulate with controls, and in lw.Simulator"
             self.reporter.note(first, "kept", reason, "motion")
         return actuators
 

@@ -258,7 +258,7 @@ def _add_motors(builder: Builder, robot: Robot) -> None:
         builder.actuator(motor)
     if motors:
         count = "1 actuator acts" if len(motors) == 1 else f"{len(motors)} actuators act"
-        reason = f"{count} in lw.rollout(controls=...) only"
+        reason = f"{count} in lw.rollout and lw.simulate with controls, and in lw.Simulator"
         robot.reporter.note(motors[0][2], "kept", reason, "motion")
 
 

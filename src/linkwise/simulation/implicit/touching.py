@@ -137,39 +137,39 @@ def _named(mech: Mechanism, body: str, ground: Ground) -> Sequence[ContactPoint]
     return points
 
 
-def _carried(mech: Mechanism, body: str) -> list[_Carried]:
+def carried(mech: Mechanism, body: str) -> list[_Carried]:
     """The shapes that move with a body, or are fixed in the world."""
     fixed = () if body == WORLD else mech.body(body).geometry
-    carried = [_Carried(x, body, x.pose) for x in fixed]
+    shapes = [_Carried(x, body, x.pose) for x in fixed]
     for node in mech.nodes:
         if node.body == body:
-            carried += [_Carried(x, node.name, node.pose @ x.pose) for x in node.geometry]
-    return carried
+            shapes += [_Carried(x, node.name, node.pose @ x.pose) for x in node.geometry]
+    return shapes
 
 
 def _colliding(mech: Mechanism, body: str) -> list[_Carried]:
     """The collision shapes among them."""
-    return [x for x in _carried(mech, body) if x.shape.role != "visual"]
+    return [x for x in carried(mech, body) if x.shape.role != "visual"]
 
 
 def _described(mech: Mechanism) -> Groups:
     """The shapes that meet planes of the world, by what the mechanism says."""
     groups: Groups = {}
     rules = mech.contact_rules
-    planes = [x for x in _carried(mech, WORLD) if x.shape.shape in ("plane", "hfield")]
+    planes = [x for x in carried(mech, WORLD) if x.shape.shape in ("plane", "hfield")]
     for body, plane in product(mech.bodies if rules.active else (), planes):
-        for carried in _carried(mech, body.name):
-            laws = pair_laws(rules, carried.shape.name, plane.shape.name)
+        for moving in carried(mech, body.name):
+            laws = pair_laws(rules, moving.shape.name, plane.shape.name)
             if laws is None:
-                if "visual" in (carried.shape.role, plane.shape.role):
+                if "visual" in (moving.shape.role, plane.shape.role):
                     continue
-                if excluded(rules, carried.carrier, plane.carrier):
+                if excluded(rules, moving.carrier, plane.carrier):
                     continue
-                if not meet(carried.shape.surface, plane.shape.surface):
+                if not meet(moving.shape.surface, plane.shape.surface):
                     continue
-                laws = combined(carried.shape.surface, plane.shape.surface)
+                laws = combined(moving.shape.surface, plane.shape.surface)
             key = body.name, _plane(plane, laws)
-            groups.setdefault(key, []).append(carried)
+            groups.setdefault(key, []).append(moving)
     return groups
 
 
