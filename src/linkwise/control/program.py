@@ -121,7 +121,7 @@ class Program:
                 memory=(*sizes.items(), ("gain", recursion.gain)),
             )  # fmt: skip
 
-        return self.compiled(("sweep",), make)
+        return self.compiled(("sweep",), make, alone=True)
 
     def forward_stepping(self) -> Stepping:
         """The rollout with the gains of a sweep; shows u and the sums of costs."""
@@ -138,7 +138,7 @@ class Program:
     @cached_property
     def forward(self) -> RolloutKernel:
         """The same, compiled."""
-        return self.compiled(("forward",), self.forward_stepping)
+        return self.compiled(("forward",), self.forward_stepping, alone=True)
 
     @cached_property
     def bounded(self) -> Any:
@@ -153,10 +153,11 @@ class Program:
         """The kernel of the forces λ of loops, couplings and contacts at a knot, of its inputs."""
         return written(self.mech, Formula(forces_of_rows, (self.structure,)))
 
-    def compiled(self, name: tuple[Any, ...], make: Any) -> RolloutKernel:
-        """A kernel of this mechanism and structure, by name."""
+    def compiled(self, name: tuple[Any, ...], make: Any, *, alone: bool = False) -> RolloutKernel:
+        """A kernel of this mechanism and structure, by name; `alone` for a single problem."""
+        content = *name, self.structure
         try:
-            return RolloutKernel(self.mech, "shooting", make, (*name, self.structure))
+            return RolloutKernel(self.mech, "shooting", make, content, alone=alone)
         except TooLongError:
             raise LoweringError(
                 f"lw.optimize was called for {self.mech.name!r}; its dynamics are too long for "

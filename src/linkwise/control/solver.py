@@ -119,7 +119,7 @@ class Iteration:
         mech = program.mech
         self.knots = data.guess.shape[1]
         self.nq, self.nx, self.m, self.n = mech.nq, mech.nq + mech.nv, program.m, program.n
-        lanes = program.forward.lanes
+        lanes = program.expand.lanes
         self.span = -(-self.knots // lanes) * lanes  # lanes have to be full
         self._both = [np.zeros((self.span + 1, self.nx + self.m + 2)) for _ in "ab"]
         self.rho, self.alpha = np.full(1, LEAST), np.ones(1)

@@ -133,7 +133,7 @@ class Tick:
     def kernel(self) -> RolloutKernel:
         """The same, compiled."""
         r = self.routine
-        return r.program.compiled(("tick", r.knots, r.timed), self.stepping)
+        return r.program.compiled(("tick", r.knots, r.timed), self.stepping, alone=True)
 
 
 class Plan:

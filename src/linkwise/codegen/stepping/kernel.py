@@ -74,6 +74,7 @@ class RolloutKernel:
         content: tuple[Any, ...],
         *,
         itemsize: int = 8,
+        alone: bool = False,
     ) -> None:
         """Compile it, or load it from disk.
 
@@ -83,10 +84,11 @@ class RolloutKernel:
             make: Makes the segments, when they are needed.
             content: Everything the segments depend on, besides the mechanism.
             itemsize: Bytes of a number.
+            alone: Whether it runs single motions, without code that has motions in the lanes.
         """
         self.mech, self.integrator, self.itemsize = mech, integrator, itemsize
         self._make = make
-        self._compile(content)
+        self._compile(("alone", *content) if alone else content, alone=alone)
 
     def _take(self, facts: dict[str, Any], code: bytes) -> None:
         """Load machine code, and what is known of it."""
@@ -142,7 +144,7 @@ class RolloutKernel:
         """Kind of its numbers."""
         return np.dtype(np.float64 if self.itemsize == 8 else np.float32)
 
-    def _compile(self, content: tuple[Any, ...]) -> None:
+    def _compile(self, content: tuple[Any, ...], *, alone: bool) -> None:
         """Machine code, from disk if it is there."""
         from linkwise.codegen.cpu.device import Scratch
         from linkwise.codegen.cpu.machine import lanes, object_code
@@ -156,7 +158,8 @@ class RolloutKernel:
                 head, _, code = filed.partition(b"\n")
                 self._take(json.loads(head), code)
                 return
-        unit = emit_stepping(self.stepping, itemsize=self.itemsize, lanes=lanes(self.itemsize))
+        wide = 1 if alone else lanes(self.itemsize)
+        unit = emit_stepping(self.stepping, itemsize=self.itemsize, lanes=wide)
         code = object_code(unit)
         facts: dict[str, Any] = {
             "held": self.stepping.held,

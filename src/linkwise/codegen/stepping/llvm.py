@@ -56,7 +56,7 @@ def emit_stepping(stepping: Stepping, *, itemsize: int, lanes: int) -> Unit:
     """The module of a stepping."""
     module = ir.Module()
     work = 0
-    for name, width in (("one", 1), ("many", lanes)):
+    for name, width in (("one", 1), ("many", lanes))[: 1 + (lanes > 1)]:
         packed = lanes if width == 1 else 1
         emitted = Motion(Emitter(module, itemsize, width, packed), stepping)
         emitted.emit(name)
@@ -82,7 +82,10 @@ def _emit_rollout(module: ir.Module, lanes: int, itemsize: int) -> None:
     build = ir.IRBuilder(function.append_basic_block("entry"))
     head, (count, *rest) = function.args[:8], function.args[8:]
     packed = build.and_(count, ir.Constant(INT, -lanes))  # lanes is a power of 2
-    build.call(module.globals["many"], [*head, ir.Constant(INT, 0), packed, *rest])
+    if lanes > 1:
+        build.call(module.globals["many"], [*head, ir.Constant(INT, 0), packed, *rest])
+    else:
+        packed = ir.Constant(INT, 0)
     build.call(module.globals["one"], [*head, packed, count, *rest])
     build.ret_void()
 
