@@ -36,6 +36,7 @@ ROUNDS, LONG, MOST = 1000, 0.001, 3.0
 """Rounds at most, how long one lasts at least, and all rounds of a library at most [s]."""
 
 ALLOWED = {"float64": 1e-9, "float32": 5e-3}
+GOAL = 20
 RESULTS = Path(__file__).parent / "results" / "jax_gradient.md"
 HEAD = """# Gradients through JAX
 
@@ -175,6 +176,25 @@ def floor() -> float:
     return 1e6 * measured({"": lambda: f(x, x, x)})[""]
 
 
+def verdict(rows: list[str], floor: float) -> str:
+    """Which rows reach the goal, in words."""
+    cells = [[cell.strip() for cell in row.strip("| ").split("|")] for row in rows]
+    lines = list[str]()
+    for peer, column in (("MJX", 5), ("frax", 7)):
+        ratios = {", ".join(x[:3]): int(x[column]) for x in cells if x[column] != "-"}
+        if not ratios:
+            continue
+        below = [f"{name} ({ratio})" for name, ratio in ratios.items() if ratio < GOAL]
+        text = f"Over {peer}, ratios are {min(ratios.values())} to {max(ratios.values())}"
+        missed = f"; below the goal of {GOAL}: {'; '.join(below)}" if below else ", all above"
+        lines.append(f"{text}{missed}{'' if below else ' the goal'}.")
+    alone = min(float(x[3]) for x in cells if x[2] == "one by one")
+    lines.append(
+        f"A call for one state takes {alone:.3g} µs or more, of which {floor:.1f} µs are JAX's own."
+    )
+    return "\n" + "\n".join(lines) + "\n"
+
+
 def main() -> None:
     """All rows; the page is written anew with each."""
     about = machine.description("linkwise", "jax", "jaxlib", "mujoco-mjx", "frax")
@@ -185,6 +205,7 @@ def main() -> None:
                 rows.append(row(robot, dtype, call))
                 print(rows[-1], flush=True)
                 text = HEAD.format(**head, load=machine.load()) + "\n".join(rows) + "\n"
+                text += verdict(rows, head["floor"])
                 RESULTS.write_text(text, encoding="utf-8")
 
 
