@@ -215,7 +215,7 @@ def test_derivatives_cost_a_few_evaluations():
     assert count(A.T @ w) < 2.5 * forward
 
 
-diff = differentiate(D @ u, "q") @ w
+diff = differentiate(D @ u, "q").T @ w  # in reverse, column by column
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,23 @@ def test_kernels_by_parameters(wrt):
 
 
 @pytest.mark.prove
+@pytest.mark.parametrize("leaf", [P, psi, D], ids=str)
+def test_second_derivatives(leaf):
+    """Of a derivative along a direction that is held: a recursion whose core has recursions."""
+    state, u, w = Varied("floating"), vector("u", JOINT), vector("w", JOINT)
+    for name in ("u", "w"):
+        state.values[name] = state.rng.standard_normal(state.mech.nv)
+    once = differentiate(leaf @ OPERANDS[leaf.domain], "q") @ u
+    way = state.values["w"]
+    (expected,) = differences(state, [once], "q", way)
+    assert np.abs(expected).max() > 1e-2
+    ours = state.at("q").matrix(differentiate(once, "q")) @ way
+    assert np.abs(ours - expected).max() < 1e-12 * np.abs(expected).max()
+    if leaf is D:
+        close(compiled(state, differentiate(once, "q") @ w), ours, 1e-12)
+
+
+@pytest.mark.prove
 def test_outward_recursions_compile():
     state = Varied("branched")
     upsilon = next(rule.leaf for rule in RULES if rule.leaf.ascii == "Upsilon")

@@ -278,7 +278,9 @@ class _Differential:
         if isinstance(key, role.Cross):  # [x ×] u = -[u ×] x,  [x ×]* y = -[y ×̄] x
             return -((swap(x) if star else cross(x)) @ self.of(key.of))
         if isinstance(key, role.RecursionRate):
-            raise self._no_rule(leaf)
+            if star or not isinstance(self.of(x), Zero):
+                raise self._no_rule(leaf)
+            return self.of(rate_along(key, x))  # (δr) of key.x along x, which is held
         if isinstance(key, role.HingeBiasRate):
             opened = {"q": hinge_form("row", v, v, "column"), "v": BIAS_BY_V}[key.wrt]
             return self.applied(opened.T if star else opened, x)

@@ -20,6 +20,7 @@ All others follow from P by their definitions. Proof of the last line: P⁺ = Π
 
 The derivative of P x is the leaf ∂[P x]. Applied to a vector u it is (δP) x, a recursion of O(n)
 operations; by itself, or as an adjoint, it is computed column by column.
+∂[P x] u, with u held, is differentiated again as (δP) x, whose recursion has others in its core.
 """
 
 from __future__ import annotations
