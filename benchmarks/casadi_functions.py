@@ -1,4 +1,4 @@
-"""Functions of CasADi and a motion optimized with them, beside Pinocchio's support for CasADi.
+"""Functions of CasADi and motions optimized with them, beside Pinocchio's support for CasADi.
 
 Run with `python benchmarks/casadi_functions.py`; writes benchmarks/results/casadi_functions.md. It
 needs a C compiler and, for wheels of Pinocchio without `pinocchio.casadi`, a C++ compiler: the same
@@ -7,6 +7,7 @@ first.
 """
 
 import importlib.util
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,10 +23,13 @@ import pinocchio as pin
 
 import linkwise as lw
 from linkwise.convert.casadi import FLAGS
+from linkwise.dynamics.derivatives import FORWARD_DERIVATIVES, INVERSE_DERIVATIVES
+from linkwise.dynamics.kernels import written
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "casadi_functions.md"
 QUANTITIES = ("forward_dynamics", "inverse_dynamics")
+DERIVATIVES = tuple(f"{name}_derivatives" for name in QUANTITIES)
 ROUNDS, SOLVES = 400, 4
 DEFINED = (
     "BOOST_MPL_LIMIT_LIST_SIZE=30",
@@ -65,17 +69,57 @@ ones; *making* that of the function and the solver, compilers included.
 | inverse dynamics | iterations | duration found [s] | derivatives | solver | making |
 | --- | ---: | ---: | ---: | ---: | ---: |
 """
+SWING_UP = """
+## A cart swings up its pole
+
+The program of `examples/cart_pole_swing_up.py`: collocation in {intervals} intervals, forward
+dynamics at {points} points; the same columns, best of {solves} interleaved solutions. *Effort* is
+the cost found.
+
+| forward dynamics | iterations | effort [N² s] | derivatives | solver | making |
+| --- | ---: | ---: | ---: | ---: | ---: |
+"""
+COUNTS = """
+## Operations
+
+Scalar operations of `seven_dof_arm` for one state: additions, products and functions, without
+reading inputs. *Published algorithm* is that of Carpentier and Mansard (Analytical derivatives of
+rigid body dynamics algorithms, RSS 2018) as Pinocchio implements it (`computeABADerivatives`,
+`computeRNEADerivatives`), on CasADi's scalars, which drop products with zeros and ones;
+*differentiated graph* is CasADi's Jacobian of Pinocchio's ABA and RNEA. All three give the
+derivatives by q, v and the last input.
+
+| derivatives of | Linkwise | published algorithm | ratio | differentiated graph | ratio |
+| --- | ---: | ---: | ---: | ---: | ---: |
+"""
 
 
-def traced(arm: lw.Mechanism, folder: Path) -> dict[str, ca.Function]:
+def traced(mech: lw.Mechanism, folder: Path, program: Path | None) -> dict[str, ca.Function]:
     """Pinocchio's algorithms on CasADi's scalars."""
-    lw.save(arm, folder / "arm.urdf")
-    model = pin.buildModelFromUrdf(str(folder / "arm.urdf"))
-    model.armature = arm.armature
-    assert list(model.names[1:]) == [body.hinge_name for body in arm.bodies]
-    if importlib.util.find_spec("pinocchio.casadi") is not None:
+    lw.save(mech, folder / "robot.urdf")
+    text = (folder / "robot.urdf").read_text(encoding="utf-8")
+    # Of a joint without limits it takes cosine and sine as coordinates.
+    limits = '<limit lower="-100" upper="100" effort="1e3" velocity="1e3"/></joint>'
+    parts = [
+        x.replace("continuous", "revolute").replace("</joint>", limits) if "continuous" in x else x
+        for x in re.split(r"(?=<joint )", text)
+    ]
+    (folder / "robot.urdf").write_text("".join(parts), encoding="utf-8")
+    model = pin.buildModelFromUrdf(str(folder / "robot.urdf"))
+    model.armature = mech.armature
+    assert list(model.names[1:]) == [body.hinge_name for body in mech.bodies]
+    if program is None:
         return _traced_here(model)
-    model.saveToText(str(folder / "arm.txt"))
+    model.saveToText(str(folder / "robot.txt"))
+    subprocess.run([program, folder / "robot.txt", folder], check=True)
+    names = (*QUANTITIES, *DERIVATIVES)
+    return {name: ca.Function.load(str(folder / f"{name}.casadi")) for name in names}
+
+
+def tracer(folder: Path) -> Path | None:
+    """A program that traces them; None where Pinocchio does it itself."""
+    if importlib.util.find_spec("pinocchio.casadi") is not None:
+        return None
     prefix, wheel = Path(pin.__file__).parents[4], Path(ca.__file__).parent
     headers = (prefix / "include", wheel / "include", wheel / "include" / "eigen3")
     libraries = (prefix / "lib", wheel)
@@ -86,8 +130,7 @@ def traced(arm: lw.Mechanism, folder: Path) -> dict[str, ca.Function]:
     command += [f"-Wl,-rpath,{x}" for x in libraries]
     command += ["-lpinocchio_default", "-lboost_serialization", "-lcasadi"]
     subprocess.run(command, check=True)
-    subprocess.run([program, folder / "arm.txt", folder], check=True)
-    return {name: ca.Function.load(str(folder / f"{name}.casadi")) for name in QUANTITIES}
+    return program
 
 
 def _traced_here(model: pin.Model) -> dict[str, ca.Function]:
@@ -96,10 +139,12 @@ def _traced_here(model: pin.Model) -> dict[str, ca.Function]:
     symbols = cpin.Model(model)
     q, v, x = (ca.SX.sym(name, model.nv) for name in "qvx")
     values = {
-        "forward_dynamics": cpin.aba(symbols, symbols.createData(), q, v, x),
-        "inverse_dynamics": cpin.rnea(symbols, symbols.createData(), q, v, x),
+        "forward_dynamics": [cpin.aba(symbols, symbols.createData(), q, v, x)],
+        "inverse_dynamics": [cpin.rnea(symbols, symbols.createData(), q, v, x)],
+        DERIVATIVES[0]: cpin.computeABADerivatives(symbols, symbols.createData(), q, v, x),
+        DERIVATIVES[1]: cpin.computeRNEADerivatives(symbols, symbols.createData(), q, v, x),
     }
-    return {name: ca.Function(name, [q, v, x], [value]) for name, value in values.items()}
+    return {name: ca.Function(name, [q, v, x], list(each)) for name, each in values.items()}
 
 
 def generated(f: ca.Function, folder: Path) -> ca.Function:
@@ -184,9 +229,54 @@ def motions(routes: dict[str, ca.Function], arm: lw.Mechanism) -> dict[str, tupl
     return best
 
 
-def example() -> Any:
+def swing_ups(routes: dict[str, ca.Function]) -> dict[str, tuple[Any, ...]]:
+    """By route: iterations, effort found, time of derivatives, of IPOPT, of making the solver."""
+    module = example("cart_pole_swing_up")
+    module.OPTIONS["record_time"] = True
+    best = dict[str, tuple[Any, ...]]()
+    h = module.DURATION / module.INTERVALS
+    for _ in range(SOLVES):
+        for route, f in routes.items():
+            begin = time.perf_counter()
+            _, u, stats = module.optimum(f)
+            whole = time.perf_counter() - begin
+            assert stats["success"]
+            squares = u**2
+            effort = h / 6 * (squares[:-1:2] + 4 * squares[1::2] + squares[2::2]).sum()
+            inside = sum(t for key, t in stats.items() if key.startswith("t_wall_nlp_"))
+            solving = stats["t_wall_total"]
+            row = (stats["iter_count"], float(effort), inside, solving, whole - solving)
+            best[route] = min(best.get(route, row), row, key=lambda each: each[3])
+    efforts = [row[1] for row in best.values()]
+    assert np.ptp(efforts) < 1e-6 * max(efforts)
+    return best
+
+
+def operations(f: ca.Function) -> int:
+    """Scalar operations of a function of symbols."""
+    free = (ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST, ca.OP_PARAMETER)
+    return sum(f.instruction_id(i) not in free for i in range(f.n_instructions()))
+
+
+def counts(arm: lw.Mechanism, symbols: dict[str, ca.Function]) -> str:
+    """Rows of the table of operations, after a comparison of values."""
+    text, (q, v, x) = "", np.random.default_rng(0).standard_normal((3, arm.nv))
+    formulas = {DERIVATIVES[0]: FORWARD_DERIVATIVES, DERIVATIVES[1]: INVERSE_DERIVATIVES}
+    for name, formula in formulas.items():
+        kernel = written(arm, formula)
+        ours, theirs = kernel(q, v, x), symbols[name](q, v, x)
+        for a, b in zip(ours.values(), theirs, strict=True):
+            a, b = np.triu(a), np.triu(b.full())  # of symmetric matrices it writes one half
+            assert np.abs(a - b).max() < 1e-9 * np.abs(a).max()
+        jacobian = symbols[name.removesuffix("_derivatives")].jacobian()
+        each = sum(kernel.ops.values()), operations(symbols[name]), operations(jacobian)
+        text += f"| {name.split('_')[0]} dynamics | {each[0]:,} | {each[1]:,} | "
+        text += f"{each[1] / each[0]:.1f} | {each[2]:,} | {each[2] / each[0]:.1f} |\n"
+    return text
+
+
+def example(name: str = "time_optimal_arm") -> Any:
     """The example whose program is solved."""
-    name = "time_optimal_arm"
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, HERE.parent / "examples" / f"{name}.py")
         sys.modules[name] = importlib.util.module_from_spec(spec)
@@ -204,14 +294,9 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        symbols = traced(arm, folder)
-        to_casadi = lw.convert.to_casadi
-        ways: dict[str, Callable[[str], ca.Function]] = {
-            "compiled": lambda quantity: to_casadi(quantity, arm, name="f", compiled=True),
-            "symbolic": lambda quantity: to_casadi(quantity, arm, name="f"),
-            "Pinocchio": lambda quantity: symbols[quantity],
-            "Pinocchio, compiled": lambda quantity: generated(symbols[quantity], folder),
-        }
+        program = tracer(folder)
+        symbols = traced(arm, folder, program)
+        ways = routes_of(arm, symbols, folder)
         functions, making = dict[str, dict[str, ca.Function]](), dict[str, float]()
         for quantity in QUANTITIES:
             functions[quantity] = {}
@@ -233,8 +318,42 @@ def main() -> None:
                 f"| {route} | {count} | {T:.6f} | {inside:.2f} | {solving:.2f} | "
                 f"{setting + making[route]:.1f} |\n"
             )
+        text += swing_up(folder / "cart", program)
+        text += COUNTS + counts(arm, symbols)
     RESULTS.write_text(text, encoding="utf-8")
     print(text)
+
+
+def routes_of(
+    mech: lw.Mechanism, symbols: dict[str, ca.Function], folder: Path
+) -> dict[str, Callable[[str], ca.Function]]:
+    """Ways to make a function."""
+    to_casadi = lw.convert.to_casadi
+    return {
+        "compiled": lambda quantity: to_casadi(quantity, mech, name="f", compiled=True),
+        "symbolic": lambda quantity: to_casadi(quantity, mech, name="f"),
+        "Pinocchio": lambda quantity: symbols[quantity],
+        "Pinocchio, compiled": lambda quantity: generated(symbols[quantity], folder),
+    }
+
+
+def swing_up(folder: Path, program: Path | None) -> str:
+    """The section about the cart and its pole."""
+    folder.mkdir()
+    module = example("cart_pole_swing_up")
+    cart = module.cart_pole()
+    ways = routes_of(cart, traced(cart, folder, program), folder)
+    functions, making = dict[str, ca.Function](), dict[str, float]()
+    for route, make in ways.items():
+        begin = time.perf_counter()
+        functions[route] = make("forward_dynamics")
+        making[route] = time.perf_counter() - begin
+    n = module.INTERVALS
+    text = SWING_UP.format(intervals=n, points=2 * n + 1, solves=SOLVES)
+    for route, (count, effort, inside, solving, setting) in swing_ups(functions).items():
+        text += f"| {route} | {count} | {effort:.4f} | {inside:.3f} | {solving:.3f} | "
+        text += f"{setting + making[route]:.2f} |\n"
+    return text
 
 
 if __name__ == "__main__":

@@ -36,9 +36,12 @@ def cart_pole() -> lw.Mechanism:
     return build.build()
 
 
-def optimum(mech: lw.Mechanism, *, compiled: bool) -> tuple[np.ndarray, np.ndarray, dict]:
-    """The states (intervals + 1, 4) and the forces at the ends and middles of all intervals."""
-    f = lw.convert.to_casadi("forward_dynamics", mech, name="f", compiled=compiled)
+def optimum(f: ca.Function) -> tuple[np.ndarray, np.ndarray, dict]:
+    """The states (intervals + 1, 4) and the forces at the ends and middles of all intervals.
+
+    Args:
+        f: Forward dynamics of the cart and its pole.
+    """
     h, n = DURATION / INTERVALS, INTERVALS
     x, u = ca.MX.sym("x", 4, n + 1), ca.MX.sym("u", 1, 2 * n + 1)
 
@@ -100,7 +103,9 @@ def picture(x: np.ndarray, u: np.ndarray, file: str) -> None:
 def main() -> None:
     """Optimize, play the forces, and compare."""
     mech = cart_pole()
-    x, u, stats = optimum(mech, compiled=shutil.which("cc") is not None)
+    compiled = shutil.which("cc") is not None
+    f = lw.convert.to_casadi("forward_dynamics", mech, name="f", compiled=compiled)
+    x, u, stats = optimum(f)
     rec = played(mech, u)
     off = np.abs(np.concatenate([rec.q[-1] - END, rec.v[-1]])).max()
     print(f"IPOPT: {stats['return_status']} after {stats['iter_count']} iterations")
