@@ -239,13 +239,13 @@ def swing_ups(routes: dict[str, ca.Function]) -> dict[str, tuple[Any, ...]]:
         for route, f in routes.items():
             begin = time.perf_counter()
             _, u, stats = module.optimum(f)
-            whole = time.perf_counter() - begin
+            seconds = time.perf_counter() - begin
             assert stats["success"]
             squares = u**2
             effort = h / 6 * (squares[:-1:2] + 4 * squares[1::2] + squares[2::2]).sum()
             inside = sum(t for key, t in stats.items() if key.startswith("t_wall_nlp_"))
             solving = stats["t_wall_total"]
-            row = (stats["iter_count"], float(effort), inside, solving, whole - solving)
+            row = (stats["iter_count"], float(effort), inside, solving, seconds - solving)
             best[route] = min(best.get(route, row), row, key=lambda each: each[3])
     efforts = [row[1] for row in best.values()]
     assert np.ptp(efforts) < 1e-6 * max(efforts)
