@@ -8,6 +8,8 @@ import resource
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import machine
@@ -18,6 +20,8 @@ from scipy import stats
 
 import linkwise as lw
 from linkwise.study.address import applied, arguments
+from linkwise.study.engine import _loop
+from linkwise.study.folder import Chunk, Folder, manifest_of
 
 CASES, SCALING, PEERS, TINY = 1_000_000, 200_000, 512, 400
 STEPS, STEP = 200, 1e-3
@@ -71,17 +75,28 @@ def memory() -> float:
 
 
 def bare(study: lw.Study, cores: int) -> tuple[float, float]:
-    """Rates of `lw.rollout` alone, with all inputs ready, for chunks of the same size."""
+    """Rates of `lw.rollout` alone, with all inputs ready: a call on one thread for each core.
+
+    Calls that share no batch wait for nobody, which is how the study runs too; one call on all
+    cores ends when its slowest part does.
+    """
     work, count = study.work, 9984
     nominal, values = work.nominal(), study.values(0, count)
     pairs = [(nominal.address(name), x) for name, x in values.items()]
     q, v, options = arguments(nominal, applied(nominal, pairs, count))
-    given = {"duration": STEPS * STEP, "step": STEP, "record_every": STEPS, "threads": cores}
+    given = {"duration": STEPS * STEP, "step": STEP, "record_every": STEPS, "threads": 1}
     q = np.broadcast_to(q, (count, len(q)))
     lw.rollout(nominal.mech, q, v, **given, **options)
-    rounds = [timed(lambda: lw.rollout(nominal.mech, q, v, **given, **options)) for _ in range(9)]
-    wall, used = (float(np.median([x[i] for x in rounds])) for i in (1, 2))
-    return count / wall, cores * count / used
+    each = 9
+
+    def calls(_) -> None:
+        for _ in range(each):
+            lw.rollout(nominal.mech, q, v, **given, **options)
+
+    with ThreadPoolExecutor(cores) as pool:
+        _, wall, used = timed(lambda: list(pool.map(calls, range(cores))))
+    total = cores * each * count
+    return total / wall, cores * total / used
 
 
 def rate(study: lw.Study, folder: Path, cores: int, **options) -> tuple[float, float, list[float]]:
@@ -108,8 +123,9 @@ def million(folder: Path, cores: int) -> str:
     quarter = len(seen) // 4
     return (
         "\n## A million cases on one machine\n\n"
-        "The bare kernel is one call of `lw.rollout` for 9,984 cases with all inputs ready, before "
-        "and after the study; the goal is 80 % of its rate.\n\n"
+        "The bare kernel is calls of `lw.rollout` for 9,984 cases with all inputs ready, one "
+        "thread for each core at a time, before and after the study; the goal is 80 % of its "
+        "rate.\n\n"
         "| | by the clock | of the bare kernel | by processor time | of the bare kernel |\n"
         "| --- | ---: | ---: | ---: | ---: |\n"
         f"| bare kernel | {clock:,.0f} | | {processor:,.0f} | |\n"
@@ -160,9 +176,41 @@ def scaling(folder: Path, cores: int) -> str:
     return text
 
 
+class Instant:
+    """Workers that finish everything at once: what is left is the work of the client."""
+
+    def __init__(self, folder: Folder, size: int) -> None:
+        self.folder, self.size, self.under_way = folder, size, list[int]()
+
+    def submit(self, indices) -> None:
+        """Take chunks."""
+        self.under_way += indices
+
+    def done(self) -> Iterator[tuple[int, Chunk]]:
+        """All of them."""
+        names = [f"table/part-{k:07d}.parquet" for k in self.under_way]
+        for k, name in zip(self.under_way, names, strict=True):
+            yield k, Chunk(k, *self.folder.bounds(k), {name: "0" * 64}, 0)
+        self.under_way = []
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def lines(folder: Path, size: int) -> float:
+    """Milliseconds of the client for each chunk, where `size` of them end together."""
+    study = lw.Study(lw.study.Calls(lambda a: {"b": a}, batched=True), {"a": (0.0, 1.0)},
+                     cases=16 * 20 * size)  # fmt: skip
+    home = Folder(folder, manifest_of(study, 16, study.trial()))
+    folder.mkdir()
+    _, wall, _ = timed(lambda: _loop(home, list(range(home.count)), Instant(home, size), None))
+    return 1e3 * wall / home.count
+
+
 def overhead(folder: Path) -> str:
     """Chunks that compute nothing."""
     from distributed import Client, LocalCluster
+    from distributed.deploy.subprocess import SubprocessCluster
 
     study = lw.Study(
         lw.study.Calls(lambda a: {"b": a}, batched=True), {"a": (0.0, 1.0)}, cases=16 * TINY
@@ -176,21 +224,34 @@ def overhead(folder: Path) -> str:
             begin = time.perf_counter()
             client.gather(client.map(lambda x: x, range(2000), pure=False))
             task = (time.perf_counter() - begin) / 2000
+    options = {"worker_kwargs": {"nthreads": 1}}  # the scheduler is another process
+    with SubprocessCluster(n_workers=2, **options) as cluster, Client(cluster) as client:
+        study.run(folder / "warm apart", chunk=16, progress=False, workers=client)
+        begin = time.process_time()
+        study.run(folder / "apart", chunk=16, progress=False, workers=client)
+        caller = 1e3 * (time.process_time() - begin) / TINY
     threads, tasks = 1e3 * local / TINY, 1e3 * dask / TINY
+    single, together = lines(folder / "single", 1), lines(folder / "together", 200)
+    limit = 1e3 / (caller + together)
     return (
         "\n## Overhead of a chunk\n\n"
         "Chunks that compute nothing: drawing, encoding, checksums, two files that are on the disk "
         "before the chunk counts.\n\n"
         f"| | ms for each chunk |\n| --- | ---: |\n| threads | {threads:.1f} |\n"
-        f"| Dask, 2 processes | {tasks:.1f} |\n| an empty task of Dask | {1e3 * task:.2f} |\n\n"
+        f"| Dask, 2 processes | {tasks:.1f} |\n| an empty task of Dask | {1e3 * task:.2f} |\n"
+        f"| the client of a scheduler elsewhere: processor time | {caller:.2f} |\n"
+        f"| a line on the disk, one by one | {single:.2f} |\n"
+        f"| the same where 400 end together | {together:.3f} |\n\n"
         f"With {tasks:.0f} ms for each chunk, chunks of a second lose "
         f"{100 * tasks / (1000 + tasks):.1f} %; that is why a chunk has about two million steps. "
         "The scheduler of Dask is one process: its documentation gives about 200 µs to 1 ms for "
         f"each task; here an empty task takes {1e6 * task:.0f} µs with all messages. 1,000 workers "
         f"with chunks of one second need 1,000 tasks per second, {100 * 1000 * task:.0f} % of one "
-        "scheduler at that price. Chunks of 10 seconds (`chunk=`) bring it to "
-        f"{100 * 100 * task:.0f} %. The client appends one line for each chunk, which is as much "
-        "work for it. This is an extrapolation; no cluster of that size was measured.\n"
+        f"scheduler at that price, and {100 * 1000 / limit:.0f} % of the client, which manages "
+        f"{limit:,.0f} chunks per second: its own processor time, and one wait for the disk for "
+        f"chunks that end together. Chunks of 10 seconds (`chunk=`) bring both to "
+        f"{100 * 100 * task:.0f} % and {100 * 100 / limit:.0f} %. This is an extrapolation; no "
+        "cluster of that size was measured.\n"
     )
 
 

@@ -21,12 +21,16 @@ from linkwise.study.address import applied, arguments
 
 CASES, COMPARED, STEPS, STEP = 4_000_000, 512, 200, 1e-3
 CHUNKS = (16_384, 65_536, 131_072)
+NAMES = {False: "free", True: "held"}
+"""Of the arm that moves freely, and of the one under a law, in the references."""
+
 REFERENCE = Path(__file__).parent.parent / "build" / "study_gpu.npz"
 RESULTS = Path(__file__).parent / "results" / "study_gpu.md"
 HEAD = """# Studies on a CUDA GPU
 
-Written by `python benchmarks/study_gpu.py`. A seven-axis arm moves freely for {steps} steps of 1 ms
-by "euler" in float64; the payload is uniform between 0 and 3 kg, the damping of each joint between
+Written by `python benchmarks/study_gpu.py`. A seven-axis arm moves for {steps} steps of 1 ms by
+"euler" in float64, freely and under an operational-space law; the
+payload is uniform between 0 and 3 kg, the damping of each joint between
 0.2 and 1 N·m·s/rad. Final positions and velocities are kept. The bare kernel is one call of
 `lw.rollout` with payloads and dampings ready in memory, states on the GPU, and the final states
 left there; the study draws the values, copies results back, and writes Parquet files. From four
@@ -35,10 +39,14 @@ threads on, that work on the processor is the limit, not the GPU.
 """
 
 
-def arm_study(cases: int, **options) -> lw.Study:
+def arm_study(cases: int, *, law: bool = False, **options) -> lw.Study:
     """The study."""
     arm = lw.models.seven_dof_arm()
     q = np.array([0.0, 0.5, 0.0, 1.2, 0.0, 0.6, 0.0])
+    if law:
+        hand = lw.Task.pose("hand")
+        goal = lw.tasks.task_position(arm, q, hand) @ lw.Pose.translation((0.05, 0.1, -0.05))
+        options["controller"] = (lw.control_law(arm, hand, kp=100.0, kv=20.0), goal)
     work = lw.study.Rollouts(
         arm, q, duration=STEPS * STEP, step=STEP, integrator="euler", **options
     )
@@ -72,12 +80,22 @@ def bare(cp, study: lw.Study, count: int) -> float:
 
 def measured(cp) -> str:
     """Agreement and rates."""
-    study = arm_study(CASES, target="cuda")
-    right, actual = np.load(REFERENCE), columns(study)
-    assert set(actual) == set(right.files), set(actual) ^ set(right.files)
-    worst = max(float(np.abs(actual[k] - right[k]).max()) for k in right.files)
+    right = np.load(REFERENCE)
+    text = ""
+    for law in (False, True):
+        text += rates(cp, law, {k[4:]: right[k] for k in right.files if k.startswith(NAMES[law])})
+    return text
+
+
+def rates(cp, law: bool, right: dict[str, np.ndarray]) -> str:
+    """Agreement and rates of the arm that moves freely, or under a law."""
+    study = arm_study(CASES, law=law, target="cuda")
+    actual = columns(study)
+    assert set(actual) == set(right), set(actual) ^ set(right)
+    worst = max(float(np.abs(actual[k] - right[k]).max()) for k in right)
     assert worst < 1e-10, f"results differ by {worst:.1e}: nothing was measured"
-    text = (
+    text = "\n## Under a law\n\n" if law else "## Moving freely\n\n"
+    text += (
         f"The largest difference to the CPU over {COMPARED} cases is {worst:.1e} [rad, rad/s].\n\n"
         "| cases of a chunk | bare kernel, cases/s | study, cases/s | of the bare kernel | "
         "written, MB/s |\n| ---: | ---: | ---: | ---: | ---: |\n"
@@ -102,7 +120,10 @@ def main() -> None:
     parser.add_argument("--prepare", action="store_true")
     if parser.parse_args().prepare:
         REFERENCE.parent.mkdir(exist_ok=True)
-        np.savez(REFERENCE, **columns(arm_study(CASES)))
+        each = {x: columns(arm_study(CASES, law=x)) for x in (False, True)}
+        np.savez(
+            REFERENCE, **{NAMES[x] + k: y for x, part in each.items() for k, y in part.items()}
+        )
         return
     import cupy as cp
     import pyarrow

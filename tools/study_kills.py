@@ -23,7 +23,7 @@ import numpy as np
 
 import linkwise as lw
 
-CASES, CHUNK = int(os.environ.get("STUDY_KILLS_CASES", "4000")), 16
+CASES, CHUNK = int(os.environ.get("STUDY_KILLS_CASES", "800")), 16
 STARTING, PATIENCE, WAIT = 60.0, 300.0, 25.0
 AT_ONCE = 0.3
 """Share of the kills that do not wait for a chunk: processes die while they start."""
@@ -36,15 +36,15 @@ runs on a scheduler of Dask and two workers, each a process. Again and again one
 random, is killed with SIGKILL: with probability {at_once:g} within a second after missing processes
 were started, else within a second after further chunks were finished or 25 s passed without
 them. What is missing is started again
-with the same command. When the study finishes, its tables are compared byte by byte with
-those of a study that was not disturbed.
+with the same command. When a study finishes, its tables and its trajectories (Zarr) are compared
+byte by byte with those of a study that was not disturbed, and the next one begins.
 
 | killed | times |
 | --- | ---: |
 {rows}
 | all | {kills} |
 
-- Studies finished: {studies}, with tables equal to the undisturbed ones.
+- Studies finished: {studies}, with {files} files each, equal to the undisturbed ones.
 - Cases lost: 0. Cases twice: 0.
 - Time: {minutes:.0f} min.
 """
@@ -53,8 +53,10 @@ those of a study that was not disturbed.
 def study() -> lw.Study:
     """Motions that take long enough to be killed in between."""
     mech = lw.models.chain(3)
-    work = lw.study.Rollouts(mech, np.full(3, 0.2), duration=2.0, step=1e-3)
-    return lw.Study(work, {"damping": (0.0, 1.0)}, keep=["q", "v"], cases=CASES, seed=2)
+    work = lw.study.Rollouts(mech, np.full(3, 0.2), duration=2.0, step=1e-3, record_every=20)
+    return lw.Study(
+        work, {"damping": (0.0, 1.0)}, keep=["q", "v", "trajectory:q"], cases=CASES, seed=2
+    )
 
 
 def client(folder: str, address: str) -> None:
@@ -66,8 +68,10 @@ def client(folder: str, address: str) -> None:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """The tables of a study."""
-    return {x.name: x.read_bytes() for x in sorted((folder / "table").iterdir())}
+    """The tables and trajectories of a study, by their places."""
+    places = [*(folder / "table").iterdir(), *(folder / "trajectories").rglob("*")]
+    files = {str(x.relative_to(folder)): x.read_bytes() for x in places if x.is_file()}
+    return {name: x for name, x in files.items() if not name.split("/")[-1].startswith(".")}
 
 
 class Processes:
@@ -136,7 +140,9 @@ def compared(folder: Path) -> None:
     results = lw.study.load(folder / "killed")
     assert results.done == CASES, results
     assert results["case"].tolist() == list(range(CASES)), "cases are lost or twice"
-    assert content(folder / "killed") == content(folder / "full"), "files differ"
+    killed, full = content(folder / "killed"), content(folder / "full")
+    assert len(full) == 2 * -(-CASES // CHUNK) + 1, "a table and records for each chunk, zarr.json"
+    assert killed == full, f"files differ: {[x for x in full if killed.get(x) != full[x]][:3]}"
 
 
 def main(kills: int) -> str:
@@ -182,6 +188,7 @@ def main(kills: int) -> str:
         at_once=AT_ONCE,
         rows="\n".join(f"| {x} | {n} |" for x, n in sorted(done.items())),
         studies=studies + 1,
+        files=2 * -(-CASES // CHUNK) + 1,
         minutes=(time.monotonic() - begin) / 60,
     )
 

@@ -88,12 +88,12 @@ def test_lines_of_many_chunks_wait_for_the_disk_once(tmp_path, monkeypatch):
 
 
 def test_a_plan_is_that_of_the_run(tmp_path):
-    study, told = small(100), list[object]()
+    study, messages = small(100), list[object]()
     plan = study.plan(chunk=16)
-    study.run(tmp_path, chunk=16, progress=told.append)
-    assert isinstance(told[0], lw.study.Plan) and str(plan).startswith("7 chunks of 16 cases")
-    assert (plan.chunks, plan.chunk, plan.disk) == (7, 16, told[0].disk)
-    assert 0.5 < plan.memory / told[0].memory < 2.0 and plan.memory > 30e6
+    study.run(tmp_path, chunk=16, progress=messages.append)
+    assert isinstance(messages[0], lw.study.Plan) and str(plan).startswith("7 chunks of 16 cases")
+    assert (plan.chunks, plan.chunk, plan.disk) == (7, 16, messages[0].disk)
+    assert 0.5 < plan.memory / messages[0].memory < 2.0 and plan.memory > 30e6
     assert (study.plan(workers=3).processes, study.plan(workers="tcp://a:1").processes) == (3, 0)
 
 

@@ -109,7 +109,7 @@ class RecedingHorizon:
 
     @property
     def description(self) -> dict[str, Any]:
-        """What it was made of and the goals given since: all that its forces depend on."""
+        """What it was made of and the goals given since: everything its forces depend on."""
         return {"kind": "receding horizon", **self._given, "goals": self._goals}
 
     def reset(self) -> None:
