@@ -28,7 +28,7 @@ BATCH = 70
 FIELDS = ("q", "v", "contact_forces", "residual", "penetration", "slip", "status", "failed_step")
 TOLERANCE = {"float64": 1e-8, "float32": 2e-3}
 FORCES = {"float64": 1e-8, "float32": 1e-2}  # sweeps end at 4e-5 m/s, of g h = 1e-2 m/s a step
-COMMON = {"duration": 0.1, "step": 1e-3, "integrator": "implicit", "record_every": 7}
+COMMON = {"sweeps": 20, "duration": 0.1, "step": 1e-3, "integrator": "implicit", "record_every": 7}
 
 
 def varied(low: float, high: float) -> np.ndarray:
