@@ -206,6 +206,7 @@ def simulate(
             f"a simulation begins with one state; q is {q.shape}, v is {v.shape}. Many motions at "
             "once are lw.rollout."
         )
+    warn_if_bent(mech, q)
     tick = plan.tick if control_step is not None else None
     commands = Commands(mech, tau, "tau", None, duration)
     controlled = None
