@@ -40,6 +40,12 @@ def _kalman() -> lw.filtering.Filter:
 
 
 @cache
+def _filtered() -> lw.filtering.Filtered:
+    measured = {"encoders": [[0.1, 0.2], [0.1, 0.2]]}
+    return _kalman().run(_kalman().start(q()), [[0.0, 0.0]] * 2, measured)
+
+
+@cache
 def _identified() -> lw.identification.Identification:
     return lw.identify(arm(), *measured(), parameters=("inertia",))
 
@@ -217,6 +223,11 @@ _of(
 _of("nonlinear_program", lambda: call(arm(), q(), v(), costs=[_COST], step=0.01, horizon=2))
 _of("Phase", lambda: call(3, ["tip"]))
 _of("Foothold", lambda: call("tip", friction=0.5, place=[0.1, 0.0, 0.0]))
+_of("plot.estimates", lambda: call(_filtered(), theme="dark"))
+_of(
+    "plot.consistency",
+    lambda: call(lw.filtering.consistency(np.ones((4, 3)), size=2), theme="dark"),
+)
 _of("plot.trajectory", lambda: call(_optimized(), theme="dark"))
 _of("RecedingHorizon", lambda: call(arm(), costs=[_COST], step=0.01, horizon=2, first=2))
 _of("identify", lambda: call(arm(), *measured(), parameters=("inertia",), robust=False))
@@ -630,7 +641,7 @@ RECORDS = frozenset(
     "MacroMini MacroMiniState Mobility MotionForceCommand MultiArm ObjectTorque "
     "OperationalSpace Projection Recording ReducedInertia ReflectedLoad Renumbering Rollout "
     "RolloutGradient Regulator Cost Bound Progress Trajectory StateFeedback NonlinearProgram "
-    "Identification SmoothMotion "
+    "History Identification SmoothMotion "
     "SmallestMini Solution TaskCoordinates TaskDynamics TaskSpace Touch viewer.Viewer "
     "VirtualLinkage WholeInertia algebra.Expr convert.Layout convert.Symbolic "
     "convert.TorchFunction "
