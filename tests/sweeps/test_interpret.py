@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,7 @@ from linkwise.algebra.dense import Dense
 from linkwise.algebra.derivation import random_dense
 from linkwise.algebra.expr import Identity
 from linkwise.algebra.family import resolvent
+from linkwise.algebra.space import CONSTRAINT
 from linkwise.errors import ShapeError, SingularHingeError
 from linkwise.model.hinges import Locked, Pin
 from linkwise.pipeline import derive, plan
@@ -73,6 +76,9 @@ def test_dot_test(operator):
     """⟨A x, y⟩ = ⟨x, A* y⟩ with both sides swept, and A x as the matrix has it."""
     for seed, draw in enumerate((trees.branched, trees.floating, trees.welded, trees.serial)):
         mech = draw(seed + 3)
+        if CONSTRAINT in (operator.range, operator.domain):
+            ends = mech.bodies[-1].name, mech.bodies[0].name
+            mech = replace(mech, loops=(lw.Loop("ring", *ends, lw.hinges.Spherical()),))
         rng = np.random.default_rng(seed)
         nodes = [mech.bodies[-1].name, mech.bodies[0].name, mech.bodies[-1].name]
         dense = random_dense(mech, [operator], seed, nodes)
@@ -81,6 +87,7 @@ def test_dot_test(operator):
         there = swept(operator @ probe("x", operator.domain), dense, x=x)
         back = swept(operator.T @ probe("y", operator.range), dense, y=y)
         size = np.abs(y) @ np.abs(dense.matrix(operator)) @ np.abs(x)
+        assert size > 0.0 or str(operator) != "Q0"  # Y has rows of couplings only
         assert abs(there @ y - x @ back) <= 1e-12 * size
         assert np.abs(there - dense.matrix(operator) @ x).max(initial=0.0) <= 1e-11 * max(
             size, 1e-300
