@@ -198,6 +198,36 @@ def test_names_of_hinges_make_a_difference(folder):
         np.testing.assert_allclose(needed, motion.tau, rtol=1e-12, atol=1e-12)
 
 
+def acted_on(**changed):
+    """A pendulum with a loop in which everything has a number that can be changed."""
+    x = {"damping": 0.3, "stiffness": 2.0, "rest": 0.1, "in_loop": 0.4, "gain": 3.0, "share": 0.5}
+    x = {**x, **changed}
+    box = lw.SpatialInertia.solid_box(1.5, (0.1, 0.2, 0.3))
+    drive = lw.Drive(damping=x["damping"], stiffness=x["stiffness"], rest=x["rest"])
+    builder = lw.Builder("acted on").body("bar", "world", lw.hinges.Pin(), inertia=box, drive=drive)
+    builder.node("rim", "bar", (0.1, 0.0, 0.0))
+    drive = lw.Drive(stiffness=x["in_loop"])
+    builder.loop("pin", "world", "rim", lw.hinges.Planar(), drive=drive)
+    builder.actuator(lw.Actuator.motor("motor", "bar", gear=x["gain"]))
+    return builder.build(gravity_compensation=[("bar", x["share"])])
+
+
+def test_what_acts_on_a_mechanism_makes_a_difference(folder):
+    """Of mechanisms alike but for one number, each has its own kernels."""
+    changes = [{}, *({name: 0.7} for name in ("damping", "stiffness", "rest", "in_loop"))]
+    changes += [{"gain": 0.7}, {"share": 0.7}]
+    assert len({digest(acted_on(**x)) for x in changes}) == len(changes)
+    assert digest(acted_on()) == digest(acted_on())
+
+    q, v = np.array([0.3]), np.array([0.5])
+    for d, k, rest in [(0.3, 2.0, 0.1), (0.7, 2.0, 0.1), (0.3, 0.7, 0.1), (0.3, 2.0, 0.7)]:
+        open_ = acted_on(damping=d, stiffness=k, rest=rest, share=0.0).without("pin")
+        force = lw.passive_force(open_, q, v)
+        np.testing.assert_allclose(force, -d * v - k * (q - rest), rtol=1e-12)
+        pushed = lw.forward_dynamics(open_, q, v, np.zeros(1), passive=True)
+        np.testing.assert_allclose(pushed, lw.forward_dynamics(open_, q, v, force), rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     "damage",
     [

@@ -18,6 +18,7 @@ import linkwise as lw
 from linkwise.errors import ModelError, StudyError, StudyWarning, UnknownNameError
 from linkwise.study import Calls, Rollouts, Simulations, Study, load
 from linkwise.study.address import varied_mechanism
+from linkwise.study.content import mechanism_digest
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("cloudpickle")
@@ -632,3 +633,15 @@ def test_the_estimate_of_memory_is_near_the_peak(tmp_path):
     for said, measured in both:
         assert 0.7 < said / measured < 1.5
     assert both[1][0] > 1.2 * both[0][0] and both[1][1] > 1.2 * both[0][1]
+
+
+def test_shapes_of_nodes_make_another_study():
+    """What touches the ground may be the shape of a node."""
+
+    def foot(radius):
+        ball = lw.Geometry("ball", "sphere", (radius,), lw.Pose.identity())
+        b = lw.Builder("foot").body("leg", "world", lw.hinges.Pin())
+        return b.node("toe", "leg", geometry=[ball]).build()
+
+    assert mechanism_digest(foot(0.1)) == mechanism_digest(foot(0.1))
+    assert mechanism_digest(foot(0.1)) != mechanism_digest(foot(0.2))

@@ -19,7 +19,6 @@ from linkwise.control.phase import loop_name
 from linkwise.control.residual import Term
 from linkwise.control.shooting import Structure
 from linkwise.control.solver import Data
-from linkwise.dynamics.passive import passive as dampers_and_springs
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
@@ -81,10 +80,7 @@ def structure_of(
     if not forces:
         raise ModelError(f"{mech.name!r} has no hinge that moves; a trajectory needs one.")
     terms = [_term(mech, x, len(forces)) for x in (*costs, *bounds)]
-    acting = dampers_and_springs(mech)
-    numbers = acting.damping, acting.stiffness, acting.rest
-    springs = tuple(np.concatenate(numbers).tolist()) if passive and acting.any else ()
-    return Structure(tuple(terms), forces, integrator, passive, boxed, parameters, springs)
+    return Structure(tuple(terms), forces, integrator, passive, boxed, parameters)
 
 
 def _term(mech: Mechanism, x: Cost | Bound, forces: int) -> Term:

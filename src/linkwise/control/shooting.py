@@ -53,7 +53,6 @@ class Structure:
         passive: Whether dampers and springs act.
         boxed: Whether u has bounds.
         parameters: Numbers of the mechanism that are inputs.
-        springs: Numbers of dampers and springs: kernels on disk are known by them.
     """
 
     terms: tuple[Term, ...]
@@ -62,7 +61,6 @@ class Structure:
     passive: bool
     boxed: bool
     parameters: tuple[str, ...]
-    springs: tuple[float, ...] = ()
 
     @property
     def rows(self) -> int:

@@ -23,7 +23,7 @@ from linkwise.dynamics.quantity import Frame, expression
 from linkwise.errors import LoweringError, ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import is_kept, once_per_mechanism
-from linkwise.simulation.actuation import actuate, efforts, with_actuators
+from linkwise.simulation.actuation import actuate, with_actuators
 from linkwise.simulation.episode import NOTHING, Episode, with_noise, with_stop
 from linkwise.simulation.implicit.equality import check_formulas
 from linkwise.simulation.implicit.ground import ContactPoint
@@ -324,9 +324,7 @@ def _stepping(
         plain = with_actuators(plain, mech, itemsize, motor) if actuated else plain
         return disturbed(plain, ruled)
 
-    motors = mech.actuators if actuated else ()
-    largest = efforts(mech) if actuated else ()
-    content = (request, forces, reverse, acting, motors, largest, observed, acts, episode, sweeps)
+    content = (request, forces, reverse, acting, actuated, observed, acts, episode, sweeps)
     return segments, content if command is None else (*content, command)
 
 

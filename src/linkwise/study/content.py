@@ -65,9 +65,8 @@ def described(thing: Any) -> Any:
 
 def mechanism_digest(mech: Mechanism) -> str:
     """A fingerprint of a mechanism with everything that acts on it."""
-    acting = tuple((b.drive, b.geometry) for b in mech.bodies)
     try:
-        return digest(mech, acting, mech.actuators, mech.contact_rules)
+        return digest(mech, tuple(x.geometry for x in (*mech.bodies, *mech.nodes)))
     except UnknownContentError:  # a hinge with its own functions
         return hashlib.sha256(
             extra("cloudpickle", "cloudpickle", "a study").dumps(mech)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import Space
+from linkwise.model.body import Body, Node
 from linkwise.model.mechanism import Mechanism
 
 APART = {"cli", "tour", "viewer", "plot", "ledger", "io", "models", "convert"}
@@ -26,6 +27,9 @@ LOADED = time.time_ns()
 """The latest time at which the code of this process was read."""
 
 BOOKKEEPING = {"__weakref__", "_order", "_star", "depth", "domain", "range", "size", "ascii", "tex"}
+
+SHOWN = {"geometry", "load_report"}
+"""Fields of mechanisms, bodies and nodes that no kernel depends on; contacts are given apart."""
 
 
 class UnknownContentError(TypeError):
@@ -76,21 +80,6 @@ def _parts(thing: Any, memo: dict[int, tuple[Any, bytes]]) -> Iterator[bytes]:
         yield from (_of(x, memo) for x in (thing.range, thing.domain))
         names = [n for kind in type(thing).__mro__ for n in getattr(kind, "__slots__", ())]
         yield from (_of(getattr(thing, n), memo) for n in names if n not in BOOKKEEPING)
-    elif isinstance(thing, Mechanism):
-        yield from (_of(x, memo) for x in (thing.name, thing.gravity))
-        for body in thing.bodies:
-            yield from (_of(x, memo) for x in (body.name, body.hinge_name, body.parent))
-            yield from (_of(x, memo) for x in (body.hinge, body.inboard, body.outboard))
-            yield from (_of(x, memo) for x in body.lumps)
-        inertias = thing.inertias  # with what is welded on
-        yield from (_of(np.asarray(x), memo) for x in (inertias.mass, inertias.h, inertias.J))
-        yield _of(thing.armature, memo)
-        for node in thing.nodes:
-            yield from (_of(x, memo) for x in (node.name, node.body, node.pose))
-        for loop in thing.loops:
-            yield from (_of(x, memo) for x in (loop.name, loop.node_a, loop.node_b, loop.hinge))
-        yield _of(thing.couplings, memo)
-        yield _of(thing.gravity_compensation, memo)
     elif isinstance(thing, FunctionType) and thing.__module__.split(".")[0] == "linkwise":
         if thing.__closure__ or "<" in thing.__qualname__:
             raise UnknownContentError(f"{thing.__qualname__} depends on where it was made")
@@ -102,9 +91,11 @@ def _parts(thing: Any, memo: dict[int, tuple[Any, bytes]]) -> Iterator[bytes]:
     elif is_dataclass(thing):
         if type(thing).__module__.split(".")[0] != "linkwise":
             raise UnknownContentError(f"{type(thing).__name__} has methods that are not known here")
+        shown = SHOWN if isinstance(thing, Mechanism | Body | Node) else ()
         for part in fields(thing):
-            yield part.name.encode()
-            yield _of(getattr(thing, part.name), memo)
+            if part.name not in shown:
+                yield part.name.encode()
+                yield _of(getattr(thing, part.name), memo)
     else:
         raise UnknownContentError(f"{type(thing).__name__} has no content to compare")
 

@@ -24,7 +24,7 @@ from linkwise.dynamics.passive import passive as dampers_and_springs
 from linkwise.dynamics.quantity import expression
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
-from linkwise.simulation.actuation import SLOPES, actuate, efforts, inputs, with_activation
+from linkwise.simulation.actuation import SLOPES, actuate, inputs, with_activation
 from linkwise.simulation.implicit.segments import AT_JOINTS, FORCES, MOTION, ON_BODIES
 from linkwise.simulation.integrators.traced import leave
 from linkwise.simulation.rates import carried, rates, velocities
@@ -44,8 +44,7 @@ def free_kernel(
     def make() -> Stepping:
         return _stepping(mech, bodies, with_passive, actuated)
 
-    content = (bodies, with_passive, mech.actuators if actuated else (), efforts(mech))
-    return RolloutKernel(mech, "free", make, content)
+    return RolloutKernel(mech, "free", make, (bodies, with_passive, actuated))
 
 
 def _stepping(
