@@ -1,4 +1,4 @@
-"""Reading a model: a URDF, MJCF or xacro file, or the text of one."""
+"""Reading a model: a URDF, MJCF, xacro or JSON file, or the text of one."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from linkwise.io.report import Reporter, Strict
 from linkwise.io.xml import Element, parse_xml, read_bytes
 from linkwise.model.hinges import Hinge
 from linkwise.model.mechanism import Mechanism
+
+TEXT = "<string>"
+"""The path of text, in messages."""
 
 _OTHER_FORMATS = {
     "sdf": "SDF is not supported. Convert it to URDF or MJCF, for instance with the Python package "
@@ -31,14 +34,15 @@ def load(
     roots: Sequence[str | os.PathLike[str]] | str | os.PathLike[str] = (),
     xacro_args: Mapping[str, str] | None = None,
 ) -> Mechanism:
-    """The mechanism in a URDF, MJCF or xacro file; the root element says which format it is.
+    """The mechanism in a URDF, MJCF, xacro or JSON file; its first element says which it is.
 
     Args:
         source: A path, where `~` means your home folder; `package://name/path`, looked up in
-            `roots`, `ROS_PACKAGE_PATH` and `AMENT_PREFIX_PATH`; or XML text, which starts with "<".
+            `roots`, `ROS_PACKAGE_PATH` and `AMENT_PREFIX_PATH`; or text: XML starts with "<", the
+            JSON of `lw.save` with "{".
         base: How the first link is joined to the ground. "auto" follows the format: a URDF is
             fixed to the ground, an MJCF file says how. "fixed", "free" (six degrees of freedom) and
-            any hinge override it.
+            any hinge override it, except in JSON files.
         strict: True raises on the first element that is not fully used; "motion" only on one that
             makes the mechanism move differently from what the file says: friction, limits, contacts
             and actuators, for instance, are kept or reported, but do not act. Otherwise such
@@ -56,7 +60,16 @@ def load(
     """
     roots = [roots] if isinstance(roots, str | os.PathLike) else roots
     roots = [os.path.expanduser(folder) for folder in roots]
-    path, root = _read(os.fspath(source), roots, xacro_args)
+    path, data = _read(os.fspath(source), roots)
+    if _is_json(path, data):
+        if base != "auto" or xacro_args:
+            what = "base" if base != "auto" else "xacro_args"
+            reason = f"{what} is given, and a JSON file has the whole mechanism; leave it out"
+            raise ParseError(reason, file=path)
+        from linkwise.io.mechanism_json import read
+
+        return read(data, path, Reporter(path, strict))
+    root = _root(path, data, roots, xacro_args)
     reporter = Reporter(path, strict)
     if root.tag == "robot":
         from linkwise.io.urdf.read import read_urdf
@@ -70,30 +83,43 @@ def load(
     raise root.error(f"{reason}; a URDF starts with <robot>, an MJCF with <mujoco>")
 
 
-def _read(source: str, roots: Roots, xacro_args: Mapping[str, str] | None) -> tuple[str, Element]:
-    """The path of a model, as named by messages, and its root element."""
-    if source.lstrip("\ufeff \t\r\n").startswith("<"):
-        path, data = "<string>", source.lstrip("\ufeff \t\r\n")
-    else:
-        is_package = source.startswith("package://")
-        path = package_file(source, roots) if is_package else os.path.expanduser(source)
-        data = read_bytes(path)
-        suffix = os.path.splitext(path)[1].lower()
-        usd = (".usd", ".usda", ".usdc", ".usdz")
-        if suffix in usd or data.startswith((b"#usda", b"PXR-USDC")):
-            raise ParseError(
-                "USD files are not supported; export the robot as URDF or MJCF, for instance with "
-                "the URDF exporter of Isaac Sim",
-                file=path,
-            )
-        if suffix == ".xacro":
-            return path, _expanded(path, data, roots, xacro_args)
+def _read(source: str, roots: Roots) -> tuple[str, str | bytes]:
+    """The path of a model, as named by messages, and its text."""
+    text = source.lstrip("\ufeff \t\r\n")
+    if text.startswith(("<", "{")):
+        return TEXT, text
+    is_package = source.startswith("package://")
+    path = package_file(source, roots) if is_package else os.path.expanduser(source)
+    return path, read_bytes(path)
+
+
+def _is_json(path: str, data: str | bytes) -> bool:
+    if isinstance(data, str):
+        return data.startswith("{")
+    starts = data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+    return starts or os.path.splitext(path)[1].lower() == ".json"
+
+
+def _root(
+    path: str, data: str | bytes, roots: Roots, xacro_args: Mapping[str, str] | None
+) -> Element:
+    """The root element of XML text."""
+    suffix = os.path.splitext(path)[1].lower() if path != TEXT else ""
+    usd = isinstance(data, bytes) and data.startswith((b"#usda", b"PXR-USDC"))
+    if usd or suffix in (".usd", ".usda", ".usdc", ".usdz"):
+        raise ParseError(
+            "USD files are not supported; export the robot as URDF or MJCF, for instance with "
+            "the URDF exporter of Isaac Sim",
+            file=path,
+        )
+    if suffix == ".xacro":
+        return _expanded(path, data, roots, xacro_args)
     root = parse_xml(data, file=path)
     if any(element.tag.startswith("xacro:") for element in root.walk()):
-        return path, _expanded(path, data, roots, xacro_args)
+        return _expanded(path, data, roots, xacro_args)
     if xacro_args:
         raise ParseError("xacro_args were given, but this is not a xacro file", file=path)
-    return path, root
+    return root
 
 
 def _expanded(

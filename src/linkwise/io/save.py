@@ -17,25 +17,26 @@ from linkwise.model.mechanism import Mechanism
 SHOWN = 5
 """Losses named in a warning; all are in the report."""
 
-_SUFFIXES = {".urdf": "urdf", ".xml": "mjcf", ".mjcf": "mjcf"}
+_SUFFIXES = {".urdf": "urdf", ".xml": "mjcf", ".mjcf": "mjcf", ".json": "json"}
 
 
 def save(
     mech: Mechanism,
     path: str | os.PathLike[str],
     *,
-    format: Literal["urdf", "mjcf"] | None = None,
+    format: Literal["urdf", "mjcf", "json"] | None = None,
 ) -> SaveReport:
     """Write a mechanism to a file; loading it again gives the same physics, unless it warns.
 
-    What the format cannot express is left out: a sliding loop in MJCF, gravity in URDF. If that
-    changes how the mechanism moves, a `UserWarning` names what was lost; the report has the rest,
-    limits and appearance, and what was written in another form.
+    JSON holds the whole mechanism, with flexible bodies and all digits; only hinges made of
+    functions are refused. What a robot format cannot express is left out: a sliding loop in MJCF,
+    gravity in URDF. If that changes how the mechanism moves, a `UserWarning` names what was lost;
+    the report has the rest, limits and appearance, and what was written in another form.
 
     Args:
         mech: The mechanism.
         path: The file (`~` is your home folder); replaced once the new text is complete.
-        format: Default: given by the suffix, `.urdf`, or `.xml` and `.mjcf` for MJCF.
+        format: Default: given by the suffix, `.urdf`, `.json`, or `.xml` and `.mjcf` for MJCF.
 
     Returns:
         What was written in another form, or not at all.
@@ -47,15 +48,15 @@ def save(
     target = Path(path).expanduser()
     kind = format or _SUFFIXES.get(target.suffix.lower())
     reporter = Reporter(path)
-    if mech.flexible:
+    if mech.flexible and kind != "json":
         name = mech.bodies[mech.flexible[0]].name
         raise ModelError(
             f"body {name!r} of {mech.name!r} is flexible or has a geared rotor; robot files have "
-            "rigid bodies only. Give rotors as Drive.rotor_inertia; save flexible bodies with "
-            "lw.flexible.save, or lock their modes: mech.lock."
+            "rigid bodies only. Save it as .json, which has everything; or give rotors as "
+            "Drive.rotor_inertia, and lock the modes of flexible bodies: mech.lock."
         )
-    if kind in ("urdf", "mjcf"):
-        mech = move_meshes(mech, target, reporter, packages=kind == "urdf")
+    if kind in ("urdf", "mjcf", "json"):
+        mech = move_meshes(mech, target, reporter, packages=kind != "mjcf")
     if kind == "urdf":
         from linkwise.io.urdf.write import write_urdf
 
@@ -64,10 +65,14 @@ def save(
         from linkwise.io.mjcf.write import write_mjcf
 
         text = write_mjcf(mech, reporter)
+    elif kind == "json":
+        from linkwise.io.mechanism_json import written
+
+        text = written(mech)
     else:
         raise ModelError(
-            f"the suffix of '{target.name}' does not name a format; use .urdf or .xml (MJCF), "
-            "or give format='urdf' or 'mjcf'"
+            f"the suffix of '{target.name}' does not name a format; use .urdf, .xml (MJCF) or "
+            ".json, or give format='urdf', 'mjcf' or 'json'"
         )
     write_file(target, text)
     report = reporter.report()
