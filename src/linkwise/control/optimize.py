@@ -451,7 +451,7 @@ def _alone(problem: Problem, ends: Limits, inform: Any) -> Trajectory:
 
     iteration.run(None if inform is None else report)
     iteration.price()
-    gains = iteration.gains[problem.shape.steps :: -1][: problem.shape.steps, : p.m * p.n]
+    gains = iteration.gains[problem.shape.steps :: -1][: problem.shape.steps, : p.m * p.n].copy()
     cost, violation = np.full(1, iteration.cost), np.full(1, iteration.violation)
     count, code = np.full(1, iteration.count), np.full(1, iteration.ended)
     notes = np.array(iteration.history)[None]
@@ -470,7 +470,7 @@ def _together(problem: Problem, ends: Limits, threads: int | None, inform: Any) 
     kernel = routine.kernel
     # lanes that are full: the last problem is repeated
     rows = np.minimum(np.arange(-(-total // kernel.lanes) * kernel.lanes), total - 1)
-    part = data.part(rows)
+    part = data if len(rows) == total else data.part(rows)
     nothing, names = np.zeros((len(rows), 0)), list(kernel.shown)
     cuts = np.cumsum(list(kernel.shown.values()))[:-1]
     limits = {"tolerance": ends.tolerance, "most": ends.iterations, "allowed": ends.violation}
@@ -534,10 +534,10 @@ def _trajectory(
     """Results from rows of q, v and u (batch, N + 1, .) and K (batch, N, nu 2 nv)."""
     mech, p = problem.program.mech, problem.program
     total, N, nq, nx = len(x), problem.shape.steps, mech.nq, mech.nq + mech.nv
-    tau, gain = np.zeros((total, N, mech.nv)), np.zeros((total, N, mech.nv, p.n))
     driven = list(p.structure.driven)
-    tau[..., driven] = x[:, :N, nx : nx + p.m]
-    gain[:, :, driven] = gains.reshape(total, N, p.m, p.n)
+    tau, gain = x[:, :N, nx : nx + p.m], gains.reshape(total, N, p.m, p.n)
+    if driven != list(range(mech.nv)):
+        tau, gain = _padded(tau, 2, driven, mech.nv), _padded(gain, 2, driven, mech.nv)
     status = np.where(codes == SOLVED, 0, codes)
     parts: list[Any] = [x[..., :nq], x[..., nq:nx], tau, gain, cost, violation, count, status]
     forces = dict[str, Array]()
@@ -552,6 +552,15 @@ def _trajectory(
         problem.mech, *parts, history=History(*np.moveaxis(notes, -1, 0)), step=problem.step,
         integrator=p.structure.integrator, forces=forces,
     )  # fmt: skip
+
+
+def _padded(x: Array, axis: int, places: list[int], size: int) -> Array:
+    """An array with zeros at all other places of an axis."""
+    shape = list(x.shape)
+    shape[axis] = size
+    out = np.zeros(shape)
+    out[(slice(None),) * axis + (places,)] = x
+    return out
 
 
 def _report(result: Trajectory) -> None:

@@ -109,8 +109,7 @@ class Program:
             s, sizes = Sketch("begin"), dict(recursion.memory)
             s.write("p", [0.0] * self.n)
             s.write("sums", list(BLANK))
-            for name in ("P", "Y", "Z"):
-                s.write(name, [0.0] * sizes[name])
+            s.write("P", [0.0] * sizes["P"])
             step = recursion.segments()
             wide = "W", sizes.pop("W")
             shown = ("gain", recursion.gain), ("sums", len(SUMS))

@@ -4,7 +4,7 @@ With k rows of W, n of δx and m of u, a step takes about
 
     k² (n + m)                 T = S W + C*
     ½ k (n + m)² + k n_C (n + m)   Q = Q₀ + W* T + C W, of which the upper half (n_C: rows of C)
-    m³ / 6 + m² n + ½ m n²     L Δ L* = Q_uu, Y = L⁻¹ Q_ux, K = −L⁻* Δ⁻¹ Y, P = Q_xx − Y* Δ⁻¹ Y
+    m³ / 6 + m² n + ½ m n²     L Δ L* = Q_uu, K = −L⁻* Δ⁻¹ L⁻¹ Q_ux, P = Q_xx + Q_ux* K
 
 fused multiplications and additions. As straight code that is longer than the memory for
 instructions of a processor, which then waits for them. So each product is a loop over tiles whose
@@ -73,6 +73,8 @@ class Recursion:
         self.square = -(-n // self.inner) * self.inner  # of P
         self.wide = max(-(-(n + m) // self.side) * self.side, self.square)
         self.coupled = [i for i in range(n) if self._couples(i)]
+        ends = max(self.coupled, default=-1) + 1
+        self.across = -(-ends // self.side) * self.side  # numbers of a row of C*, and padding
 
     def _couples(self, i: int) -> bool:
         """Whether row i of C = F* P G is not zero: whether column i of F is not."""
@@ -84,9 +86,8 @@ class Recursion:
         """Registers and their sizes."""
         w, k, m = self.wide, self.k, self.m
         sizes = {
-            "W": k * w, "C": k * w, "T": k * w, "S": k * k, "Q": w * w, "q_z": self.n + m,
-            "P": self.square**2, "Y": m * self.square, "Z": m * self.square,
-            "lower": m * (m - 1) // 2, "reciprocal": m,
+            "W": k * w, "C": k * self.across, "T": k * w, "S": k * k, "Q": w * w,
+            "q_z": self.n + m, "P": self.square**2, "lower": m * (m - 1) // 2, "reciprocal": m,
         }  # fmt: skip
         return tuple((name, size) for name, size in sizes.items() if size)
 
@@ -98,7 +99,7 @@ class Recursion:
             first: Where those of the first knot are.
         """
         self.first = first
-        both = [self._value(), self._spread(), *self._products(), self._gains()]
+        both = [self._value(), *self._spreads(), *self._products(), self._gains()]
         both += [self._columns(), self._remainder()]
         return tuple(moving(x, "gain", moves) for x in both)
 
@@ -127,10 +128,11 @@ class Recursion:
         Q = np.full((w, w), 0.0, dtype=object)
         Q[: n + self.m, : n + self.m] = l_zz
         Q[:n, :n] = Q[:n, :n] + symmetric(F.T, times(P, F))
-        padded = np.full((k, w), 0.0, dtype=object)
+        padded = np.full((k, max(self.across, n)), 0.0, dtype=object)
         padded[:, :n] = cross.T
         s.write("S", list(S.ravel()))
-        s.write("C", list(padded.ravel()))
+        if self.across:
+            s.write("C", list(padded[:, : self.across].ravel()))
         for i in range(n + self.m):
             first = i // self.side * self.side
             s.write(part("Q", i * w + first, w - first), list(Q[i, first:]))
@@ -177,35 +179,41 @@ class Recursion:
 
     # --------------------------------------------------------------------------------- tiles
 
-    def _spread(self) -> Segment:
+    def _spreads(self) -> list[Segment]:
         """T = S W + C*."""
+        starts = range(0, self.n + self.m, self.side)
+        parts = [j for j in starts if j < self.across], [j for j in starts if j >= self.across]
+        return [self._spread(x, coupled=i == 0) for i, x in enumerate(parts) if x]
+
+    def _spread(self, columns: list[int], *, coupled: bool) -> Segment:
         k, w, c = self.k, self.wide, self.side
         r = tile(k)
         s = Sketch("spread")
         S = [s.read(part("S", a * k, k), k) for a in range(r)]
         W = [s.read(part("W", j * w, c), c) for j in range(k)]
-        first = [s.read(part("C", a * w, c), c) for a in range(r)]
+        sums: list[Any] = [0.0] * r
+        if coupled:
+            sums = [s.read(part("C", a * self.across, c), c) for a in range(r)]
         for a in range(r):
-            sums = first[a]
             for j in range(k):
-                sums = S[a][j] * W[j] + sums
-            s.write(part("T", a * w, c), list(sums))
+                sums[a] = S[a][j] * W[j] + sums[a]
+            s.write(part("T", a * w, c), list(sums[a]))
         # the last tile may overlap the one before
         starts = [min(i, k - r) for i in range(0, k, r)]
         rows = [
-            (*[i * k] * r, *[j] * k, *[i * w + j] * (2 * r))
-            for j in range(0, self.n + self.m, c) for i in starts
+            (*[i * k] * r, *[j] * k, *[i * self.across + j] * (r * coupled), *[i * w + j] * r)
+            for j in columns for i in starts
         ]  # fmt: skip
         return _run(s, rows)
 
     def _products(self) -> list[Segment]:
         """Q = Q₀ + W* T + C W."""
-        last = max(self.coupled, default=-1)
         starts = range(0, self.n + self.m, self.side)
         out = list[Segment]()
         for coupled in (True, False):
             tiles = [
-                (i, j) for i in starts for j in starts if j >= i and (i <= last) is coupled
+                (i, j) for i in starts for j in starts
+                if j >= i and (i < self.across) is coupled
             ]  # fmt: skip
             if tiles:
                 out.append(self._product(tiles, coupled=coupled))
@@ -215,11 +223,11 @@ class Recursion:
         k, w, c = self.k, self.wide, self.side
         s = Sketch("product")
         sums = [s.read(part("Q", a * w, c), c) for a in range(c)]
-        pairs = [("W", "T"), ("C", "W")] if coupled else [("W", "T")]
-        for left, right in pairs:
+        pairs = [("W", w, "T"), ("C", self.across, "W")][: 1 + coupled]
+        for left, row, right in pairs:
             for j in range(k):
                 # the same memory is read at two places: names differ behind the brackets
-                x = s.read(part(left, j * w, c) + "left", c)
+                x = s.read(part(left, j * row, c) + "left", c)
                 y = s.read(part(right, j * w, c) + "right", c)
                 sums = [x[a] * y + sums[a] for a in range(c)]
         for a in range(c):
@@ -228,46 +236,45 @@ class Recursion:
         return _run(s, rows)
 
     def _columns(self) -> Segment:
-        """Y = L⁻¹ Q_ux, Z = Δ⁻¹ Y and K = −L⁻* Z, column by column."""
+        """K = −L⁻* Δ⁻¹ L⁻¹ Q_ux, column by column; two at a time, as each number awaits others."""
         n, m, w = self.n, self.m, self.wide
         s = Sketch("columns")
-        y = list(s.read(part("Q", n, m), m))
+        count = 2 - n % 2
+        y = np.stack([s.read(part("Q", b * w + n, m), m) for b in range(count)], axis=1)
         size = m * (m - 1) // 2
         flat = s.read("lower", size) if size else ()
         lower = {(i, j): flat[i * (i - 1) // 2 + j] for i in range(m) for j in range(i)}
         reciprocal = s.read("reciprocal", m)
         shared = 1 + bool(size)
         if self.bounded:
-            y = [a * b for a, b in zip(s.read("free", m), y, strict=True)]
+            y = s.read("free", m)[:, None] * y
             shared += 1
         for i in range(m):
             for j in range(i):
                 y[i] = y[i] - lower[i, j] * y[j]
-        z = [a * b for a, b in zip(reciprocal, y, strict=True)]
-        x = list(z)
+        x = reciprocal[:, None] * y
         for i in reversed(range(m)):
             for j in range(i + 1, m):
                 x[i] = x[i] - lower[j, i] * x[j]
-        for name, values, stride in (("Y", y, self.square), ("Z", z, self.square)):
-            for i in range(m):
-                s.write(part(name, i * stride), [values[i]])
         for i in range(m):
-            s.write(part("gain", self.first + i * n), [-x[i]])
-        return _run(s, [(j * w, *[0] * shared, *[j] * (3 * m)) for j in range(n)])
+            s.write(part("gain", self.first + i * n, count), list(-x[i]))
+        columns = range(0, n, count)
+        return _run(s, [(*[j * w] * count, *[0] * shared, *[j] * m) for j in columns])
 
     def _remainder(self) -> Segment:
-        """P = Q_xx − Y* Z, of which the upper half."""
-        m, w, c, wide = self.m, self.wide, self.inner, self.square
+        """P = Q_xx + Q_ux* K, of which the upper half. Numbers beyond it mean nothing."""
+        n, m, w, c, wide = self.n, self.m, self.wide, self.inner, self.square
         s = Sketch("remainder")
         sums = [s.read(part("Q", a * w, c), c) for a in range(c)]
+        x = [s.read(part("Q", a * w + n, m), m) for a in range(c)]
         for j in range(m):
-            x, y = s.read(part("Y", j * wide, c), c), s.read(part("Z", j * wide, c), c)
-            sums = [sums[a] - x[a] * y for a in range(c)]
+            K = s.read(part("gain", self.first + j * n, c), c)
+            sums = [sums[a] + x[a][j] * K for a in range(c)]
         for a in range(c):
             s.write(part("P", a * wide, c), list(sums[a]))
-        starts = range(0, self.n, c)
+        starts = range(0, n, c)
         rows = [
-            (*[i * w + j] * c, *[i, j] * m, *[i * wide + j] * c)
+            (*[i * w + j] * c, *[i * w] * c, *[j] * m, *[i * wide + j] * c)
             for i in starts for j in starts if j >= i
         ]  # fmt: skip
         return _run(s, rows)

@@ -371,8 +371,6 @@ class Routine:
         _, recursion = self.program.knot
         s = Sketch("enter")
         s.write(part("gain", 0, recursion.gain), [0.0] * recursion.gain)
-        for name in ("Y", "Z"):
-            s.write(name, [0.0] * dict(recursion.memory)[name])
         return s.segment()
 
     @property
