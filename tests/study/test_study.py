@@ -126,6 +126,64 @@ def test_numbers_of_callables_are_part_of_the_request(make):
     assert one == same != other
 
 
+HELPERS = """
+SCALE = {scale}
+
+class Law:
+    def __init__(self, bias):
+        self.bias = bias
+
+    def gain(self, x):
+        return {gain} * x + self.bias
+
+LAW = Law({bias})
+
+def inner(x):
+    return {inner} * x + (inner(x - 1) if x > 100 else 0)
+
+def helper(x):
+    return sum(inner(y) * SCALE for y in [x]) + LAW.gain(x)
+"""
+
+
+def test_functions_that_a_function_calls_are_part_of_the_request(tmp_path, monkeypatch):
+    """Also in a comprehension, in a module that it names, in a method; and without source text."""
+    import importlib
+
+    given = {"scale": 1.0, "gain": 2.0, "inner": 3.0, "bias": 4.0}
+
+    def study(path, **changes):
+        text = HELPERS.format(**given | changes)
+        (path / "of_the_user.py").write_text(text)
+        sys.modules.pop("of_the_user", None)
+        importlib.invalidate_caches()
+        module = importlib.import_module("of_the_user")
+        names = {"helper": module.helper}
+        exec("def bare(a):\n    return helper(a)", names)
+        digests = []
+        for function in (lambda a: module.helper(a), names["bare"]):
+            digests.append(Study(function, {"a": (0.0, 1.0)}, cases=3).digest)
+        return digests
+
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    first = study(tmp_path)
+    assert first == study(tmp_path)
+    for change in ({"scale": 1.5}, {"gain": 2.5}, {"inner": 3.5}, {"bias": 4.5}):
+        other = study(tmp_path, **change)
+        assert all(a != b for a, b in zip(first, other, strict=True)), change
+    monkeypatch.delitem(sys.modules, "of_the_user")
+
+
+def test_numbers_of_a_function_without_source_are_part_of_the_request():
+    made = []
+    for factor in (2.0, 2.0, 3.0):
+        names = dict[str, object]()
+        exec(f"def bare(a):\n    return [{factor} * x for x in [a]][0]", names)
+        made.append(Study(names["bare"], {"a": (0.0, 1.0)}, cases=3).digest)
+    assert made[0] == made[1] != made[2]
+
+
 def test_grid_has_all_combinations():
     study = Study(lambda a, b: a, {"a": [1, 2], "b": [5, 6, 7]}, sampler="grid")
     assert study.sampling.values(0, 6).tolist() == [[1, 5], [1, 6], [1, 7], [2, 5], [2, 6], [2, 7]]
@@ -376,6 +434,46 @@ def test_functions_and_their_errors(tmp_path):
         np.testing.assert_array_equal(frame["sum"].to_numpy(), results["sum"])
     with pytest.raises(ModelError, match="no motion to record"):
         study.case(0)
+
+
+def test_what_functions_may_return(tmp_path):
+    """None is not a number; errors of any kind are reasons, in batches too; `keep` says how."""
+    spread = {"a": (0.0, 1.0)}
+    for work in (lambda a: None, Calls(lambda a: {"b": None}, batched=True)):
+        with pytest.raises(ModelError, match=r"returned None for '(value|b)'"):
+            Study(work, spread, cases=3).run(tmp_path / "none", progress=False)
+
+    def odd(a: np.ndarray) -> dict[str, np.ndarray]:
+        if (a > 0.5).any():
+            raise RuntimeError("does not close")
+        return {"b": a}
+
+    study = Study(Calls(odd, batched=True), spread, cases=20)
+    results = study.run(tmp_path / "odd", progress=False)
+    assert results.failed == (study.values()["a"] > 0.5).sum() > 3
+    assert results.reasons()[0][0] == "RuntimeError: does not close"
+    work = Rollouts(ARM, Q, duration=0.02, step=1e-2)
+    for function, reason in ((lambda batch: batch.q, r"no attribute 'q'.*\['q'\] is a channel"),
+                             (lambda batch: None, "returned None")):  # fmt: skip
+        with pytest.raises(ModelError, match=rf"keep\['tip'\] .*{reason}"):
+            Study(work, {"damping": (0.0, 1.0)}, keep={"tip": function}, cases=3).trial()
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StudyError, match=r"file is a file; a study needs a folder"):
+        study.run(tmp_path / "file", progress=False)
+
+
+def test_masses_below_zero_fail():
+    """Of a body and what it carries; a payload may take away a part of the mass."""
+    body, mass = ARM.bodies[1].name, float(ARM.bodies[1].inertia.mass)
+    work = Rollouts(ARM, Q, duration=0.02, step=1e-2)
+    vary = {f"mass:{body}": [-0.1, 0.5], f"payload:{body}": [-1.0, -0.2, 1.0]}
+    study = Study(work, vary, sampler="grid")
+    reasons = study.evaluate(study.values()).reasons
+    assert [bool(x) for x in reasons] == [True, True, True, True, False, False]
+    assert f"mass of body {body!r} is -0.1 kg; it must not be negative" in reasons[2]
+    assert f"mass of body {body!r} is -0.5 kg; it must not be negative" in reasons[3]
+    alone = Study(work, {f"payload:{body}": [-1.01 * mass, -0.99 * mass]}, sampler="grid")
+    assert [bool(x) for x in alone.evaluate(alone.values()).reasons] == [True, False]
 
 
 def test_batched_functions():

@@ -249,7 +249,33 @@ def applied(
             rows[where] = np.tile(nominal.row(*where), (count, 1))
         for j, entry in enumerate(address.entries):
             rows[where][:, entry] = values * address.factor[j] if address.factor else values
+    _check_masses(nominal.mech, rows)
     return rows
+
+
+def _check_masses(mech: Mechanism, rows: Mapping[tuple[str, str], Array]) -> None:
+    """Raise where a body weighs less than nothing, alone or with the payloads that vary."""
+    varied, total = rows.get(("parameters", "inertia")), dict[int, Array]()
+    nominal = of_mechanism.nominal(mech, "inertia")[:: of_mechanism.INERTIA]
+    mass = nominal[None] if varied is None else varied[:, :: of_mechanism.INERTIA]
+    for k in np.flatnonzero((mass != nominal).any(axis=0)).tolist():
+        _check_mass(mech, k, mass[:, k])
+    for (group, key), row in rows.items():
+        kind, _, node = key.partition(":")
+        if group == "parameters" and kind == "payload":
+            k = int(mech.body_index[mech.node(node).body])
+            if k >= 0:
+                total[k] = total.get(k, mass[:, k]) + row[:, 0]
+    for k, each in total.items():
+        _check_mass(mech, k, each)
+
+
+def _check_mass(mech: Mechanism, k: int, mass: Array) -> None:
+    if (mass < 0.0).any():
+        raise ModelError(
+            f"the mass of body {mech.bodies[k].name!r} is {float(mass.min()):.6g} kg; it must not "
+            "be negative."
+        )
 
 
 def arguments(

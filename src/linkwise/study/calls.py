@@ -104,6 +104,7 @@ class Calls:
 
         def compute(one: dict[str, float]) -> Evaluated:
             given = _named(self.function(**one))
+            _check_given(given)
             arrays = {k: np.asarray(x, np.float64)[None] for k, x in given.items()}
             return _results(arrays, {k: np.array([x]) for k, x in one.items()}, 1, kept)
 
@@ -124,10 +125,21 @@ def _named(result: Any) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", result) if isinstance(result, Mapping) else {"value": result}
 
 
+def _check_given(result: Mapping[str, Any]) -> None:
+    """Raise for None, which NumPy takes as a number that is not one."""
+    for name, x in result.items():
+        if x is None:
+            raise ModelError(
+                f"the function returned None for {name!r}; it must return a number, or a "
+                "dictionary of numbers and arrays."
+            )
+
+
 def _results(
     result: Any, values: Mapping[str, Array], count: int, kept: Sequence[Kept]
 ) -> Evaluated:
     """What is kept of results by name (cases, ...); everything without `keep`."""
+    _check_given(_named(result))
     arrays = {k: np.asarray(x, np.float64) for k, x in _named(result).items()}
     for name, x in arrays.items():
         if x.ndim == 0 or len(x) != count:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
 import inspect
 import json
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any, cast
 
 import numpy as np
@@ -85,15 +89,17 @@ def _array(array: Array) -> Any:
     return {"shape": shape, "sha256": hashlib.sha256(array.tobytes()).hexdigest()}
 
 
-def _function(function: Callable[..., Any]) -> dict[str, Any]:
-    """Name and checksum of a function: its source text, defaults, and the numbers that it uses.
+def _function(function: Callable[..., Any], seen: set[int] | None = None) -> dict[str, Any]:
+    """Name and checksum of a function: its source text, defaults, and what it uses.
 
-    Other functions that it calls are not followed.
+    That is numbers, and functions and classes of the user, which are followed; those of installed
+    packages are not.
     """
+    seen = set() if seen is None else seen
     if isinstance(function, functools.partial):
         bound = cast("functools.partial[Any]", function)
         given = {"args": bound.args, "keywords": bound.keywords}
-        return _function(bound.func) | described(given)
+        return _function(bound.func, seen) | described(given)
     name = getattr(function, "__qualname__", type(function).__qualname__)
     parts: list[Any] = [name]
     code: Any = getattr(function, "__code__", None)
@@ -102,19 +108,90 @@ def _function(function: Callable[..., Any]) -> dict[str, Any]:
         owner = function  # an object that can be called
     if owner is not None and not inspect.ismodule(owner):
         parts.append(described(getattr(owner, "__dict__", type(owner).__qualname__)))
-    try:
-        parts.append(inspect.getsource(type(function) if owner is function else function))
-    except (OSError, TypeError):
-        parts.append(None if code is None else hashlib.sha256(code.co_code).hexdigest())
+        if _is_own(type(owner)):
+            parts.append(_used(type(owner), seen))
+    parts.append(_source(type(function) if owner is function else function))
     if code is not None:
         parts.append(described([getattr(function, "__defaults__", None),
                                 getattr(function, "__kwdefaults__", None)]))  # fmt: skip
-        used: dict[str, Any] = dict(inspect.getclosurevars(function).nonlocals)
-        used |= inspect.getclosurevars(function).globals
-        simple = {k: x for k, x in used.items() if _is_plain(x)}
-        parts.append(described(simple))
+        plain, followed = dict[str, Any](), dict[str, Any]()
+        for key, x in _names(function).items():
+            if _is_plain(x):
+                plain[key] = x
+            elif _is_own(x) or _is_own(type(x)):
+                followed[key] = x
+        parts.append(described(plain))
+        if followed:
+            parts.append({k: _used(x, seen) for k, x in sorted(followed.items())})
     text = json.dumps(parts, sort_keys=True)
     return {"function": name, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+
+
+def _used(thing: Any, seen: set[int]) -> Any:
+    """The content of a function, class or object that a function uses; each is followed once."""
+    if id(thing) in seen:
+        return getattr(thing, "__qualname__", type(thing).__qualname__)
+    seen.add(id(thing))
+    if isinstance(thing, FunctionType):
+        return _function(thing, seen)
+    if not isinstance(thing, type):
+        numbers = {k: x for k, x in getattr(thing, "__dict__", {}).items() if _is_plain(x)}
+        return [_used(type(thing), seen), described(numbers)]
+    bases = [_used(x, seen) for x in thing.__bases__ if _is_own(x)]
+    inner = cast("Mapping[str, Any]", vars(thing)).items()
+    methods = {k: _used(x, seen) for k, x in inner if isinstance(x, FunctionType)}
+    return [_source(thing), bases, methods]
+
+
+def _source(thing: Any) -> str | None:
+    """The source text of a function or class; where there is none, the checksum of its code."""
+    try:
+        return inspect.getsource(thing)
+    except (OSError, TypeError):
+        code = getattr(thing, "__code__", None)
+        return None if code is None else hashlib.sha256(repr(_compiled(code)).encode()).hexdigest()
+
+
+def _compiled(code: CodeType) -> tuple[Any, ...]:
+    """The instructions of a function with their numbers and names."""
+    numbers = [_compiled(x) if isinstance(x, CodeType) else x for x in code.co_consts]
+    return code.co_code, numbers, code.co_names
+
+
+def _names(function: Any) -> dict[str, Any]:
+    """What the names in a function mean that are not its own, those of modules of the user too."""
+    code: CodeType = function.__code__
+    cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+    values = dict[str, Any]()
+    for name, cell in cells:
+        with contextlib.suppress(ValueError):  # a name without a value yet
+            values[name] = cell.cell_contents
+    used = _words(code)
+    values |= {x: function.__globals__[x] for x in used if x in function.__globals__}
+    for name, x in list(values.items()):
+        if inspect.ismodule(x) and _is_of_user(x.__name__):
+            values |= {f"{name}.{y}": getattr(x, y) for y in used if hasattr(x, y)}
+    return values
+
+
+def _words(code: CodeType) -> list[str]:
+    """Names in a function and the functions in it."""
+    inner = [y for x in code.co_consts if isinstance(x, CodeType) for y in _words(x)]
+    return sorted({*code.co_names, *inner})
+
+
+def _is_own(x: Any) -> bool:
+    """Whether something is a function or a class of the user."""
+    return isinstance(x, FunctionType | type) and _is_of_user(x.__module__ or "")
+
+
+def _is_of_user(module: str) -> bool:
+    """Whether a module is neither Python's nor Linkwise's nor installed."""
+    root = module.partition(".")[0]
+    if root == "linkwise" or root in sys.stdlib_module_names:
+        return False
+    file: str = getattr(sys.modules.get(module), "__file__", None) or ""
+    return not {"site-packages", "dist-packages"} & set(Path(file).parts)
 
 
 def _is_plain(x: Any) -> bool:

@@ -192,6 +192,8 @@ def made(path: Path) -> None:
         StudyError: It has files of others.
         WriteError: It cannot be made.
     """
+    if path.exists() and not path.is_dir():
+        raise StudyError(f"{path} is a file; a study needs a folder. Choose another name.")
     if not (path / MANIFEST).exists() and path.exists() and not _is_unused(path):
         raise StudyError(
             f"{path} is not empty and has no study; choose a new folder, or empty this one."

@@ -235,6 +235,21 @@ def check_columns(names: Iterable[str], varied: Sequence[str], owner: str) -> No
             )
 
 
+def _called(one: Kept, batch: Batch) -> Any:
+    """What a function of `keep` gives."""
+    try:
+        value = one.function(batch)
+    except (AttributeError, LookupError, TypeError) as error:
+        raise ModelError(
+            f"keep[{one.name!r}] raised {type(error).__name__}: {error}. It is called with a "
+            "lw.study.Batch: batch['q'] is a channel (cases, records, n), batch.values has what "
+            "varies, and batch.t the times of the records."
+        ) from error
+    if value is None:
+        raise ModelError(f"keep[{one.name!r}] returned None; it must return an array (cases,).")
+    return value
+
+
 @np.errstate(over="ignore", invalid="ignore")  # of cases that diverge: their numbers say so
 def reduced(
     batch: Batch,
@@ -249,7 +264,7 @@ def reduced(
     failed = lost_cases(reasons)
     for one in kept:
         if one.function is not None:
-            value = np.asarray(one.function(batch), np.float64)
+            value = np.asarray(_called(one, batch), np.float64)
             if value.ndim not in (1, 2) or len(value) != count:
                 raise ShapeError(
                     f"keep[{one.name!r}] returned an array of shape {value.shape}; it must be "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from linkwise.arguments import count, mapping, option
-from linkwise.errors import LinkwiseError, ModelError, unknown_name
+from linkwise.errors import ModelError, unknown_name
 from linkwise.simulation.recording import Recording
 from linkwise.spatial.array import Array, floats
 from linkwise.study.calls import Calls, Simulations
@@ -271,9 +271,9 @@ class Study:
     def _computed(self, values: dict[str, Array], first: int, threads: int | None) -> Evaluated:
         try:
             return self.work.batch(values, first, self.kept, threads)
-        except (LinkwiseError, ValueError, ArithmeticError, LookupError, TypeError) as error:
-            if isinstance(error, OSError):
-                raise
+        except (MemoryError, OSError):  # of the machine, not of a case
+            raise
+        except Exception as error:
             n = len(next(iter(values.values())))
             if n == 1:
                 return lost(1, f"{type(error).__name__}: {error}")
