@@ -31,7 +31,11 @@ def process(app, what, name, obj, options, lines: list[str]) -> None:
 
 
 def joined(app, what, name, obj, options, lines: list[str]) -> None:
-    """Undo what napoleon does to a property: it takes words before a colon for its type."""
+    """Undo what napoleon does to a property: it takes words before a colon for its type.
+
+    Types that it adds to attributes are text: `NDArray[np.bool_]` has no link at its underscore.
+    """
+    lines[:] = [escaped(line) if line.startswith(":vartype ") else line for line in lines]
     types = [line for line in lines if line.startswith(":type: ")]
     if what in ("attribute", "data", "property") and types:
         text = [line for line in lines if line not in types]
