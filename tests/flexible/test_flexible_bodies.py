@@ -10,11 +10,12 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import H, M, N, P, R, b, bias, mass, phi, psi, vdot
 from linkwise.algebra.dense import Dense
+from linkwise.model.body import Lump
 from linkwise.model.lumps import wires
 from linkwise.sweeps.interpret import run
 from linkwise.sweeps.lower import lower
 from tests.codegen.test_c import compiled
-from tests.flexible.cases import apart, inertia as part, mechanism
+from tests.flexible.cases import apart, inertia as part, mechanism, node, place
 
 SEEDS = (0, 1)
 EXACT = 1e-12
@@ -50,6 +51,29 @@ def test_equations_of_motion_are_those_of_separate_lumps(seed):
     same(lw.momentum(mech, q, v_), lw.momentum(tree, q_all, X @ v_))
     energies = [lw.energy(*x) for x in ((mech, q, v_), (tree, q_all, X @ v_))]
     same([energies[0].kinetic, energies[0].potential], [energies[1].kinetic, energies[1].potential])
+
+
+def on_ground():
+    """A flexible body and a hinge with a motor, both on the ground, and one hinge further out."""
+    rng = np.random.default_rng(5)
+    b = lw.Builder("on ground")
+    b.body("shoulder", "world", lw.hinges.Pin((0, 1, 0)), inboard=place(rng), inertia=part(rng))
+    b.motor("shoulder", part(rng), ratio=20.0, axis=(1, 2, 3), mount=place(rng))
+    b.body("arm", "shoulder", lw.hinges.Spherical(), inboard=place(rng), inertia=part(rng))
+    lumps = [Lump(node(rng, 2), part(rng)) for _ in range(2)]
+    return b.body("beam", "world", node(rng, 2), inertia=part(rng), lumps=lumps).build()
+
+
+def test_momentum_has_the_lumps_of_bodies_on_the_ground():
+    mech = on_ground()
+    q, v_ = mech.random(1), mech.random_velocity(2)
+    tree, X, q_all = apart(mech, q)
+    together, parts = lw.dynamics.whole_inertia(mech, q), lw.dynamics.whole_inertia(tree, q_all)
+    same(together.com, parts.com)
+    same(together.about_world, parts.about_world)
+    rate = lw.momentum(mech, q, v_, what="bias", about="world")
+    same(rate, lw.momentum(tree, q_all, X @ v_, what="bias", about="world"))
+    same(lw.momentum(mech, q, what="matrix"), lw.momentum(tree, q_all, what="matrix") @ X)
 
 
 @pytest.mark.few(11)

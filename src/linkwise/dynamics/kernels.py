@@ -128,7 +128,7 @@ def _kernel(
         raise ModelError(f"{name} needs a node, and none was given; name at least one.")
     for node in names:
         mech.node(node)  # raises for an unknown name
-    rows = roots(cast(Mechanism, mech)) if name in AT_ROOTS else None
+    rows = root_rows(cast(Mechanism, mech)) if name in AT_ROOTS else None
     if rows is None and not isinstance(mech, Embedded) and mech.flexible:
         if expr.range in (BODY, PLACE) and name not in AS_BLOCKS:  # frames, without the lumps
             rows = tuple(body.name for body in mech.bodies)
@@ -308,9 +308,15 @@ def node_names(nodes: Nodes) -> tuple[str, ...]:
     return cast("tuple[str, ...]", names)
 
 
-def roots(mech: Mechanism) -> list[str]:
-    """The bodies on the ground."""
-    return [body.name for k, body in enumerate(mech.bodies) if mech.parent[k] < 0]
+def root_rows(mech: Mechanism) -> tuple[str | int, ...]:
+    """The rows of the bodies on the ground in the space BODY, with those of their lumps."""
+    rows, start = list[str | int](), 0
+    for k, body in enumerate(mech.bodies):
+        end = start + 6 * (1 + len(body.lumps))
+        if mech.parent[k] < 0:
+            rows += range(start, end) if body.lumps else [body.name]
+        start = end
+    return tuple(rows)
 
 
 # --------------------------------------------------------------------------------------- forces

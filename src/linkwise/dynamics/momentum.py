@@ -15,7 +15,7 @@ from linkwise.dynamics.kernels import (
     Options,
     check_mechanism,
     one_call,
-    roots,
+    root_rows,
     written,
 )
 from linkwise.dynamics.quantity import expression
@@ -189,7 +189,10 @@ def check_mass(mech: Mechanism) -> float:
 
 def about_world(at: Writing) -> Any:
     """The spatial inertia of all bodies about the origin of the world (6, 6)."""
-    return at.value(expression("inertia_in_world"), rows=roots(at.mech), blocks=True).sum(axis=0)
+    roots = [body.name for k, body in enumerate(at.mech.bodies) if at.mech.parent[k] < 0]
+    total = at.value(expression("inertia_in_world"), rows=roots, blocks=True).sum(axis=0)
+    parts = range(0, len(total), 6)  # of flexible bodies, of which the first is the frame
+    return sum(total[i : i + 6, i : i + 6] for i in parts)
 
 
 def center(at: Writing) -> Any:
@@ -223,9 +226,8 @@ def at_roots(at: Writing, name: str, about: str) -> Any:
     """A momentum about a point, summed over the bodies on the ground."""
     if not at.mech.n_bodies:
         raise ModelError(f"{at.mech.name} has no bodies: it has no momentum.")
-    names = roots(at.mech)
-    rows = at.value(expression(name), rows=names)
-    total = rows.reshape(len(names), 6, *rows.shape[1:]).sum(axis=0)
+    rows = at.value(expression(name), rows=root_rows(at.mech))
+    total = rows.reshape(-1, 6, *rows.shape[1:]).sum(axis=0)
     if about == "world":
         return total
     from linkwise.sweeps.structured_block import columns_crossed

@@ -34,7 +34,7 @@ from linkwise.dynamics.kernels import (
     no_call,
     one_call,
     require_rigid,
-    roots,
+    root_rows,
     tree_of,
     written,
 )
@@ -228,7 +228,7 @@ def _energy(at: Writing) -> Any:
 
 def _momentum(at: Writing) -> Any:
     rows = differentiate(to_W.inv.T @ phi @ M @ V, "inertia")
-    parts = at.value(rows, rows=roots(at.mech), q=at.q, v=at.v)
+    parts = at.value(rows, rows=root_rows(at.mech), q=at.q, v=at.v)
     return sum(parts[6 * i : 6 * i + 6] for i in range(len(parts) // 6))
 
 
