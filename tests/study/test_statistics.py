@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
-from linkwise.errors import ModelError
+from linkwise.errors import ModelError, StudyError
 from linkwise.study import (
     Calls,
     Study,
@@ -184,6 +186,83 @@ def test_design_finds_the_best_value():
     study = Study(work, {"a": (0.0, 1.0), "x": (0.0, 1.0)}, cases=20)
     best = optimize(study, "y", {"x": (0.0, 1.0)}, statistic="q95", trials=40)
     assert abs(best.values["x"] - 0.3) < 0.1 and best.trials == 40
+
+
+class Counted:
+    """A function that counts its calls, and ends the process at one of them."""
+
+    calls, last = 0, 10**9
+
+    def __call__(self, a, x):
+        Counted.calls += 1
+        if Counted.calls > Counted.last:
+            raise MemoryError  # not a reason of a case: it ends the run
+        return {"y": a + 0.1 * x}
+
+
+def searches():
+    study = Study(Calls(Counted(), batched=True), {"a": stats.norm(), "x": (0.0, 1.0)}, cases=40)
+
+    def rare(folder, above=2.5):
+        event = rare_event(study, "y", above=above, cases=100, folder=folder)
+        return event.probability, event.levels, event.values["a"].tolist()
+
+    def design(folder, trials=15):
+        best = optimize(study, "y", {"x": (0.0, 1.0)}, trials=trials, folder=folder)
+        return best.values, best.history.tolist()
+
+    return rare, design
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_a_search_that_is_killed_goes_on(tmp_path, monkeypatch, kind):
+    """The same bits as without a kill, and nothing is computed twice."""
+    if kind:
+        pytest.importorskip("optuna")
+    search = searches()[kind]
+    monkeypatch.setattr(Counted, "calls", 0)
+    undisturbed = search(None)
+    needed = Counted.calls
+    assert needed > 10
+    monkeypatch.setattr(Counted, "calls", 0)
+    for _ in range(3):
+        monkeypatch.setattr(Counted, "last", Counted.calls + needed // 3)
+        with pytest.raises(MemoryError):
+            search(tmp_path)
+    monkeypatch.setattr(Counted, "last", 10**9)
+    assert search(tmp_path) == undisturbed
+    assert Counted.calls == needed + 3 * 2  # again: a call that shows the columns, and the last one
+    damaged = sorted((tmp_path / "answers").iterdir())[0]
+    content = damaged.read_bytes()
+    damaged.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    (tmp_path / "answers" / ".linkwise-0123456789abcdef").write_bytes(b"torn")
+    monkeypatch.setattr(Counted, "calls", 0)
+    assert search(tmp_path) == undisturbed and Counted.calls == 2
+    assert not (tmp_path / "answers" / ".linkwise-0123456789abcdef").exists()
+    if kind:
+        lines = [json.loads(x) for x in (tmp_path / "designs.jsonl").read_text().splitlines()]
+        assert [x["objective"] for x in lines] == undisturbed[1]
+        assert search(tmp_path, trials=20)[1][:15] == undisturbed[1]
+
+
+def test_another_search_is_refused(tmp_path):
+    pytest.importorskip("optuna")
+    rare, design = searches()
+    rare(tmp_path / "rare")
+    assert rare(tmp_path / "rare", above=2.7) == rare(None, above=2.7)
+    with pytest.raises(StudyError, match=r"another search\. search: \"rare_event\" before, now"):
+        design(tmp_path / "rare")
+    study = Study(Calls(Counted(), batched=True), {"a": stats.norm(), "x": (0.0, 1.0)}, cases=40)
+    optimize(study, "y", {"x": (0.0, 1.0)}, trials=2, folder=tmp_path / "design")
+    with pytest.raises(StudyError, match=r'statistic: "mean" before, now "max"'):
+        optimize(study, "y", {"x": (0.0, 1.0)}, trials=2, statistic="max",
+                 folder=tmp_path / "design")  # fmt: skip
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").write_text("mine")
+    with pytest.raises(StudyError, match="not empty and has no search"):
+        rare(tmp_path / "other")
+    with pytest.raises(StudyError, match="is a file"):
+        rare(tmp_path / "other" / "notes.txt")
 
 
 def test_cases_that_diverge_are_reported_without_warnings(tmp_path):

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.arguments import count, mapping, number, path as checked_path, shown
-from linkwise.errors import ModelError, WriteError, unknown_name
+from linkwise.arguments import count, mapping, number, shown
+from linkwise.errors import ModelError, unknown_name
 from linkwise.spatial.array import Array
+from linkwise.study.journal import journal
 from linkwise.study.response import response
 from linkwise.study.study import Study
 from linkwise.study.variable import extra
@@ -56,8 +57,9 @@ def optimize(
 
         lw.study.optimize(study, "error", {"kp": (50, 400), "kv": (5, 60)}, statistic="q95")
 
-    Failed cases count as infinite. With a folder, designs that were tried are stored there with
-    their objectives, and the same call goes on; the cases behind an objective are not stored.
+    Failed cases count as infinite. With a folder, answers are stored there, and
+    `designs.jsonl` with what was tried: the same call goes on where it was killed and ends with the
+    same design, and more trials extend it.
 
     Args:
         study: The study. It varies the design variables too; their draws are replaced.
@@ -66,7 +68,7 @@ def optimize(
         statistic: "mean", "max", "q95" or another quantile, or a function of the values (cases,).
         trials: How many designs to try.
         seed: Of the search.
-        folder: Where trials are stored; None for nowhere.
+        folder: Where answers are stored; None for nowhere.
         workers: What computes the cases of a design, as for `Study.run`.
     """
     search: Any = extra("optuna", "optuna", "parameter design", named="design")
@@ -77,33 +79,31 @@ def optimize(
     reduce = _statistic(statistic)
     values = study.values()
 
-    search.logging.set_verbosity(search.logging.WARNING)
-    storage = None
-    if folder is not None:
-        place = checked_path(folder, "folder")
-        try:
-            place.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise WriteError(place, error) from error
-        storage = f"sqlite:///{place / 'design.sqlite'}"
-    sampler = search.samplers.TPESampler(seed=seed)
-    done: Any = search.create_study(
-        study_name=study.digest, storage=storage, sampler=sampler, load_if_exists=True
-    )
-    left = trials - len([x for x in done.trials if x.value is not None])
-    with response(study, name, workers) as column:
+    bounds = {
+        k: (number(a, f"design[{k!r}]"), number(b, f"design[{k!r}]"))
+        for k, (a, b) in design.items()
+    }
+    search.logging.set_verbosity(search.logging.ERROR)  # an objective that raises ends it
+    done: Any = search.create_study(sampler=search.samplers.TPESampler(seed=seed))
+    request: dict[str, Any] = {
+        "search": "optimize",
+        "study": study.description,
+        "column": name,
+        "design": bounds,
+        "statistic": statistic,
+        "seed": seed,
+    }
+    with journal(folder, request) as kept, response(study, name, workers, kept) as column:
 
         def objective(trial: Any) -> float:
-            chosen = {
-                k: trial.suggest_float(k, number(a, f"design[{k!r}]"), number(b, f"design[{k!r}]"))
-                for k, (a, b) in design.items()
-            }
+            chosen = {k: trial.suggest_float(k, a, b) for k, (a, b) in bounds.items()}
             each = {k: np.full(study.cases, x) for k, x in chosen.items()}
-            return float(min(reduce(column(values | each)), WORST))
+            reached = float(min(reduce(column(values | each)), WORST))
+            kept.note(trial.number, {"design": chosen, "objective": reached})
+            return reached
 
-        if left > 0:
-            done.optimize(objective, n_trials=left)
-    history = np.array([x.value for x in done.trials if x.value is not None], np.float64)
+        done.optimize(objective, n_trials=trials)
+    history = np.array([x.value for x in done.trials], np.float64)
     return Design(dict(done.best_params), float(done.best_value), len(history), history)
 
 

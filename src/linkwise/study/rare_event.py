@@ -15,6 +15,7 @@ simulation (2015).
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ from linkwise.arguments import count, number
 from linkwise.errors import ModelError
 from linkwise.spatial.array import Array
 from linkwise.study import counter
+from linkwise.study.journal import journal
 from linkwise.study.response import Response, response
 from linkwise.study.statistics import Estimate
 from linkwise.study.study import Study
@@ -65,12 +67,14 @@ def rare_event(
     cases: int = 1000,
     share: float = 0.1,
     seed: int = 0,
+    folder: str | os.PathLike[str] | None = None,
     workers: Any = None,
 ) -> RareEvent:
     """The probability that a column of a study is above a bound, by subset simulation.
 
     Failed cases count as being above every bound. What varies in the samples beyond the bound is
-    returned; cases are not stored.
+    returned. With a folder, answers are stored there: the same call goes on where it was killed and
+    ends with the same bits, and another bound uses the levels that are there.
 
     Args:
         study: The study; its sampler must be "random" and its noise off.
@@ -79,13 +83,22 @@ def rare_event(
         cases: Of each level.
         share: Of the samples that go on from each level.
         seed: Of the chains.
+        folder: Where answers are stored; None for nowhere.
         workers: What computes the cases, as for `Study.run`.
     """
     bound, cases = number(above, "above"), count(cases, "cases", least=20)
     share = number(share, "share", above=0.0, most=0.5)
     if study.sampling.sampler != "random" or study.sampling.proposal:
         raise ModelError("subset simulation needs a study with sampler='random' without propose.")
-    with response(study, name, workers) as column:
+    request: dict[str, Any] = {
+        "search": "rare_event",
+        "study": {k: x for k, x in study.description.items() if k != "cases"},
+        "column": name,
+        "cases": cases,
+        "share": share,
+        "seed": seed,
+    }
+    with journal(folder, request) as kept, response(study, name, workers, kept) as column:
         return _subset(study, name, column, bound, cases, share, seed)
 
 
