@@ -94,6 +94,87 @@ def test_constrained_dynamics_by_kernels(name):
             assert np.abs(result - state.dense()(expr)).max() < 1e-8 * np.abs(expected).max()
 
 
+def cubic() -> Closed:
+    """Couplings whose rows have curvature, without the loop."""
+    mech, q = CASES["couplings"]
+    bent = [replace(c, terms=tuple((n, (*x, 0.3)) for n, x in c.terms)) for c in mech.couplings]
+    return Closed(replace(mech, loops=(), couplings=tuple(bent)), q)
+
+
+TWICE = {
+    "Q x": Q @ x,
+    "Q* y": Q.T @ y,
+    "Y u": Y @ w,
+    "Y* y": Y.T @ y,
+    "kappa": kappa,
+    "kappa_g": kappa_g,
+}
+
+
+@pytest.mark.parametrize(
+    "name, quantity",
+    [
+        ("constant directions", "Q* y"),
+        ("cubic", "Y* y"),
+        *(
+            pytest.param(name, x, marks=pytest.mark.prove)
+            for name, x in [
+                *(("turning directions", x) for x in ("Q x", "Q* y", "kappa", "kappa_g")),
+                *(("constant directions", x) for x in ("Q x", "kappa")),
+                *(("cubic", x) for x in ("Y u", "kappa")),
+                ("ground", "kappa_g"),
+            ]
+        ),
+    ],
+)
+def test_second_derivatives_of_rows(name, quantity):
+    """Along a direction and in reverse, by q and v: against differences in extended precision."""
+    state = cubic() if name == "cubic" else Closed(*CASES[name])
+    here, way, expr, moved = state.dense(), state.values["w"], TWICE[quantity], 0.0
+    weights = {CONSTRAINT: y, NODE: x, JOINT: w}
+    for wrt in ("q", "v"):
+        A = differentiate(expr, wrt)
+        for once in (A @ u, A.T @ weights[A.range]):
+            for again in ("q", "v"):
+                (expected,) = state.along([once], again, way)
+                ours = here.matrix(differentiate(once, again)) @ way
+                size = float(np.abs(expected).max(initial=0.0))
+                moved = max(moved, size)
+                assert np.abs(ours - expected).max() < 1e-12 * max(size, 1.0), (wrt, again)
+    if quantity != "kappa_g":  # gravity turns with a body that is fixed to the ground's node
+        assert moved > 1e-2
+
+
+@pytest.mark.prove
+def test_third_derivatives_of_rows():
+    """Forms are closed under differentiation."""
+    loops, couplings = Closed(*CASES["turning directions"]), cubic()
+    for state, expr, wrt in ((loops, Q @ x, "q"), (loops, kappa, "q"), (couplings, kappa, "v")):
+        once = differentiate(differentiate(expr, wrt) @ u, wrt) @ w
+        (expected,) = state.along([once], "q", state.values["w"])
+        ours = state.dense().matrix(differentiate(once, "q")) @ state.values["w"]
+        assert np.abs(expected).max() > 1e-2
+        assert np.abs(ours - expected).max() < 1e-11 * np.abs(expected).max()
+
+
+@pytest.mark.prove
+def test_second_derivatives_of_constrained_dynamics():
+    """Those of v̇ with couplings held: along two directions, also by a kernel, and in reverse."""
+    state = cubic()
+    dynamics = closed_expression(state.mech, "forward_dynamics")
+    given = {"q": state.q, "v": state.v, **state.values}
+    A = differentiate(dynamics, "q")
+    for once in (A @ u, A.T @ w):
+        B = differentiate(once, "q")
+        (expected,) = state.along([once], "q", state.values["u"], Dense)
+        dense = state.dense()(B @ u)
+        assert np.abs(dense - expected).max() < 1e-6 * np.abs(expected).max()
+        if once is A @ u:
+            kernel = lw.compile(B @ u, state.mech, nodes=state.nodes)
+            result = kernel(*(given[n] for n in kernel.arguments))
+            assert np.abs(result - dense).max() < 1e-8 * np.abs(dense).max()
+
+
 def test_loops_without_a_formula_are_named():
     state = Closed(*looped(3, ("screws",), n=3, hinges=LIGHT))
     with pytest.raises(lw.ModelError, match="loop 'screws_0' was requested"):

@@ -91,8 +91,33 @@ def test_torque_of_a_law(wrt):
     close(ours, expected, 1e-9)
 
 
-def test_what_has_no_rule_is_named():
-    A = differentiate(servo, "q")
-    with pytest.raises(lw.errors.ExpressionError, match=r"∂_X\[e\] cannot be differentiated by q"):
-        differentiate(A @ vector("u", JOINT), "q")
+@pytest.mark.parametrize(
+    "wrt, reverse",
+    [
+        ("goal", False),
+        *(
+            pytest.param(*x, marks=pytest.mark.prove)
+            for x in [("goal", True), ("q", False), ("q", True)]
+        ),
+    ],
+)
+def test_second_derivatives(wrt, reverse):
+    """Of the servo of six tasks, by all of its variables: dense, and by a kernel."""
+    state = Varied("tasks")
+    A, w = differentiate(servo, wrt), vector("w", CONSTRAINT)
+    u = vector("u", A.domain)
+    for x in (u, w):
+        state.values[x.ascii] = 0.5 * state.rng.standard_normal(state.at("q").size(x.range))
+    once = A.T @ w if reverse else A @ u
+    for again in ("q", "v", "goal", "kp", "kv"):
+        way = ways(state, again)
+        (expected,) = state.along([once], again, way)
+        B = differentiate(once, again)
+        ours = state.at(again).matrix(B) @ way
+        assert np.abs(ours - expected).max() < 1e-12 * max(np.abs(expected).max(), 1.0), again
+        if again == "goal":
+            state.values["way"] = way
+            along = B @ vector("way", B.domain)
+            close(compiled(state, along), ours, 1e-12)
+            assert "∂[e; " in str(lw.plan(along))
     assert len(TASKS) == 6

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linkwise.algebra import role
+from linkwise.algebra.differential_leaf import form_rule
 from linkwise.algebra.expr import (
     Adjoint,
     Expr,
@@ -42,7 +43,7 @@ from linkwise.algebra.space import (
 )
 from linkwise.algebra.symbols import B, H, Q, a_g, phi, v
 from linkwise.errors import ExpressionError, ShapeError, SingularHingeError
-from linkwise.model import closure, closure_rate
+from linkwise.model import closure, closure_form, closure_rate
 from linkwise.model.body import Node
 from linkwise.model.closure import constraint_sizes
 from linkwise.model.hinges.form import form_block
@@ -262,6 +263,8 @@ class Dense:
             return self.diagonal(self._hinge_bias_rates(key.wrt), BODY, JOINT)
         if isinstance(key, role.ErrorRate):
             return self._error_rate(leaf, key)
+        if isinstance(key, role.RowsForm):
+            return self._rows_form(leaf, key)
         if isinstance(key, role.ClosureRate | role.FollowerRate | role.ClosureBiasRate):
             return self._closure_derivative(leaf, key)
         if isinstance(key, role.Shift):
@@ -533,6 +536,25 @@ class Dense:
             self.mech, f"error_{key.wrt}", poses, self._goals()
         ):
             out[rows[row], columns[column]] += block
+        return out
+
+    def _rows_form(self, leaf: Symbol, key: role.RowsForm) -> Array:
+        """A form of rows of constraints, from its blocks."""
+        if leaf.ascii in self.values:  # as a proof draws it
+            return np.asarray(self.values[leaf.ascii], dtype=self.kind)
+        mech, form = self.mech, form_rule(key)
+        vectors = [[self.matrix(x)[part, 0] for part in self.slices(x.range)] for x in key.vectors]
+        if form.has_poses:
+            relative = [self._relative_pose(i) for i in range(len(mech.loops))]
+            poses = [trusted_pose(X.rot[None], X.p[None]) for X in relative]
+            goals = self._goals() if form.kind == "error" else ()
+            blocks = closure_form.of_loops(mech, form, poses, vectors, goals)
+        else:
+            blocks = closure_form.of_couplings(mech, form, self.q, vectors)
+        out = self._zeros(self.size(leaf.range), self.size(leaf.domain))
+        rows, columns = self.slices(leaf.range), self.slices(leaf.domain)
+        for row, column, block in blocks:
+            out[rows[row], columns[column]] += np.asarray(block, dtype=self.kind)
         return out
 
     def _diagonal_blocks(self, matrix: Array) -> Array:

@@ -34,7 +34,9 @@ term (`decomposed`): O(n · depth) operations for the matrix.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from linkwise.algebra import role
 from linkwise.algebra.differential_form import tidied
@@ -45,6 +47,7 @@ from linkwise.algebra.differential_leaf import (
     place_form,
     recursion_rate,
     regressor,
+    rows_form,
     swap,
 )
 from linkwise.algebra.differential_recursion import Direction, definition, recursion
@@ -64,7 +67,7 @@ from linkwise.algebra.expr import (
     zero,
 )
 from linkwise.algebra.family import resolvent
-from linkwise.algebra.space import CONSTRAINT, JOINT, Space
+from linkwise.algebra.space import CONSTRAINT, GOAL, JOINT, NODE, Space
 from linkwise.algebra.symbols import (
     A_V,
     B_V,
@@ -102,6 +105,55 @@ DEFINITIONS: dict[Expr, Expr] = {
     servo: ACCELERATION + diagonal(KV) @ (SPEED - (Q @ J + Y) @ v) + diagonal(KP) @ task_error,
 }
 """Leaves of the mechanism by others that have rules."""
+
+SPEEDS = {"kappa": J @ v, "kappa_Y": v}
+"""The velocities that κ is about: those of the nodes of loops, and of hinges."""
+
+
+def _bias_form(key: role.ClosureBiasRate) -> Expr:
+    """∂κ as a form: κ is quadratic in velocities."""
+    kind = "kappa" if key.wrt in ("X", "V") else "kappa_Y"
+    space, V = (NODE if kind == "kappa" else JOINT), SPEEDS[kind]
+    if key.wrt in ("X", "q"):
+        return rows_form(kind, "row", V, V, "column", spaces=(CONSTRAINT, *[space] * 3))
+    return 2.0 * rows_form(kind, "row", V, "column", spaces=(CONSTRAINT, space, space))
+
+
+def _product_form(key: role.ClosureRate | role.FollowerRate) -> Expr:
+    """∂[Q x] and ∂[Q* x], or those of Y, as a form."""
+    kind, space = ("Q", NODE) if isinstance(key, role.ClosureRate) else ("Y", JOINT)
+    slots = ("row", key.of) if key.of.range is space else (key.of, "row")
+    return rows_form(kind, *slots, "column", spaces=(CONSTRAINT, space, space))
+
+
+def _error_form(key: role.ErrorRate) -> Expr:
+    """∂e as a form."""
+    spaces = CONSTRAINT, NODE if key.wrt == "X" else GOAL
+    return rows_form("error", "row", "column", spaces=spaces)
+
+
+ROWS: dict[type[role.Role], Callable[[Any], Expr]] = {
+    role.ClosureRate: _product_form,
+    role.FollowerRate: _product_form,
+    role.ClosureBiasRate: _bias_form,
+    role.ErrorRate: _error_form,
+}
+"""First derivatives of rows of constraints as forms, which are differentiated further."""
+
+
+def _rows_moving(key: role.RowsForm) -> dict[str, tuple[Callable[..., Expr], Expr]]:
+    """What changes the formula of rows, by name: the form with one more slot, and its velocity."""
+
+    def farther(space: Space) -> Callable[..., Expr]:
+        return partial(rows_form, key.kind, spaces=(*key.spaces, space))
+
+    if key.kind in ("Y", "kappa_Y"):
+        return {"q": (farther(JOINT), identity(JOINT))}
+    moving: dict[str, tuple[Callable[..., Expr], Expr]] = {"q": (farther(NODE), J)}
+    if key.kind == "error":
+        moving["goal"] = farther(GOAL), identity(GOAL)
+    return moving
+
 
 BIAS_BY_V = hinge_form("row", v, "column") + hinge_form("row", "column", v)
 """∂(Ḣ* v)/∂v, where Ḣ* is the derivative of H* along v."""
@@ -284,8 +336,11 @@ class _Differential:
         if isinstance(key, role.HingeBiasRate):
             opened = {"q": hinge_form("row", v, v, "column"), "v": BIAS_BY_V}[key.wrt]
             return self.applied(opened.T if star else opened, x)
+        if type(key) in ROWS:
+            opened = ROWS[type(key)](key)
+            return self.applied(opened.T if star else opened, x)
         none = zero(leaf.domain if star else leaf.range, self.space)
-        if isinstance(key, role.HingeRate | role.PlaceRate):
+        if isinstance(key, role.HingeRate | role.PlaceRate | role.RowsForm):
             return self._form(key, star, x, none)
         if isinstance(key, role.Diagonal):
             return diagonal(x) @ self.of(key.of)
@@ -299,22 +354,28 @@ class _Differential:
             if isinstance(key, role.Angular) or self.name not in others:
                 return none
         of = getattr(key, "of", None)
-        fixed = self.name != "q" and isinstance(of, Expr) and isinstance(self.of(of), Zero)
-        if fixed and not isinstance(key, role.ClosureBiasRate):
+        if self.name != "q" and isinstance(of, Expr) and isinstance(self.of(of), Zero):
             return none
         raise self._no_rule(leaf)
 
-    def _form(self, key: role.HingeRate | role.PlaceRate, star: bool, x: Expr, none: Expr) -> Expr:
+    def _form(
+        self, key: role.HingeRate | role.PlaceRate | role.RowsForm, star: bool, x: Expr, none: Expr
+    ) -> Expr:
         """x takes the open slot; q moves the form, and so does each of its vectors."""
-        make, velocity = hinge_form, identity(JOINT)
+        make: Callable[..., Expr] = hinge_form
+        moving: dict[str, tuple[Callable[..., Expr], Expr]] = {"q": (make, identity(JOINT))}
         if isinstance(key, role.PlaceRate):
             make = partial(place_form, nodes=key.nodes)
-            velocity = J if key.nodes else phi.T @ H.T
+            moving = {"q": (make, J if key.nodes else phi.T @ H.T)}
+        elif isinstance(key, role.RowsForm):
+            make = partial(rows_form, key.kind, spaces=key.spaces)
+            moving = _rows_moving(key)
         taken, kept = ("row", "column") if star else ("column", "row")
         slots = tuple(x if s == taken else "row" if s == kept else s for s in key.slots)
         terms = [(1.0, none)]
-        if self.name == "q":
-            terms.append((1.0, make(*slots, "column") @ velocity))
+        if self.name in moving:
+            farther, velocity = moving[self.name]
+            terms.append((1.0, farther(*slots, "column") @ velocity))
         for i, y in enumerate(key.slots):
             if not isinstance(y, str) and not isinstance(self.of(y), Zero):
                 moved = make(*slots[:i], "column", *slots[i + 1 :])

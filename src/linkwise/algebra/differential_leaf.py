@@ -15,6 +15,7 @@ I_ω         the angular part of velocities of nodes
 ∂_X[e]      how the errors of tasks change with displacements of nodes; ∂_goal[e] with goals
 ∂_X κ       how κ changes with displacements of nodes, ∂_V κ with their velocities; in the rows of
             couplings, ∂_q κ and ∂_v κ with q and v
+∂[f* Q x; d]   what further derivatives of these are made of: `role.RowsForm`
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from linkwise.algebra.space import (
 )
 from linkwise.algebra.symbols import H
 from linkwise.errors import ExpressionError
+from linkwise.model.closure_form import HELD as ROWS_HELD, FormRule
 
 
 def cross(x: Expr) -> Expr:
@@ -214,3 +216,43 @@ def closure_bias_rate(wrt: str) -> Expr:
     domain = NODE if wrt in ("X", "V") else JOINT
     key, tex = role.ClosureBiasRate(wrt), rf"\partial_{{{wrt}}}\kappa"
     return symbol(f"∂_{wrt}κ", CONSTRAINT, domain, key, f"closure_bias_rate_{wrt}", tex)
+
+
+def rows_form(kind: str, *slots: Expr | str, spaces: tuple[Space, ...]) -> Expr:
+    """The form f* D_n ... D_1 L(x ...) of rows of constraints: see `role.RowsForm`."""
+    row, column = slots.index("row"), slots.index("column")
+    if row > column:
+        swapped = {"row": "column", "column": "row"}
+        renamed = (swapped[x] if isinstance(x, str) else x for x in slots)
+        return rows_form(kind, *renamed, spaces=spaces).T
+    range_, domain = spaces[row], spaces[column]
+    key = role.RowsForm(kind, slots, spaces)
+    if any(isinstance(x, Zero) for x in key.vectors):
+        return zero(range_, domain)
+    name, tex = (_rows_name(key, text) for text in (str, Expr.latex))
+    ascii = f"rows_form({kind} {name})"
+    return symbol(name, range_, domain, key, ascii, tex.replace("∂", r"\partial "))
+
+
+def _rows_name(key: role.RowsForm, text: Callable[[Expr], str]) -> str:
+    """∂[f* Q x; d_1, d_2], where · is the operand and ∘ the result, unless that is a row."""
+    marks = {"column": "·", "row": "∘"}
+    first, *rest = (marks[s] if isinstance(s, str) else text(s) for s in key.slots)
+    n = ROWS_HELD[key.kind]
+    held, along = rest[:n], rest[n:]
+    star = "^{*}" if text is Expr.latex else "*"
+    head = "" if key.slots[0] == "row" else f"{first}{star} "
+    kappa = r"\kappa" if text is Expr.latex else "κ"
+    body = {
+        "error": "e",
+        "kappa": f"{kappa}({', '.join(held)})",
+        "kappa_Y": f"{kappa}_Y({', '.join(held)})",
+    }.get(key.kind, f"{key.kind} {' '.join(held)}")
+    return f"∂[{head}{body}; {', '.join(along)}]"
+
+
+def form_rule(key: role.RowsForm) -> FormRule:
+    """The form as a rule of sweeps."""
+    letters = {CONSTRAINT: "c", NODE: "n", JOINT: "j", GOAL: "g"}
+    marks = tuple(x if isinstance(x, str) else "" for x in key.slots)
+    return FormRule(key.kind, tuple(letters[space] for space in key.spaces), marks)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from linkwise.algebra.expr import Expr, Symbol
+    from linkwise.algebra.space import Space
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +318,29 @@ class ErrorRate(Differential):
     """
 
     wrt: str
+
+
+@dataclass(frozen=True, slots=True)
+class RowsForm(Differential):
+    """The form f* D_n ... D_1 L(x ...) of rows of constraints, with two of its vectors left open.
+
+    L is Q x, Y x, κ as a bilinear form of velocities, or the errors of tasks, by its kind
+    (`model/closure_form.py`). D_i is the derivative along d_i, the first one innermost.
+
+    Attributes:
+        kind: "Q", "Y", "kappa", "kappa_Y" or "error".
+        slots: f, x ..., d_1 ... d_n: vectors, or "row" and "column", as in `HingeRate`.
+        spaces: The space of each slot.
+    """
+
+    kind: str
+    slots: tuple[Expr | str, ...]
+    spaces: tuple[Space, ...]
+
+    @property
+    def vectors(self) -> tuple[Expr, ...]:
+        """Those that are not open."""
+        return tuple(x for x in self.slots if not isinstance(x, str))
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,6 +121,15 @@ def of_errors(
     return every
 
 
+def require_formula(loop: Loop) -> None:
+    """Raise unless the directions that a loop blocks are a formula in the pose."""
+    if not closure.is_traceable(loop):
+        raise ModelError(
+            f"a derivative of loop {loop.name!r} was requested: the directions that its hinge "
+            f"({loop.hinge.kind}) blocks are found by a search, which has no derivative."
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class _Directions:
     """S (rows, 6) of a loop and r, with their derivatives by Δ_ab and by the relative velocity."""
@@ -138,11 +147,7 @@ class _Directions:
 def _directions(loop: Loop, X_ab: Pose, d: Any) -> _Directions:
     """Of a loop at a pose with a leading axis, and a relative velocity (6,)."""
     hinge, rows = loop.hinge, loop.rows
-    if not closure.is_traceable(loop):
-        raise ModelError(
-            f"a derivative of loop {loop.name!r} was requested: the directions that its hinge "
-            f"({hinge.kind}) blocks are found by a search, which has no derivative."
-        )
+    require_formula(loop)
     still = closure.blocked(hinge, X_ab, d[None])
     S = still.S[0] if np.ndim(still.S) == 3 else still.S
     turns = hinge.outer if isinstance(hinge, Rows) else closure.constant_directions(hinge) is None

@@ -138,7 +138,8 @@ OF_GOALS = {"task_error", "error_X", "error_X*", "error_goal", "error_goal*"}
 
 def servo_inputs(rules: set[str]) -> tuple[str, ...]:
     """Those of `SERVO` that sweeps with these rules take."""
-    return SERVO if "servo" in rules else SERVO[:1] if rules & OF_GOALS else ()
+    of_goals = rules & OF_GOALS or any(rule.startswith("form error ") for rule in rules)
+    return SERVO if "servo" in rules else SERVO[:1] if of_goals else ()
 
 
 HALF_TURN = {8: 1e-14, 4: 1e-7}

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.algebra.space import CONSTRAINT, GOAL, ONE
-from linkwise.model import closure, closure_rate, task_rows
+from linkwise.model import closure, closure_form, closure_rate, task_rows
 from linkwise.model.closure import Follower
+from linkwise.model.closure_form import FormRule
 from linkwise.model.task_rows import Rows
 from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.spatial.vector import cross_velocity
@@ -63,7 +64,7 @@ class ClosureStatements:
             "gram": self._gram,
         }
         rule = statement.special.removesuffix("*")
-        if rule in closure_rate.RATES:
+        if rule in closure_rate.RATES or closure_form.is_form(rule):
             return self._changed(statement, rule, reads)
         return rules[statement.special](*reads) if statement.special else self._sum(statement)
 
@@ -193,6 +194,9 @@ class ClosureStatements:
     def _rates(self, rule: str, reads: Sequence[Any]) -> closure_rate.Blocks:
         """The blocks of the operator."""
         mech, numbers = self.run.mech, self.run.arithmetic
+        form = FormRule.named(rule)
+        if form is not None:
+            return self._form(form, reads)
         if rule in closure_rate.OF_ERRORS:
             poses = self._relative(reads[0])
             return closure_rate.of_errors(mech, rule, poses, self._goals, numbers.itemsize)
@@ -201,6 +205,15 @@ class ClosureStatements:
             return closure_rate.of_loops(mech, rule, self._relative(reads[0]), vectors)
         vectors = [block[:, 0] for block in reads[0]]
         return closure_rate.of_couplings(mech, rule, numbers.q, numbers.v, vectors)
+
+    def _form(self, form: FormRule, reads: Sequence[Any]) -> closure_rate.Blocks:
+        """The blocks of a form of rows."""
+        mech, numbers, start = self.run.mech, self.run.arithmetic, int(form.has_poses)
+        vectors = [[block[:, 0] for block in x] for x in reads[start:]]
+        if not form.has_poses:
+            return closure_form.of_couplings(mech, form, numbers.q, vectors)
+        poses, goals = self._relative(reads[0]), self._goals if form.kind == "error" else ()
+        return closure_form.of_loops(mech, form, poses, vectors, goals, numbers.itemsize)
 
     # -------------------------------------------------------------------------- couplings
 

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from linkwise.algebra import role
 from linkwise.algebra.differential import rate_along
+from linkwise.algebra.differential_leaf import form_rule
 from linkwise.algebra.expr import (
     Adjoint,
     Expr,
@@ -59,7 +60,12 @@ _CONSTANT: dict[object, str] = {
 """Those of leaves that no vector gives."""
 
 RowsRate: TypeAlias = (
-    role.ClosureRate | role.FollowerRate | role.ClosureBiasRate | role.ErrorRate | role.Diagonal
+    role.ClosureRate
+    | role.FollowerRate
+    | role.ClosureBiasRate
+    | role.ErrorRate
+    | role.RowsForm
+    | role.Diagonal
 )
 """Leaves of derivatives that belong to rows of constraints."""
 
@@ -346,6 +352,10 @@ class _Lowering:
         """The rule of a leaf that says how rows of constraints change, and what it reads."""
         if isinstance(key, role.Diagonal):
             return "scale", [self.value(rebuilt(key.of, opened))]
+        if isinstance(key, role.RowsForm):
+            form = form_rule(key)
+            places = [self._leaf(X_B)] if form.has_poses else []
+            return form.name, [*places, *(self.value(rebuilt(x, opened)) for x in key.vectors)]
         if isinstance(key, role.ErrorRate):
             return f"error_{key.wrt}", [self._leaf(X_B)]
         if isinstance(key, role.ClosureBiasRate):

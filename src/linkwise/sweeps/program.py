@@ -32,6 +32,7 @@ from linkwise.algebra.space import (
     Space,
 )
 from linkwise.front_door import open_front_door
+from linkwise.model.closure_form import is_form
 from linkwise.model.closure_rate import RATES
 from linkwise.sweeps.result_part import ALL, ResultPart
 
@@ -116,7 +117,8 @@ class Statement:
     @property
     def at_once(self) -> bool:
         """Whether it runs at once: it belongs to no body."""
-        return self.special in AT_ONCE or self.target.rows.block == "constraint"
+        listed = self.special in AT_ONCE or is_form(self.special)
+        return listed or self.target.rows.block == "constraint"
 
     def needs(self) -> list[tuple[Ident, Place]]:
         """Everything it reads, with the place; its own recursion included."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from linkwise.algebra.expr import Symbol
 from linkwise.algebra.role import HingeRate
 from linkwise.algebra.show import LATEX, UNICODE, Style, raised
+from linkwise.model.closure_form import is_form
 from linkwise.model.closure_rate import RATES
 from linkwise.sweeps.arrangement import is_step
 from linkwise.sweeps.program import Block, Pass, Place, Program, Quantity, Statement, Term
@@ -224,6 +225,11 @@ def _special(statement: Statement, style: Style) -> str:
             x = "" if of in ("κ", "e") else f" {reads[-2]}"
             star = style.star if rule[-1] == "*" else ""
             return f"(∂({of}{x})/∂{by}){star} {reads[-1]}"
+        case rule if is_form(rule):
+            star = style.star if rule[-1] == "*" else ""
+            kind = rule.split()[1]
+            of = {"kappa": "κ", "kappa_Y": "κ", "error": "e"}.get(kind, kind)
+            return f"(∂[{of}; {', '.join(reads[:-1])}]){star} {reads[-1]}"
         case "kappa":
             text = r"\text{rate of } Q" if style is LATEX else "rate of Q"
             return f"{text} {reads[-1]}"
