@@ -42,6 +42,7 @@ ALLOWED = {
     "simulation/recording_file.py": "an archive in memory",
     "study/design.py": "makes the folder of a design",
     "study/folder.py": "makes the folder of a study, appends to its list, removes incomplete files",
+    "study/journal.py": "makes the folder of a search, removes incomplete files",
     "viewer/video.py": "a film in memory",
 }
 

@@ -18,7 +18,7 @@ from linkwise.algebra.dense import STATE_VECTORS
 from linkwise.algebra.derivation import leaves
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.parse import parse
-from linkwise.dynamics.kernels import kernel, roots
+from linkwise.dynamics.kernels import kernel, root_rows
 from linkwise.dynamics.quantity import AS_BLOCKS, AT_ROOTS, QUANTITIES
 from linkwise.spatial.array import Array
 from tests.codegen.test_c import compiled
@@ -68,7 +68,7 @@ def test_the_printed_expression_of_a_quantity_is_what_its_function_gives(name: s
     expr, nodes = lw.dynamics.expression(name), ("tool",)
     parsed = read_back(expr)
     assert parsed is expr
-    rows = roots(mech) if name in AT_ROOTS else None
+    rows = root_rows(mech) if name in AT_ROOTS else None
     blocks = name in AS_BLOCKS
     printed = lw.compile(parsed, mech, nodes=nodes, rows=rows, blocks=blocks, target="numpy")
     function = kernel(mech, name, nodes)

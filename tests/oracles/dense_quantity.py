@@ -17,7 +17,6 @@ from linkwise.algebra.dense import STATE_VECTORS, Dense
 from linkwise.algebra.derivation import leaves
 from linkwise.algebra.expr import Expr, Symbol
 from linkwise.dynamics import QUANTITIES, expression, kernel
-from linkwise.dynamics.kernels import roots
 from linkwise.dynamics.quantity import AS_BLOCKS, AT_ROOTS
 from linkwise.spatial.array import Array
 from tests.oracles.compared_quantity import Quantity
@@ -63,15 +62,19 @@ class DenseCase:
             return self.blocks(full, dense, self.expr(name, frame), at_roots=name in AT_ROOTS)
         if name in AT_ROOTS:
             slices = dense.slices(BODY)
-            picked = [slices[self.mech.body_index[body]] for body in roots(self.mech)]
+            picked = [slices[k] for k in self.roots()]
             return np.concatenate([full[s] for s in picked])
         return full
+
+    def roots(self) -> list[int]:
+        """The bodies on the ground."""
+        return [k for k, parent in enumerate(self.mech.parent) if parent < 0]
 
     def blocks(self, full: Array, dense: Dense, expr: Expr, *, at_roots: bool) -> Array:
         """Diagonal blocks (n_bodies, r, c), with zeros behind."""
         rows, columns = dense.slices(expr.range), dense.slices(expr.domain)
-        names = roots(self.mech) if at_roots else [body.name for body in self.mech.bodies]
-        parts = [full[rows[k], columns[k]] for k in map(self.mech.body_index.__getitem__, names)]
+        bodies = self.roots() if at_roots else range(self.mech.n_bodies)
+        parts = [full[rows[k], columns[k]] for k in bodies]
         shape = np.max([part.shape for part in parts], axis=0)
         out = np.zeros((len(parts), *shape))
         for block, part in zip(out, parts, strict=True):

@@ -227,7 +227,7 @@ def at_roots(at: Writing, name: str, about: str) -> Any:
     if not at.mech.n_bodies:
         raise ModelError(f"{at.mech.name} has no bodies: it has no momentum.")
     rows = at.value(expression(name), rows=root_rows(at.mech))
-    total = rows.reshape(-1, 6, *rows.shape[1:]).sum(axis=0)
+    total = rows.reshape(len(rows) // 6, 6, *rows.shape[1:]).sum(axis=0)
     if about == "world":
         return total
     from linkwise.sweeps.structured_block import columns_crossed
