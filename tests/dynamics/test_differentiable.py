@@ -13,7 +13,7 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import vector
 from linkwise.algebra.differential import differentiate
-from linkwise.algebra.differential_rules import SPACES
+from linkwise.algebra.differential_rules import SERVO, SPACES
 from linkwise.algebra.space import CONSTRAINT
 from linkwise.dynamics.closure import CLOSED, Setting
 from linkwise.dynamics.quantity import QUANTITIES
@@ -21,7 +21,7 @@ from linkwise.tasks.quantity import TASK
 from tests.algebra.test_differential import STENCIL
 from tests.algebra.test_differential_rules import Varied, ways
 
-WRT = tuple(x for x in SPACES if x != "a_g")
+WRT = tuple(x for x in SPACES if x not in ("a_g", *SERVO))
 STEP = {"q": 2e-3, "v": 0.02, "inertia": 2e-2, "payload": 2e-2, "armature": 0.5, "gravity": 1.0}
 SINGULAR = {"operational_inertia"}
 """Of two nodes: singular on this tree. `tests/tasks/test_derivatives.py` has it."""

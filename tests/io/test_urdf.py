@@ -294,6 +294,13 @@ def test_differential_transmissions(swapped: bool):
     reference = lw.rollout(mech, still, tau=turned @ command, **options)
     assert np.abs(run.q[-1]).min() > 1e-4
     np.testing.assert_allclose(run.q, reference.q, rtol=0, atol=1e-12)
+    report = Reporter("written.urdf")
+    again = read(write_urdf(mech, report))
+    assert not report.report().affecting("motion")
+    for one, other in zip(mech.actuators, again.actuators, strict=True):
+        assert one.name == other.name and [x for x, _ in one.joints] == [x for x, _ in other.joints]
+        gears = [[x for _, x in each.joints] for each in (one, other)]
+        np.testing.assert_allclose(gears[1], gears[0], rtol=1e-15)
     mech = read(text.replace('<joint name="k"><role>', '<joint name="nobody"><role>'))
     assert not mech.actuators
     assert "'nobody' is not one of two joints" in mech.load_report.items[-1].reason

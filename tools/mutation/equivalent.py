@@ -2,5 +2,4 @@
 
 EQUIVALENT: dict[str, str] = {
     # model/derived.py, merge_locked: body.parent != parent -> True
-    "c45ebc78104f": "where the parent stays, the pose put before `inboard` is the identity.",
 }

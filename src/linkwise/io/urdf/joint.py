@@ -375,6 +375,38 @@ def rotor_element(name: str, drive: Drive, dof: int, motor: str = "") -> Element
     return make("transmission", {"name": f"{name}_transmission"}, kind, *ends, passive)
 
 
+def reductions(first: Actuator, second: Actuator) -> tuple[float, float, float] | None:
+    """n_1, n_2 and n_b of a differential of two motors, with n_a = 1 (`read_differential`).
+
+    None if two actuators are not the motors of one.
+    """
+    plain = all(x == Actuator(x.name, joints=x.joints) for x in (first, second))
+    names = [[joint for joint, _ in x.joints] for x in (first, second)]
+    if not plain or names[0] != names[1] or len(set(names[0])) != 2 or len(names[0]) != 2:
+        return None
+    (a, b), (c, d) = ([gear for _, gear in x.joints] for x in (first, second))
+    if a * b * c * d == 0.0 or abs(a * d + b * c) > 1e-15 * abs(a * d):
+        return None
+    return a, b, c / a
+
+
+def differential_element(
+    first: Actuator, second: Actuator, ratios: tuple[float, float, float]
+) -> Element:
+    """The `<transmission>` of two motors that turn two joints."""
+
+    def end(tag: str, i: int, name: str, ratio: float) -> Element:
+        role = Element("role", text=f"{tag}{i}")
+        gear = Element("mechanicalReduction", text=digits(ratio))
+        return make(tag, {"name": name}, role, gear)
+
+    names = [name for name, _ in first.joints]
+    kind = Element("type", text=f"transmission_interface/{DIFFERENTIAL}")
+    joints = [end("joint", i + 1, names[i], ratios[i]) for i in range(2)]
+    motors = [end("actuator", 1, first.name, 1.0), end("actuator", 2, second.name, ratios[2])]
+    return make("transmission", {"name": f"{first.name}_{second.name}"}, kind, *joints, *motors)
+
+
 def is_plain(drive: Drive) -> bool:
     """Whether a drive has only default values."""
     plain = Drive()

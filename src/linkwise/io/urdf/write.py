@@ -16,7 +16,14 @@ import numpy as np
 from linkwise.errors import ModelError
 from linkwise.io.report import Reporter
 from linkwise.io.urdf.gazebo import friction_elements
-from linkwise.io.urdf.joint import dynamics_elements, is_plain, limit_element, rotor_element
+from linkwise.io.urdf.joint import (
+    differential_element,
+    dynamics_elements,
+    is_plain,
+    limit_element,
+    reductions,
+    rotor_element,
+)
 from linkwise.io.urdf.link import link_element, write_pose
 from linkwise.io.urdf.loop import write_coupling, write_loop
 from linkwise.io.urdf.split import split_hinge
@@ -95,14 +102,31 @@ def write_urdf(mech: Mechanism, reporter: Reporter) -> str:
 
 
 def _name_motors(draft: _Draft) -> None:
-    """Motors by joint; other actuators are reported."""
-    for one in draft.mech.actuators:
+    """Motors by joint, and differentials; other actuators are reported."""
+    rest = list(draft.mech.actuators)
+    while rest:
+        one = rest.pop(0)
         joint = one.joints[0][0] if one.joints else ""
         if one == Actuator.motor(one.name, joint) and joint not in draft.motors:
             draft.motors[joint] = one.name
-        else:
-            reason = "a URDF has motors of single joints only, one of each, without gear and bounds"
-            draft.reporter.note(f"actuator '{one.name}'", "ignored", reason, "motion")
+            continue
+        pairs = ((other, reductions(one, other)) for other in rest)
+        other, ratios = next(((x, y) for x, y in pairs if y is not None), (None, None))
+        if other is not None and ratios is not None and _turn(draft.mech, one):
+            rest.remove(other)
+            draft.after.append(differential_element(one, other, ratios))
+            continue
+        reason = (
+            "a URDF has motors of single joints, one of each, without gear and bounds, and pairs "
+            "of motors that turn two joints by a differential"
+        )
+        draft.reporter.note(f"actuator '{one.name}'", "ignored", reason, "motion")
+
+
+def _turn(mech: Mechanism, motor: Actuator) -> bool:
+    """Whether the joints of a motor are written as joints with one degree of freedom."""
+    hinges = {body.hinge_name: body.hinge for body in mech.bodies}
+    return all(isinstance(hinges.get(name), Pin | Prismatic) for name, _ in motor.joints)
 
 
 def _root_node(mech: Mechanism, skipped: Collection[str]) -> Node | None:
