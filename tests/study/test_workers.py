@@ -24,7 +24,7 @@ def test_clusters_and_addresses_are_workers(tmp_path):
     """A cluster object, the address of its scheduler, and a client of it."""
     distributed = pytest.importorskip("distributed")
     options = {"processes": False, "threads_per_worker": 2, "dashboard_address": None}
-    # a mechanism of its own: kernels of the shared one may be those of another test, with other bits
+    # a mechanism of its own: kernels of a shared one may have been compiled by another test
     study = pickle.loads(pickle.dumps(small(200)))
     study.run(tmp_path / "threads", chunk=16, progress=False)
     with distributed.LocalCluster(n_workers=1, **options) as cluster:
