@@ -1,11 +1,11 @@
-"""Sweeps over any number of impulses, against the laws as they are written."""
+"""Sweeps over any number of impulses, against the laws as they are written; blocks of contacts."""
 
 import numpy as np
 import pytest
 
 from linkwise.codegen.stepping.sweeps import solve_impulses
 from linkwise.simulation.implicit.ground import ContactPoint, Ground
-from linkwise.simulation.implicit.impulse import Sweep
+from linkwise.simulation.implicit.impulse import Sweep, block
 
 
 @pytest.mark.parametrize("each", [3, 6])
@@ -22,7 +22,10 @@ def test_sweeps_are_those_of_the_laws(each):
     points = [ContactPoint(str(i), "body", ground=Ground(**turns)) for i in range(contacts)]
     radii = np.tile([0.5, 0.1, 0.05], (contacts, 1))
     numbers = (dict(enumerate(x)) for x in (b, mobility, inverse, impulse, w))
-    plain = Sweep({i: dict(enumerate(row)) for i, row in enumerate(rows)}, *numbers)
+    sparse = [dict(enumerate(row)) for row in rows]
+    begins = [joints + each * i for i in range(contacts)]
+    blocks = {i: block(sparse, mobility, i) for i in begins}  # row by row needs the first two
+    plain = Sweep(dict(enumerate(sparse)), *numbers, blocks, together=0.0)
     for _ in range(4):
         plain.worst = 0.0
         plain.joint(0, 0.1, None, 0.3)
@@ -39,3 +42,35 @@ def test_sweeps_are_those_of_the_laws(each):
         rows, b, inverse, impulse, w, bounds, radii, each=each, most=10_000, enough=1e-9
     )
     assert 1 < made < 10_000
+
+
+def contact(nv: int, push: float) -> tuple[Sweep, list[dict[int, float]], np.ndarray]:
+    """A contact at rest with some impulse, whose rows depend on each other."""
+    rng = np.random.default_rng(nv)
+    rows, impulse = rng.normal(size=(3, nv)), np.array([push, 0.0, 0.0])
+    sparse = [dict(enumerate(row)) for row in rows]
+    mobility, w = (rows * rows).sum(axis=1), impulse @ rows
+    A = rows @ rows.T
+    b = -A @ (impulse + np.array([0.1, 0.02, -0.03]))  # solved by that impulse
+    numbers = (dict(enumerate(x)) for x in (b, mobility, 0.4 / mobility, impulse, w))
+    return Sweep(dict(enumerate(sparse)), *numbers, {0: block(sparse, mobility, 0)}), sparse, A
+
+
+def test_a_contact_that_sticks_is_solved_at_once():
+    sweep, _, A = contact(5, 1.0)
+    assert abs(A[0, 1]) > 0.1 * A[0, 0]  # its directions depend on each other
+    sweep.contact(0, ContactPoint("foot", "body"), 0.5)
+    np.testing.assert_allclose([*sweep.impulse.values()], [1.1, 0.02, -0.03], rtol=1e-12)
+    np.testing.assert_allclose([sweep.velocity(i) for i in range(3)], 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("nv", "push", "friction"), [(5, 1.0, 0.01), (2, 1.0, 0.5)])
+def test_contacts_that_slide_or_lack_a_direction_are_solved_row_by_row(nv, push, friction):
+    """Two columns: the block is singular."""
+    sweep, rows, _ = contact(nv, push)
+    assert (block(rows, [*sweep.mobility.values()], 0)[-1] == 0.0) == (nv == 2)
+    other, _, _ = contact(nv, push)
+    other.together = 0.0
+    for one in (sweep, other):
+        one.contact(0, ContactPoint("foot", "body"), friction)
+    assert sweep.impulse == other.impulse and sweep.worst > 0.0

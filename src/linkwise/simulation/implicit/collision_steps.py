@@ -30,15 +30,13 @@ from linkwise.simulation.implicit.segments import (
     SLOW,
 )
 from linkwise.simulation.implicit.steps import NEVER, State, Steps, Touches
+from linkwise.simulation.implicit.sweeping import ENOUGH
 from linkwise.simulation.rates import moved, rates, velocities
 from linkwise.spatial.array import Array
 from linkwise.spatial.vector import cross
 
 SWEEPS = 200
 """Sweeps of a step, at most."""
-
-ENOUGH = 1e-9
-"""A sweep that changes velocities [m/s or rad/s] by less is the last."""
 
 SAME = 0.02
 """Points of one pair nearer than this [m] in two steps are one."""
@@ -186,7 +184,7 @@ class CollisionSteps:
             worst, _ = solve_impulses(
                 rows, b, self._inverse(rows, normal), impulse, w, self._bounds(now, h),
                 np.ascontiguousarray(self._laws[points.pair, :3]), each=self._each, most=SWEEPS,
-                enough=ENOUGH,
+                enough=ENOUGH[8],
             )  # fmt: skip
         end = then + rows @ w
         change = whitening @ w[: mech.nv]

@@ -37,12 +37,13 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.pipeline import compile
 from linkwise.simulation.actuation import PUSHED, SLOPES, with_activation, write_actuation
-from linkwise.simulation.implicit.collision_steps import ENOUGH, SWEEPS, closing
+from linkwise.simulation.implicit.collision_steps import SWEEPS, closing
 from linkwise.simulation.implicit.equality import DEPENDENT, RECOVERY, check_formulas
 from linkwise.simulation.implicit.impulse import IMMOVABLE
 from linkwise.simulation.implicit.joint import Joint, directions, joints_with_rows, values
 from linkwise.simulation.implicit.segments import SUDDEN
 from linkwise.simulation.implicit.steps import State, Steps, Touches
+from linkwise.simulation.implicit.sweeping import ENOUGH
 from linkwise.simulation.loop_keeper import DRIFT_LIMIT
 from linkwise.simulation.rates import carried, moved, rates, velocities
 from linkwise.spatial.array import Array
@@ -222,7 +223,7 @@ class LongSteps:
             inverse = np.where(mobility > IMMOVABLE, 1.0 / np.maximum(mobility, IMMOVABLE), 0.0)
             worst, _ = solve_impulses(
                 padded, along[near] @ (still + change), inverse, pushed, padded.T @ pushed,
-                self._bounds(now, near, h), np.zeros((0, 3)), each=3, most=SWEEPS, enough=ENOUGH,
+                self._bounds(now, near, h), np.zeros((0, 3)), each=3, most=SWEEPS, enough=ENOUGH[8],
             )  # fmt: skip
             impulse[near] = pushed
             change = change + X.T @ pushed

@@ -45,7 +45,7 @@ from linkwise.simulation.actuation import SLOPES, actuate, inputs, with_activati
 from linkwise.simulation.implicit.contact_rows import contact_rows
 from linkwise.simulation.implicit.equality import Held, dot, equality_rows, filled, held
 from linkwise.simulation.implicit.ground import ContactPoint, HeightField
-from linkwise.simulation.implicit.impulse import inverses
+from linkwise.simulation.implicit.impulse import BLOCK, block, inverses
 from linkwise.simulation.implicit.joint import Joint
 from linkwise.simulation.implicit.sweeping import LATE, Laws, Unit, units
 from linkwise.simulation.integrators.command import nodes
@@ -422,6 +422,7 @@ class Implicit:
         """The call of the sweeps, with what they need in its registers."""
         mobility = [sum(y * y for y in row.values()) for row in rows]
         inverse = inverses(rows, mobility, self.contacts).tolist()
+        blocks = [block(rows, mobility, i) for i, _ in self.contacts]
         pattern = [list(row) for row in rows]
         given = "ground_friction" in self.numbers
         laws = Laws(
@@ -446,6 +447,7 @@ class Implicit:
         always = self._always()
         if not self.branches:
             arguments |= {"rows": [y for row in rows for y in row.values()], **per_row}
+            arguments |= {"block": [x for each in blocks for x in each]} if blocks else {}
             arguments |= {"bounds": [x for each in bounds for x in each]} if bounds else {}
             shown = self.points and not self.observed
             results = {"solved": "w"} | ({"pushed": "impulse"} if shown else {})
@@ -458,6 +460,8 @@ class Implicit:
             rows_of = self._rows_of(unit)
             arguments |= {part("impulse", i): [gate(flag, before[i])] for i in rows_of}
             values = {name: x for i in rows_of for name, x in of(i).items()}
+            if unit.contact is not None:
+                values[part("block", BLOCK * unit.contact, BLOCK)] = blocks[unit.contact]
             branches.append(Branch(unit.when, unit.body, written(values)))
         arguments["near"] = near
         segments = laws.in_branches(always, self.units)

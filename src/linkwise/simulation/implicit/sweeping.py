@@ -16,11 +16,11 @@ import numpy as np
 
 from linkwise.codegen.stepping.stepping import Segment, Sketch, part
 from linkwise.simulation.implicit.ground import ContactPoint
-from linkwise.simulation.implicit.impulse import Sweep
+from linkwise.simulation.implicit.impulse import BLOCK, TOGETHER, Sweep
 from linkwise.simulation.implicit.joint import Joint
 from linkwise.spatial.choice import gate, maximum, root
 
-ENOUGH = {8: 1e-10, 4: 4e-5}
+ENOUGH = {8: 1e-9, 4: 4e-5}
 """A sweep that changes velocities [m/s or rad/s] by less is the last; by bytes of a number. In
 float32, rounding alone changes those of a humanoid by 1e-5."""
 
@@ -77,11 +77,13 @@ class Laws:
         s = Sketch("sweep")
         m, sizes = len(self.pattern), {"rows": self.begin(len(self.pattern)), "w": self.nv}
         sizes |= {"bounds": 3 * len(self.joints), "ground_friction": len(self.contacts)}
+        sizes["block"] = BLOCK * len(self.contacts)
 
         def read(name: str, start: int, size: int) -> Any:
             return s.read(name, sizes.get(name, m))[start : start + size]
 
-        laws = self._applied(read, range(len(self.joints)), range(len(self.contacts)))
+        made = s.read(MADE, 1)[0]
+        laws = self._applied(read, range(len(self.joints)), range(len(self.contacts)), made)
         s.write("impulse", [laws.impulse[i] for i in range(m)])
         w = read("w", 0, self.nv)
         s.write("w", [laws.w.get(k, w[k]) for k in range(self.nv)])
@@ -98,9 +100,9 @@ class Laws:
     def _judge(self, s: Sketch, worst: Any) -> None:
         """Whether there is another sweep."""
         enough, late = ENOUGH[self.itemsize], max(self.late, ENOUGH[self.itemsize])
+        made = s.read(MADE, 1)[0] + 1.0
+        s.write(MADE, [made])
         if self.most > USUAL and late > enough:
-            made = s.read(MADE, 1)[0] + 1.0
-            s.write(MADE, [made])
             enough = enough + gate(made - (USUAL - 0.5), late - enough)
         s.write(AGAIN, [worst - enough])
 
@@ -126,7 +128,7 @@ class Laws:
         """A part of a sweep, with the residual so far; None is that of the parts before it."""
         s = Sketch("sweep")
         worst = s.read("residual", 1)[0] if worst is None else worst
-        laws = self._applied(_reader(s), joints, contacts)
+        laws = self._applied(_reader(s), joints, contacts, s.read(MADE, 1)[0] if contacts else 0.0)
         for i, x in laws.impulse.items():
             s.write(part("impulse", i), [x])
         for k, x in laws.w.items():
@@ -143,15 +145,19 @@ class Laws:
             rows[i] = dict(zip(places, entries, strict=True))
         return rows
 
-    def _applied(self, read: Read, joints: Sequence[int], contacts: Sequence[int]) -> Sweep:
-        """A sweep over some rows."""
+    def _applied(
+        self, read: Read, joints: Sequence[int], contacts: Sequence[int], made: Any
+    ) -> Sweep:
+        """A sweep over some rows, after some sweeps."""
         members = [*joints, *(i for c in contacts for i in self._members(c))]
         rows = self._rows(read, members)
         of_rows = ("b", "mobility", "inverse", "impulse")
         b, mobility, inverse, impulse = (
             {i: read(name, i, 1)[0] for i in members} for name in of_rows
         )
-        laws = Sweep(rows, b, mobility, inverse, impulse, _entries(read, rows))
+        blocks = {self.contacts[c][0]: read("block", BLOCK * c, BLOCK) for c in contacts}
+        w, together = _entries(read, rows), TOGETHER - 0.5 - made
+        laws = Sweep(rows, b, mobility, inverse, impulse, w, blocks, together)
         for i in joints:
             joint, bounds = self.joints[i], read("bounds", 3 * i, 3)
             laws.joint(
