@@ -1,0 +1,180 @@
+"""Modes of beam elements that are clamped at their first node, as a flexible body.
+
+The masses of the flexible body are lumps at Gauss points, which integrate its modes with few
+points. A bent beam is shorter: to second order its axis e is displaced by ½ ∫ (β (β·e) - β·β e) ds,
+with the slope β; S sums that from the root to each lump.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from linkwise.arguments import number, option
+from linkwise.errors import ModelError
+from linkwise.flexible.beam_element import Element
+from linkwise.flexible.flexible_body import FlexibleBody, in_modes
+from linkwise.spatial.array import Array
+from linkwise.spatial.inertia import SpatialInertia
+
+DIRECTIONS = ("rx", "ry", "rz", "x", "y", "z")
+"""Turns and displacements of a node, in the order of spatial vectors."""
+
+POINTS, WEIGHTS = (np.asarray(x) for x in np.polynomial.legendre.leggauss(4))
+
+
+def solved(
+    nodes: Array,
+    elements: Sequence[Element],
+    places: Sequence[tuple[int, float, float]],
+    *,
+    rotary: bool,
+    modes: int,
+    directions: Sequence[str],
+    tip: SpatialInertia | None,
+    boundary: str,
+    damping: float,
+    tip_node: int = -1,
+) -> FlexibleBody:
+    """The modes of elements with masses at (element, ξ, length)."""
+    option(boundary, ("free", "fixed"), "boundary")
+    allowed = sorted({DIRECTIONS.index(option(x, DIRECTIONS, "direction")) for x in directions})
+    if not allowed:
+        raise ModelError(f"directions is empty; name some of {', '.join(DIRECTIONS)}.")
+    last = tip_node % len(nodes)
+    K = np.zeros((6 * len(nodes), 6 * len(nodes)))
+    for x in elements:
+        at = x.coordinates
+        K[np.ix_(at, at)] += x.stiffness()
+    samples = [_sample(elements[e], xi, len(nodes)) for e, xi, _ in places]
+    samples.append(np.eye(6 * len(nodes))[6 * last : 6 * last + 6])
+    pieces = [elements[e].inertia(length, rotary=rotary) for e, _, length in places]
+    masses = [mass for mass, _ in pieces] + [0.0 if tip is None else float(tip.mass)]
+    inertias = [J for _, J in pieces] + [np.zeros((3, 3)) if tip is None else tip.J]
+    if tip is not None and np.abs(tip.h).max() > 0.0:
+        raise ModelError(
+            "tip has its centre of mass away from the end; hang it on the tip instead."
+        )
+    tip_mass = _inertia(samples[-1], masses[-1], inertias[-1])
+    M = tip_mass + _consistent(elements, len(nodes), rotary=rotary)
+    free = [6 * i + j for i in range(1, len(nodes)) for j in allowed]
+    ends = [6 * last + j for j in allowed]
+    basis = _basis(K, M, free, ends if boundary == "fixed" else [], modes)
+    Pi = np.stack([sample @ basis for sample in samples])
+    second = _shortening(nodes, elements, basis, places, last)
+    positions = [_position(nodes, elements[e], xi) for e, xi, _ in places]
+    K_r = basis.T @ K @ basis
+    points = np.stack([*positions, nodes[last]])
+    body = FlexibleBody(
+        points, Pi, np.diag(K_r), np.array(masses), np.stack(inertias), second=second
+    )
+    try:
+        inverse = np.linalg.inv(np.linalg.cholesky(body.modal_mass))
+    except np.linalg.LinAlgError:
+        raise ModelError(
+            f"{basis.shape[1]} modes have no mass in {len(places)} lumps. Give more lumps, or "
+            "directions in which they move."
+        ) from None
+    _, Q = np.linalg.eigh(inverse @ K_r @ inverse.T)
+    body = in_modes(body, np.asarray(inverse.T @ Q, dtype=np.float64), K_r)
+    ratio = number(damping, "damping", least=0.0)
+    critical = 2.0 * np.sqrt(body.stiffness * np.diag(body.modal_mass))
+    fields = (body.positions, body.modes, body.stiffness, body.masses, body.inertias)
+    return FlexibleBody(*fields, ratio * critical, body.second)
+
+
+def _inertia(Pi: Array, m: float, J: Array) -> Array:
+    """Π* M Π of a node with the modes Π (6, n)."""
+    return m * (Pi[3:].T @ Pi[3:]) + Pi[:3].T @ J @ Pi[:3]
+
+
+def _consistent(elements: Sequence[Element], count: int, *, rotary: bool) -> Array:
+    """The mass matrix of the elements (6 n, 6 n), by four points in each."""
+    M = np.zeros((6 * count, 6 * count))
+    for x in elements:
+        at = x.coordinates
+        for point, weight in zip(POINTS.tolist(), WEIGHTS.tolist(), strict=True):
+            u, turn, _ = x.shapes(0.5 * (1.0 + point))
+            m, J = x.inertia(0.5 * weight * x.length, rotary=rotary)
+            M[np.ix_(at, at)] += _inertia(np.concatenate([turn, u]), m, J)
+    return M
+
+
+def _position(nodes: Array, x: Element, xi: float) -> Array:
+    return (1.0 - xi) * nodes[x.start] + xi * nodes[x.end]
+
+
+def _sample(x: Element, xi: float, count: int) -> Array:
+    """Turn and displacement (6, 6 n) of a point of an element."""
+    u, turn, _ = x.shapes(xi)
+    out = np.zeros((6, 6 * count))
+    out[:, x.coordinates] = np.concatenate([turn, u])
+    return out
+
+
+def _basis(K: Array, M: Array, free: list[int], held: list[int], modes: int) -> Array:
+    """Columns (6 n, m): static shapes of the held coordinates, then the lowest modes."""
+    inner = [i for i in free if i not in held]
+    columns = np.zeros((len(K), modes + len(held)))
+    if held:
+        columns[np.ix_(held, range(len(held)))] = np.eye(len(held))
+        columns[np.ix_(inner, range(len(held)))] = -np.linalg.solve(
+            K[np.ix_(inner, inner)], K[np.ix_(inner, held)]
+        )
+    # Compliances K⁻¹ M have their largest values first, and M may be singular.
+    lower = np.linalg.cholesky(K[np.ix_(inner, inner)])
+    inverse = np.linalg.inv(lower)
+    values, Q = np.linalg.eigh(inverse @ M[np.ix_(inner, inner)] @ inverse.T)
+    rank = int((values > 1e-12 * values[-1]).sum())
+    if modes > rank:
+        raise ModelError(
+            f"{modes} modes were requested, but the masses have {rank}. Give more lumps, or "
+            "directions in which they move."
+        )
+    columns[inner, len(held) :] = (inverse.T @ Q[:, ::-1])[:, :modes]
+    return columns
+
+
+def _shortening(
+    nodes: Array,
+    elements: Sequence[Element],
+    basis: Array,
+    places: Sequence[tuple[int, float, float]],
+    last: int,
+) -> Array:
+    """S (lumps + 1, 3, m, m): second-order displacements, summed from the root."""
+    at_node = {0: np.zeros((3, basis.shape[1], basis.shape[1]))}
+    from_start, left = dict[int, bool](), list(range(len(elements)))
+    while left:
+        ready = [e for e in left if {elements[e].start, elements[e].end} & at_node.keys()]
+        if not ready:
+            raise ModelError("some elements are not connected to the first node.")
+        for e in ready:
+            x = elements[e]
+            if {x.start, x.end} <= at_node.keys():
+                raise ModelError(
+                    f"element ({x.start}, {x.end}) closes a loop; frames must branch only."
+                )
+            from_start[e] = x.start in at_node
+            near, far = (x.start, x.end) if from_start[e] else (x.end, x.start)
+            part = _bent(x, basis, 0.0, 1.0)
+            at_node[far] = at_node[near] + (part if from_start[e] else -part)
+            left.remove(e)
+    out = list[Array]()
+    for e, xi, _ in places:
+        x = elements[e]
+        out.append(at_node[x.start] + _bent(x, basis, 0.0, xi))
+    return np.stack([*out, at_node[last]])
+
+
+def _bent(x: Element, basis: Array, start: float, stop: float) -> Array:
+    """∫ ½ (β_a (β_b·e) + β_b (β_a·e)) - β_a·β_b e over a part of an element (3, m, m)."""
+    total, e = np.zeros((3, basis.shape[1], basis.shape[1])), x.axes[0]
+    for point, weight in zip(POINTS.tolist(), WEIGHTS.tolist(), strict=True):
+        xi = start + 0.5 * (1.0 + point) * (stop - start)
+        beta = x.shapes(xi)[2] @ basis[x.coordinates]
+        along = np.einsum("ia,b->iab", beta, e @ beta)
+        form = 0.5 * (along + np.swapaxes(along, 1, 2)) - np.einsum("i,ab->iab", e, beta.T @ beta)
+        total += 0.5 * weight * (stop - start) * x.length * form
+    return total
