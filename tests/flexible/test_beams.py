@@ -191,6 +191,19 @@ def test_frame_of_one_member_is_a_beam():
     assert abs(mech.total_mass - other.total_mass) < 1e-12
 
 
+def test_frame_starts_at_its_first_node():
+    """Wherever that is: nodes are relative to it, so a beam on a pin has ∫ ρ A x² dx."""
+    nodes = np.linspace((0, 0, 0), (0, L, 0), 13)
+    table, pairs = (SECTION["area"], *SECTION["bending"], 1e-9), [(i, i + 1) for i in range(12)]
+    given = {"sections": table, "young": YOUNG, "density": DENSITY, "modes": 2}
+    body, moved = (frame(x, pairs, **given) for x in (nodes, nodes + np.array([1.0, 2.0, 0.0])))
+    np.testing.assert_allclose(moved.positions, body.positions, atol=1e-15)
+    mech = mounted(moved, lw.hinges.Pin())
+    thickness = DENSITY * SECTION["bending"][1] * L
+    inertia = LINE * L**3 / 3.0 + thickness
+    np.testing.assert_allclose(lw.mass_matrix(mech, mech.neutral())[0, 0], inertia, rtol=1e-9)
+
+
 def test_frame_with_a_corner_shortens_along_both_members():
     """In a plane S = −∫ θ θ* e ds from the root: a sum over lumps, of length m_i / (ρ A) each."""
     corner, parts = np.array([1.0, 0.0, 0.0]), 4

@@ -111,7 +111,8 @@ def frame(
     must not close a loop.
 
     Args:
-        nodes: Places of the nodes (n, 3) [m]; the first is the reference frame, in its axes.
+        nodes: Places of the nodes (n, 3) [m]; the first is the origin of the reference frame,
+            whose axes they are in.
         elements: The two nodes of each element.
         sections: Area [m²], I_y, I_z and torsion constant [m⁴] of each element (elements, 4), or
             one row for all. z of a section is across its axis and the y axis of the frame, or the
@@ -130,6 +131,7 @@ def frame(
     places = floats(nodes, "nodes")
     if places.ndim != 2 or places.shape[1] != 3 or len(places) < 2:
         raise ShapeError(f"nodes have shape {places.shape}; they must be (n, 3), two or more.")
+    places = places - places[0]
     pairs = [(int(a), int(b)) for a, b in elements]
     for a, b in pairs:
         if not 0 <= min(a, b) <= max(a, b) < len(places) or a == b:
