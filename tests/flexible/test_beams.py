@@ -222,6 +222,24 @@ def test_frame_with_a_corner_shortens_along_both_members():
         frame(nodes[3:6], [(0, 1), (1, 2), (2, 0)], **given)
 
 
+@pytest.mark.parametrize("directions", [("y",), ("rz",), ("z", "rz"), ("ry",), ("x", "y")])
+def test_bending_needs_displacement_and_turn(directions):
+    """Without one of the two a beam is clamped everywhere, and 60 times as stiff."""
+    with pytest.raises(lw.ModelError, match="cannot bend"):
+        beam(L, **SECTION, directions=directions)
+
+
+def test_directions_of_members():
+    """A plane frame along x and y needs both displacements; a string is not a list of names."""
+    nodes, pairs = [(0, 0, 0), (1, 0, 0), (1, 1, 0)], [(0, 1), (1, 2)]
+    given = {"sections": (1e-4, 1e-9, 1e-9, 1e-9), "young": YOUNG, "density": DENSITY}
+    with pytest.raises(lw.ModelError, match="Add 'x'"):
+        frame(nodes, pairs, **given, modes=1, directions=PLANE)
+    frame(nodes, pairs, **given, modes=1, directions=("x", *PLANE))
+    with pytest.raises(lw.ModelError, match="one by one"):
+        beam(L, **SECTION, directions="y")
+
+
 def test_validation():
     body = beam(L, **SECTION, modes=2, directions=PLANE)
     names = ("positions", "modes", "stiffness", "masses", "second")

@@ -51,7 +51,8 @@ def beam(
         shear_modulus: [N/m²]; default: young / 2.6.
         shear_factor: k of Timoshenko (5/6 for a rectangle), with rotary inertia; default: neither.
         modes: How many.
-        directions: In which nodes may move, of rx, ry, rz, x, y, z: ("y", "rz") for a plane.
+        directions: In which nodes may move, of rx, ry, rz, x, y, z: ("y", "rz") for a plane. A
+            beam bends by y together with rz, and by z together with ry.
         tip: Inertia of a load at the end, about the end.
         boundary: "free": modes of the beam with its free tip. "fixed": Craig-Bampton, the static
             shapes of unit motions of the tip, then modes with the tip held.
@@ -122,7 +123,7 @@ def frame(
         shear_modulus: [N/m²]; default: young / 2.6.
         shear_factor: k of Timoshenko; default: Euler-Bernoulli.
         modes: How many.
-        directions: In which nodes may move.
+        directions: In which nodes may move; ("x", "y", "rz") for a plane frame.
         tip_node: The node that carries other bodies.
         tip: Inertia of a load there.
         boundary: "free" or "fixed", as for `beam`.

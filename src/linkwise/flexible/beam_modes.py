@@ -17,6 +17,7 @@ from linkwise.flexible.beam_element import Element
 from linkwise.flexible.flexible_body import FlexibleBody, in_modes
 from linkwise.spatial.array import Array
 from linkwise.spatial.inertia import SpatialInertia
+from linkwise.spatial.vector import cross
 
 DIRECTIONS = ("rx", "ry", "rz", "x", "y", "z")
 """Turns and displacements of a node, in the order of spatial vectors."""
@@ -39,9 +40,7 @@ def solved(
 ) -> FlexibleBody:
     """The modes of elements with masses at (element, ξ, length)."""
     option(boundary, ("free", "fixed"), "boundary")
-    allowed = sorted({DIRECTIONS.index(option(x, DIRECTIONS, "direction")) for x in directions})
-    if not allowed:
-        raise ModelError(f"directions is empty; name some of {', '.join(DIRECTIONS)}.")
+    allowed = _allowed(directions, elements)
     last = tip_node % len(nodes)
     K = np.zeros((6 * len(nodes), 6 * len(nodes)))
     for x in elements:
@@ -82,6 +81,34 @@ def solved(
     critical = 2.0 * np.sqrt(body.stiffness * np.diag(body.modal_mass))
     fields = (body.positions, body.modes, body.stiffness, body.masses, body.inertias)
     return FlexibleBody(*fields, ratio * critical, body.second)
+
+
+def _allowed(directions: Sequence[str], elements: Sequence[Element]) -> list[int]:
+    """The directions by number, in which the elements can bend.
+
+    A beam along e that moves along d bends about e × d, and one that bends about r moves along
+    r × e. A beam with only one of the two would be stiff.
+    """
+    if isinstance(directions, str):
+        raise ModelError(
+            f"directions is the string {directions!r}; name them one by one, like ('y', 'rz')."
+        )
+    allowed = sorted({DIRECTIONS.index(option(x, DIRECTIONS, "direction")) for x in directions})
+    if not allowed:
+        raise ModelError(f"directions is empty; name some of {', '.join(DIRECTIONS)}.")
+    for e in (x.axes[0] for x in elements):
+        for i in allowed:
+            way = np.eye(3)[i % 3]
+            needed, start = (cross(e, way), 0) if i > 2 else (cross(way, e), 3)
+            lost = [j for j in range(3) if abs(needed[j]) > 1e-9 and start + j not in allowed]
+            if lost:
+                missing = ", ".join(repr(DIRECTIONS[start + j]) for j in lost)
+                raise ModelError(
+                    f"directions are {', '.join(map(repr, directions))}: a beam along "
+                    f"{np.round(e, 6).tolist()} with {DIRECTIONS[i]!r} but without {missing} "
+                    f"cannot bend. Add {missing}, or leave {DIRECTIONS[i]!r} out."
+                )
+    return allowed
 
 
 def _inertia(Pi: Array, m: float, J: Array) -> Array:
