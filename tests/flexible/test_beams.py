@@ -120,6 +120,20 @@ def test_wedge():
     np.testing.assert_allclose(number, 5.315, rtol=2e-3)
 
 
+def test_sections_along_a_beam():
+    """Two numbers are I_y and I_z; values along a beam are rows of both."""
+    given = {"area": 1e-4, "young": YOUNG, "density": DENSITY, "modes": 1, "directions": PLANE}
+    both = beam(L, bending=[2.5e-9, 0.5e-9], **given)
+    np.testing.assert_allclose(both.frequencies, beam(L, bending=0.5e-9, **given).frequencies)
+    taper = beam(L, bending=[[2.5e-9, 2.5e-9], [0.5e-9, 0.5e-9]], **given)
+    assert taper.frequencies[0] > 1.5 * both.frequencies[0]
+    for wrong in ([2.5e-9, 1.5e-9, 0.5e-9], [[2.5e-9], [0.5e-9]]):
+        with pytest.raises(lw.ShapeError, match=r"rows of them \(stations, 2\)"):
+            beam(L, bending=wrong, **given)
+    with pytest.raises(lw.ShapeError, match=r"one number, or \(stations,\)"):
+        beam(L, **{**given, "area": [[1e-4, 1e-4]]}, bending=1e-9)
+
+
 @pytest.mark.parametrize("factor", [None, 5.0 / 6.0])
 def test_static_deflection(factor):
     """With the static shapes of the tip the deflection under a tip force is exact."""

@@ -43,8 +43,9 @@ def beam(
     Args:
         length: [m].
         area: Of the section [m²]; one number, or values along the beam.
-        bending: Second moments of the section, (I_y, I_z), or (stations, 2) [m⁴]; one number is
-            for both. Bending along y depends on I_z.
+        bending: Second moments of the section [m⁴]: one number for both, two numbers (I_y, I_z),
+            or along the beam, a row (I_y, I_z) at each station (stations, 2). Bending along y
+            depends on I_z.
         young: Young's modulus [N/m²].
         density: [kg/m³].
         torsion: Torsion constant [m⁴]; default: I_y + I_z, that of a circle.
@@ -171,14 +172,19 @@ def frame(
 
 
 def _along(value: ArrayLike, stations: Array, what: str, width: int) -> Array:
-    """Values (elements, width) at the middle of each element."""
+    """Values (elements, width) at the middle of each element, from numbers or stations."""
     array = floats(value, what)
-    if array.ndim == 0 or (width > 1 and array.shape == (width,)):
-        array = np.broadcast_to(array, (1, width))
-    array = array.reshape(len(array), -1)
-    if array.shape[1] not in (1, width) or not np.isfinite(array).all() or (array <= 0.0).any():
-        raise ModelError(f"{what} must be positive: one number, or values along the beam.")
-    array = np.broadcast_to(array, (len(array), width))
-    where = np.linspace(0.0, 1.0, max(len(array), 2))
-    both = np.repeat(array, 2, axis=0) if len(array) == 1 else array
-    return np.stack([np.interp(stations, where, both[:, j]) for j in range(width)], axis=1)
+    if width == 1:
+        known = array.ndim < 2
+        forms = "one number, or (stations,)"
+    else:
+        known = array.shape in ((), (width,)) or (array.ndim == 2 and array.shape[1] == width)
+        forms = f"one number, {width} numbers (I_y, I_z), or rows of them (stations, {width})"
+    if not known or not array.size:
+        raise ShapeError(f"{what} has shape {array.shape}; it must be {forms}.")
+    if not np.isfinite(array).all() or (array <= 0.0).any():
+        raise ModelError(f"{what} must be positive; the smallest number is {array.min():g}.")
+    table = array.reshape(-1, 1) if width == 1 else np.atleast_2d(array)
+    table = np.broadcast_to(table, (len(table), width))
+    where = np.linspace(0.0, 1.0, len(table)) if len(table) > 1 else np.zeros(1)
+    return np.stack([np.interp(stations, where, column) for column in table.T], axis=1)
