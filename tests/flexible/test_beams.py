@@ -218,6 +218,27 @@ def test_frame_starts_at_its_first_node():
     np.testing.assert_allclose(lw.mass_matrix(mech, mech.neutral())[0, 0], inertia, rtol=1e-9)
 
 
+def test_tables_of_elements():
+    """Every node is joined to the first one, and all indices are whole numbers in range."""
+    nodes = np.linspace((0, 0, 0), (L, 0, 0), 4)
+    chain = [(0, 1), (1, 2), (2, 3)]
+
+    def refused(match, pairs=chain, places=nodes, **options):
+        with pytest.raises(lw.ModelError, match=match):
+            table = (*(SECTION["area"], *SECTION["bending"]), 1e-9)
+            frame(places, pairs, sections=table, young=YOUNG, density=DENSITY, **options)
+
+    refused("at most 3", tip_node=30)
+    refused("clamped", tip_node=0)
+    refused("whole number", pairs=[(0.9, 1), *chain[1:]])
+    refused("whole number", pairs=[(0, 1), (1, 4)])
+    refused("pair of nodes", pairs=[(0, 1, 2)])
+    refused("different nodes", pairs=[(0, 1), (2, 2)])
+    refused("node 3 is not connected to node 0.*no element uses it", pairs=chain[:2])
+    apart = np.concatenate([nodes, nodes[1:3] + L])
+    refused("node 4 is not .*do not reach it", pairs=[*chain, (4, 5)], places=apart)
+
+
 def test_frame_with_a_corner_shortens_along_both_members():
     """In a plane S = −∫ θ θ* e ds from the root: a sum over lumps, of length m_i / (ρ A) each."""
     corner, parts = np.array([1.0, 0.0, 0.0]), 4

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linkwise.arguments import count, number, rows
+from linkwise.arguments import count, number, rows, shown
 from linkwise.errors import ModelError, ShapeError
 from linkwise.flexible.beam_element import elements_of
 from linkwise.flexible.beam_modes import DIRECTIONS, solved
@@ -134,12 +134,7 @@ def frame(
     if places.ndim != 2 or places.shape[1] != 3 or len(places) < 2:
         raise ShapeError(f"nodes have shape {places.shape}; they must be (n, 3), two or more.")
     places = places - places[0]
-    pairs = [(int(a), int(b)) for a, b in elements]
-    for a, b in pairs:
-        if not 0 <= min(a, b) <= max(a, b) < len(places) or a == b:
-            raise ModelError(f"element ({a}, {b}) does not join two of {len(places)} nodes.")
-    if not pairs:
-        raise ModelError("elements is empty; name the two nodes of each element, like [(0, 1)].")
+    pairs = _pairs(elements, len(places))
     table = rows(sections, 4, "sections", hint="area, I_y, I_z and torsion constant")
     if table.shape not in ((4,), (len(pairs), 4)):
         raise ShapeError(
@@ -156,7 +151,9 @@ def frame(
     made = elements_of(places, pairs, table, material, shear_factor)
     near = 0.5 - 0.5 / np.sqrt(3.0)
     spots = [(e, xi, 0.5 * x.length) for e, x in enumerate(made) for xi in (near, 1.0 - near)]
-    last = tip_node % len(places)
+    last = count(tip_node, "tip_node", least=-len(places), most=len(places) - 1) % len(places)
+    if not last:
+        raise ModelError("tip_node is 0, the first node, which is clamped; name another one.")
     return solved(
         places,
         made,
@@ -169,6 +166,34 @@ def frame(
         boundary=boundary,
         damping=damping,
     )
+
+
+def _pairs(elements: Sequence[tuple[int, int]], n: int) -> list[tuple[int, int]]:
+    """The nodes of each element; raises unless elements connect all n nodes to the first one."""
+    pairs = list[tuple[int, int]]()
+    for i, ends in enumerate(elements):
+        what = f"elements[{i}]"
+        if np.shape(ends) != (2,):
+            raise ModelError(f"{what} is {shown(ends)}; it must be a pair of nodes, like (0, 1).")
+        a, b = (count(end, f"a node of {what}", most=n - 1) for end in ends)
+        if a == b:
+            raise ModelError(f"{what} is ({a}, {b}); it must join two different nodes.")
+        pairs.append((a, b))
+    if not pairs:
+        raise ModelError("elements is empty; name the two nodes of each element, like [(0, 1)].")
+    joined, more = {0}, {0}
+    while more:
+        more = {x for pair in pairs if joined & {*pair} for x in pair} - joined
+        joined |= more
+    apart = sorted({*range(n)} - joined)
+    if apart:
+        used = {x for pair in pairs for x in pair}
+        what = "no element uses it" if apart[0] not in used else "its elements do not reach it"
+        raise ModelError(
+            f"node {apart[0]} is not connected to node 0, which is clamped: {what}. Join the "
+            f"nodes {shown(apart)} by elements, or leave them out."
+        )
+    return pairs
 
 
 def _along(value: ArrayLike, stations: Array, what: str, width: int) -> Array:

@@ -175,8 +175,6 @@ def _shortening(
     from_start, left = dict[int, bool](), list(range(len(elements)))
     while left:
         ready = [e for e in left if {elements[e].start, elements[e].end} & at_node.keys()]
-        if not ready:
-            raise ModelError("some elements are not connected to the first node.")
         for e in ready:
             x = elements[e]
             if {x.start, x.end} <= at_node.keys():
