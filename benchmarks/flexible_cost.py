@@ -34,7 +34,8 @@ def main() -> None:
         "one more link": arm(links=3),
         "a motor at each joint": arm(motors=True),
         "1 mode in each": arm(modes=1),
-        **{f"{n} modes in each": arm(modes=n) for n in (3, 4, 6)},
+        "3 modes in each": arm(modes=3),
+        **{f"{n} modes, {n + 4} lumps in each": arm(modes=n, lumps=n + 4) for n in (4, 6)},
     }
     print("| arm | inverse dynamics | forward dynamics |\n| --- | ---: | ---: |")
     for name, mech in cases.items():

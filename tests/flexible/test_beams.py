@@ -120,6 +120,16 @@ def test_wedge():
     np.testing.assert_allclose(number, 5.315, rtol=2e-3)
 
 
+@pytest.mark.parametrize(("modes", "lumps"), [(1, 1), (2, 2), (4, 4)])
+def test_too_few_lumps(modes, lumps):
+    """Masses at few points do not have the frequencies of the beam."""
+    with pytest.raises(lw.ModelError, match=r"mode \d has .* Hz, with the mass of the elements"):
+        beam(L, **SECTION, modes=modes, lumps=lumps, directions=PLANE)
+    exact = beam(L, **SECTION, modes=modes, directions=PLANE).frequencies
+    made = beam(L, **SECTION, modes=modes, lumps=modes + 3, directions=PLANE).frequencies
+    np.testing.assert_allclose(made, exact, rtol=0.1)
+
+
 def test_sections_along_a_beam():
     """Two numbers are I_y and I_z; values along a beam are rows of both."""
     given = {"area": 1e-4, "young": YOUNG, "density": DENSITY, "modes": 1, "directions": PLANE}

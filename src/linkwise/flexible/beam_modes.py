@@ -22,6 +22,9 @@ from linkwise.spatial.vector import cross
 DIRECTIONS = ("rx", "ry", "rz", "x", "y", "z")
 """Turns and displacements of a node, in the order of spatial vectors."""
 
+COARSE = 0.1
+"""Lumps whose frequencies differ from those of the elements by more than this part are too few."""
+
 POINTS, WEIGHTS = (np.asarray(x) for x in np.polynomial.legendre.leggauss(4))
 
 
@@ -75,7 +78,8 @@ def solved(
             f"{basis.shape[1]} modes have no mass in {len(places)} lumps. Give more lumps, or "
             "directions in which they move."
         ) from None
-    _, Q = np.linalg.eigh(inverse @ K_r @ inverse.T)
+    squares, Q = np.linalg.eigh(inverse @ K_r @ inverse.T)
+    _check_lumps(np.asarray(squares, dtype=np.float64), K_r, basis.T @ M @ basis, len(places))
     body = in_modes(body, np.asarray(inverse.T @ Q, dtype=np.float64), K_r)
     ratio = number(damping, "damping", least=0.0)
     critical = 2.0 * np.sqrt(body.stiffness * np.diag(body.modal_mass))
@@ -109,6 +113,19 @@ def _allowed(directions: Sequence[str], elements: Sequence[Element]) -> list[int
                     f"cannot bend. Add {missing}, or leave {DIRECTIONS[i]!r} out."
                 )
     return allowed
+
+
+def _check_lumps(squares: Array, K: Array, M: Array, lumps: int) -> None:
+    """Raise where lumps give other frequencies than the elements; `squares` are those of lumps."""
+    inverse = np.linalg.inv(np.linalg.cholesky(M))
+    exact = np.sqrt(np.linalg.eigvalsh(inverse @ K @ inverse.T)) / (2.0 * np.pi)
+    ours = np.sqrt(squares) / (2.0 * np.pi)
+    i = int(np.argmax(np.abs(ours / exact - 1.0)))
+    if abs(ours[i] / exact[i] - 1.0) > COARSE:
+        raise ModelError(
+            f"with {lumps} lumps mode {i + 1} has {ours[i]:.4g} Hz, with the mass of the elements "
+            f"{exact[i]:.4g} Hz. Give more lumps (in a frame: divide its members), or fewer modes."
+        )
 
 
 def _inertia(Pi: Array, m: float, J: Array) -> Array:
