@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -122,3 +124,29 @@ def test_motors_need_a_hinge_with_one_coordinate():
         b.motor("ball", part)
     with pytest.raises(lw.ModelError, match="no hinge"):
         b.motor("bell", part)
+
+
+def test_impossible_rotors():
+    """A builder refuses them; in a mechanism they are errors of the motor, not of a sum."""
+    link = lw.SpatialInertia.from_com(2.0, (0.4, 0, 0), (0.01, 0.05, 0.05))
+    rotor = lw.SpatialInertia.from_com(0.1, (0, 0, 0), (1e-4, 1e-4, 1e-4))
+    b = lw.Builder("robot").body("arm", "world", lw.hinges.Pin(), inertia=link)
+    negative = lw.SpatialInertia(-0.1, np.zeros(3), np.diag([1e-4] * 3))
+    for wrong, match in ((negative, "mass is -0.1 kg"), (lopsided(), "exceeds the sum")):
+        with pytest.raises(lw.ModelError, match=match):
+            b.motor("arm", wrong, ratio=3.0)
+    for ratio, match in ((0.0, "would not turn"), (np.nan, "must be a number")):
+        with pytest.raises(lw.ModelError, match=match):
+            b.motor("arm", rotor, ratio=ratio)
+    mech = b.motor("arm", rotor, ratio=3.0).build()
+    assert not mech.validate()
+    lump = replace(mech.bodies[0].lumps[0], inertia=lopsided())
+    other = replace(mech, bodies=(replace(mech.bodies[0], lumps=(lump,)),))
+    (finding,) = other.validate()
+    assert (finding.severity, finding.where) == ("error", "the motor at hinge 'arm'")
+    assert "weld" not in str(finding)
+
+
+def lopsided():
+    """An inertia that no body has."""
+    return lw.SpatialInertia(0.1, np.zeros(3), np.diag([1e-4, 1e-4, 3e-4]))

@@ -7,6 +7,7 @@ from typing import cast
 
 import numpy as np
 
+from linkwise.arguments import number
 from linkwise.errors import ModelError
 from linkwise.model import validate
 from linkwise.model.actuator import Actuator
@@ -126,7 +127,7 @@ class Builder:
             hinge: A hinge of this builder with one coordinate, placed by `body`.
             inertia: Of the rotor, about its frame.
             ratio: Turns of the rotor for one of q [rad/rad or rad/m]; negative for a gear that
-                reverses.
+                reverses; not zero.
             axis: The axis of the rotor, in its frame; default: that of the hinge, or z.
             mount: Pose of the rotor frame at q = 0 in hinge frame O+; default: the same.
         """
@@ -141,6 +142,14 @@ class Builder:
                 "a motor turns with a hinge that has one coordinate."
             )
         along = getattr(joint.hinge, "axis", (0.0, 0.0, 1.0)) if axis is None else axis
+        problems = inertia.findings()
+        if problems:
+            raise ModelError(f"inertia of a motor at {hinge!r} is impossible: {problems[0][1]}")
+        if number(ratio, f"ratio of a motor at {hinge!r}") == 0.0:
+            raise ModelError(
+                f"ratio of a motor at {hinge!r} is 0, so its rotor would not turn. Give its turns "
+                "for one of the hinge; or weld its mass to the parent: Builder.node(inertia=...)."
+            )
         x, y, z = constant(along, (3,), "axis").tolist()
         lump = Lump(Geared((x, y, z), ratio, _pose(mount)), inertia)
         i = next(i for i, record in enumerate(self._bodies) if record[0] == joint.b)

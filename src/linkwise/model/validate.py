@@ -17,7 +17,7 @@ import numpy as np
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model.actuator import Actuator
 from linkwise.model.body import WORLD, Body, Coupling, Loop, Node
-from linkwise.model.hinges import Locked
+from linkwise.model.hinges import Geared, Locked
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.spanning_tree import armature
 from linkwise.model.state import in_order, plain_names, split_coordinate
@@ -270,6 +270,7 @@ def findings(mech: Mechanism) -> tuple[Finding, ...]:
     """All findings about a mechanism, errors first."""
     problems = [
         *_inertia_findings(mech),
+        *_lump_findings(mech),
         *_massless_findings(mech),
         *_drive_findings(mech),
         *_loop_findings(mech),
@@ -297,7 +298,6 @@ def _inertia_findings(mech: Mechanism) -> Iterator[Finding]:
     carriers: Iterable[tuple[str, str, SpatialInertia]] = [
         *((f"body {b.name!r}", b.name, b.inertia) for b in mech.bodies),
         *((f"node {n.name!r}", n.body, n.inertia) for n in mech.nodes if n.inertia is not None),
-        *((f"a lump of body {b.name!r}", b.name, x.inertia) for b in mech.bodies for x in b.lumps),
     ]
     good = set[int]()  # mechanisms made of equal links share one inertia object
     wholes = dict[int, list[tuple[str, str]]]()
@@ -321,6 +321,22 @@ def _inertia_findings(mech: Mechanism) -> Iterator[Finding]:
             sum_of = "the ground" if top < 0 else f"body {mech.bodies[top].name!r}"
             reason = f"{reason} It is welded to {sum_of}, and the sum is possible."
             yield Finding("warning", where, code, reason, _inertia_repair(code, inertia))
+
+
+def _lump_findings(mech: Mechanism) -> Iterator[Finding]:
+    """Impossible inertias of lumps, and flexible bodies without displacements of second order.
+
+    A lump moves by itself. A rotor is one rigid body; a node of a flexible body is a share of one.
+    """
+    for k in mech.flexible:
+        body = mech.bodies[k]
+        for i, lump in enumerate(body.lumps):
+            rotor = isinstance(lump.hinge, Geared)
+            where = f"the motor at hinge {body.hinge_name!r}"
+            where = where if rotor else f"lump {i} of body {body.name!r}"
+            for code, reason in lump.inertia.findings():
+                repair = _inertia_repair(code, lump.inertia)
+                yield Finding("error" if rotor else "warning", where, code, reason, repair)
 
 
 def _welded_to(mech: Mechanism, name: str) -> int:
