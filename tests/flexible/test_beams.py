@@ -295,6 +295,11 @@ def test_validation():
 
     assert not codes()
     assert codes(second=None) == {"no-second"}
+    mech = mounted(FlexibleBody(**{**fields, "second": None}), lw.hinges.Pin())
+    (finding,) = mech.validate()
+    assert (finding.severity, finding.code) == ("warning", "no-second")
+    assert finding.where == "body 'beam.tip'"
+    assert not mounted(body, lw.hinges.Pin()).validate()
     for along in ("x", "rx"):  # stretch and twist displace nothing to second order
         twist = {"torsion": 1e-9, "shear_modulus": 3e10}
         straight = beam(L, **SECTION, **twist, modes=2, directions=(along,))

@@ -213,4 +213,4 @@ def _along(value: ArrayLike, stations: Array, what: str, width: int) -> Array:
     table = array.reshape(-1, 1) if width == 1 else np.atleast_2d(array)
     table = np.broadcast_to(table, (len(table), width))
     where = np.linspace(0.0, 1.0, len(table)) if len(table) > 1 else np.zeros(1)
-    return np.stack([np.interp(stations, where, column) for column in table.T], axis=1)
+    return np.stack([np.interp(stations, where, table[:, j]) for j in range(width)], axis=1)

@@ -107,9 +107,10 @@ def _allowed(directions: Sequence[str], elements: Sequence[Element]) -> list[int
             lost = [j for j in range(3) if abs(needed[j]) > 1e-9 and start + j not in allowed]
             if lost:
                 missing = ", ".join(repr(DIRECTIONS[start + j]) for j in lost)
+                along = ", ".join(f"{y:.3g}" for y in e.tolist())
                 raise ModelError(
                     f"directions are {', '.join(map(repr, directions))}: a beam along "
-                    f"{np.round(e, 6).tolist()} with {DIRECTIONS[i]!r} but without {missing} "
+                    f"({along}) with {DIRECTIONS[i]!r} but without {missing} "
                     f"cannot bend. Add {missing}, or leave {DIRECTIONS[i]!r} out."
                 )
     return allowed

@@ -13,7 +13,8 @@ from linkwise.model.body import Lump
 from linkwise.model.builder import Builder
 from linkwise.model.drive import Drive
 from linkwise.model.hinges import Hinge, Modal
-from linkwise.model.validate import Finding
+from linkwise.model.lumps import would_soften
+from linkwise.model.validate import NO_SECOND, Finding
 from linkwise.spatial.array import Array, ArrayLike, floats, frozen
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose, PoseLike
@@ -143,12 +144,8 @@ class FlexibleBody:
                 )
                 repair = "With a diagonal stiffness modes are orthogonal: `normalised()`."
                 add("warning", i, "coupled", reason, repair)
-        bent = np.cross(self.positions[:, :, None], self.modes[:, 3:], axis=1)
-        reach = float(np.linalg.norm(self.positions, axis=1).max())
-        if not np.asarray(self.second).any() and np.abs(bent).max() > RIGID * reach:
-            reason = "they have no displacements of second order: a spinning body would soften."
-            repair = "Give `second`, or use the body for slow motions only."
-            findings.append(Finding("warning", "modes", "no-second", reason, repair))
+        if would_soften(self.positions, self.modes[:, 3:], self.second):
+            findings.append(Finding("warning", "modes", *NO_SECOND))
         values = np.linalg.eigvalsh(mass / np.maximum(np.outer(size, size), 1e-300))
         if values[0] < 1e-9:
             reason = f"the masses of {len(self.masses)} nodes do not resist {len(size)} modes."

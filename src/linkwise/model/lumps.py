@@ -47,6 +47,24 @@ def modal_bodies(mech: Mechanism) -> list[int]:
     ]
 
 
+STRAIGHT = 1e-6
+"""Displacements across the line to a node that are smaller than this part of its distance."""
+
+
+def would_soften(positions: Array, displacements: Array, second: Array | None) -> bool:
+    """Whether nodes of a flexible body move sideways, with no displacements of second order.
+
+    Args:
+        positions: Of the nodes in the reference frame (n, 3) [m].
+        displacements: Of the nodes for each mode (n, 3, m) [m/m].
+        second: S (n, 3, m, m) [1/m], or None.
+    """
+    if second is not None and np.asarray(second).any():
+        return False
+    sideways = np.cross(positions[:, :, None], displacements, axis=1)
+    return bool(np.abs(sideways).max() > STRAIGHT * np.linalg.norm(positions, axis=1).max())
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Wire:
     """A flexible body as lines between its nodes; node 0 is its reference frame.

@@ -17,8 +17,9 @@ import numpy as np
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model.actuator import Actuator
 from linkwise.model.body import WORLD, Body, Coupling, Loop, Node
-from linkwise.model.hinges import Geared, Locked
+from linkwise.model.hinges import Geared, Locked, Modal
 from linkwise.model.hinges.modified import is_plain
+from linkwise.model.lumps import modal_bodies, would_soften
 from linkwise.model.spanning_tree import armature
 from linkwise.model.state import in_order, plain_names, split_coordinate
 from linkwise.model.task_rows import JointRow
@@ -53,6 +54,14 @@ class Finding:
 
 SHOWN = 12
 """How many findings a message shows, and how many come with near names."""
+
+
+NO_SECOND = (
+    "no-second",
+    "its modes have no displacements of second order: a spinning body would soften.",
+    "Give `second` of the flexible body, or use it for slow motions only.",
+)
+"""Code, reason and repair of a flexible body whose nodes move along straight lines."""
 
 
 def as_text(title: str, problems: Sequence[Finding]) -> str:
@@ -337,6 +346,13 @@ def _lump_findings(mech: Mechanism) -> Iterator[Finding]:
             for code, reason in lump.inertia.findings():
                 repair = _inertia_repair(code, lump.inertia)
                 yield Finding("error" if rotor else "warning", where, code, reason, repair)
+    for k in modal_bodies(mech):
+        parts = (mech.bodies[k], *mech.bodies[k].lumps)
+        nodes = [x.hinge for x in parts if isinstance(x.hinge, Modal)]
+        places, moved = np.stack([x.rest.p for x in nodes]), np.stack([x.modes[3:] for x in nodes])
+        straight = all(x.second is None for x in nodes)
+        if straight and would_soften(places, moved, None):
+            yield Finding("warning", f"body {mech.bodies[k].name!r}", *NO_SECOND)
 
 
 def _welded_to(mech: Mechanism, name: str) -> int:
