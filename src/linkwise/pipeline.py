@@ -165,7 +165,7 @@ def compile(
             straight code; default: chosen from the size. For the target "cpu".
         schedule: "sweep" visits the bodies one after another. "scan" takes them all at once, in
             O(log N) rounds, for long chains (`lw.plan(expr, schedule="scan")` prints it); for the
-            targets "numpy", and "cuda", where it is for serial chains.
+            targets "numpy", and "cuda", where it is for serial chains of rigid bodies.
         derive: Whether to derive and run the cheapest equal form. False runs the expression as
             written, without any identity; products are multiplied out where that shares a
             recursion.

@@ -88,3 +88,9 @@ def test_refused() -> None:
         lw.compile(P, arm, **options)
     with pytest.raises(ExpressionError, match="float64"):
         lw.compile(FORWARD, arm, dtype="float32", **options)
+    rotor = lw.SpatialInertia.point(0.1)
+    link = lw.SpatialInertia.solid_box(1.0, (0.1, 0.2, 0.3))
+    b = lw.Builder("geared").body("link", "world", lw.hinges.Pin(), inertia=link)
+    geared = b.motor("link", rotor, ratio=9.0).build()
+    with pytest.raises(LoweringError, match=r"motors with rotors.*target 'numpy' scans it"):
+        lw.compile(FORWARD, geared, **options)

@@ -269,8 +269,8 @@ def test_functions_for_rigid_bodies_refuse_flexible_ones():
         lambda: lw.estimation.RandomField(mech, q),
         lambda: lw.save(mech, "robot.urdf"),
         lambda: lw.save(mech, "robot.xml"),
-        lambda: lw.compile(bias, mech, target="numpy", schedule="scan"),
-        lambda: lw.simulation.implicit_step(mech, 1e-3),
+        lambda: lw.compile(bias, mech, target="cuda", schedule="scan"),
+        lambda: lw.simulation.implicit_step(mech, 1e-3, target="cuda"),
     ):
         with pytest.raises(lw.LinkwiseError, match="flexible"):
             call()

@@ -58,6 +58,25 @@ def test_trees(seed: int) -> None:
     np.testing.assert_allclose(moved(mech, step), expected, atol=1e-9)
 
 
+@pytest.mark.parametrize("schedule", ["scan", "sweep"])
+def test_flexible_arm(schedule: str) -> None:
+    """Modes and rotors are in M̂ as other coordinates are; beside `lw.rollout`."""
+    section = {"area": 1e-4, "bending": 1e-9, "young": 7e9, "density": 2700.0}
+    link = lw.flexible.beam(0.5, **section, modes=2, directions=("y", "rz"), damping=0.02)
+    rotor = lw.SpatialInertia.from_com(0.1, (0, 0, 0), (1e-4, 1e-4, 2e-4))
+    b, parent = lw.Builder("arm", gravity=(0.0, -9.81, 0.0)), "world"
+    drive = lw.Drive(stiffness=2.0, damping=0.1)
+    for i in range(3):
+        link.add_to(b, f"link_{i}", parent, lw.hinges.Pin((0, 0, 1)), drive=drive)
+        b.motor(f"link_{i}", rotor, ratio=10.0)
+        parent = f"link_{i}.tip"
+    mech = b.build()
+    step = lw.simulation.implicit_step(mech, H, schedule=schedule)
+    run = lw.rollout(mech, mech.neutral(), duration=10 * H, step=H, integrator="implicit")
+    assert np.abs(run.q[-1][1:3]).max() > 1e-4
+    np.testing.assert_allclose(moved(mech, step), run.q[-1], atol=1e-9)
+
+
 def test_code_of_gpus(tmp_path) -> None:
     """The emitted kernels, built for a processor, in steps of a rod of several runs."""
     mech = lw.models.rod(40)

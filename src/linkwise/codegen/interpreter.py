@@ -20,7 +20,7 @@ from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
 from linkwise.sweeps.interpret import run
 from linkwise.sweeps.scan.plan import scan_plan
-from linkwise.sweeps.scan.run import check_rigid, scanned
+from linkwise.sweeps.scan.run import check_tree, scanned
 
 
 class Interpreter(InMemory):
@@ -35,7 +35,7 @@ class Interpreter(InMemory):
                 "instead, or use the target 'cpu'."
             )
         if request.schedule == "scan":
-            check_rigid(request.mech)
+            check_tree(request.mech)
         self.request = request
 
     @property

@@ -22,6 +22,7 @@ from linkwise.algebra.symbols import memoryless
 from linkwise.codegen.rolled.layout import Key
 from linkwise.codegen.rolled.roll import Rolled, roll
 from linkwise.errors import LoweringError
+from linkwise.model.hinges import Modal
 from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.interpret import family_of_part
 from linkwise.sweeps.program import (
@@ -35,7 +36,7 @@ from linkwise.sweeps.program import (
     Term,
 )
 from linkwise.sweeps.scan.plan import SCANNED, Group, is_own, scan_plan
-from linkwise.sweeps.scan.run import check_rigid
+from linkwise.sweeps.scan.run import check_tree
 from linkwise.sweeps.schedule import OPEN_PLACE, direction
 
 
@@ -73,13 +74,24 @@ class Chunked:
     carried: tuple[Carried | None, ...]  # for each stage
 
 
+def _check_rigid(mech: Mechanism) -> None:
+    """Refuse mechanisms whose bodies differ in size."""
+    if check_tree(mech).flexible:
+        bent = any(isinstance(mech.bodies[k].hinge, Modal) for k in mech.flexible)
+        what = "flexible bodies" if bent else "motors with rotors (lw.Builder.motor)"
+        raise LoweringError(
+            f"schedule='scan' on a GPU was given for {mech.name!r}, which has {what}: its bodies "
+            "differ in size. The target 'numpy' scans it; or leave schedule out."
+        )
+
+
 def chunked(program: Program, mech: Mechanism, itemsize: int) -> Chunked:
     """The loops of a program on a serial chain, with what elements need.
 
     Raises:
         LoweringError: It is not a chain, or the expression has other recursions or matrices.
     """
-    check_rigid(mech)
+    _check_rigid(mech)
     if any(int(p) != k - 1 for k, p in enumerate(mech.parent)):
         raise LoweringError(
             f"{mech.name!r} has branches; schedule='scan' on a GPU is for serial chains. The "

@@ -1,4 +1,4 @@
-"""An implicit step of a long chain as one expression, which can be scanned: O(log N) deep.
+"""An implicit step of a long chain or tree as one expression, which can be scanned: O(log N) deep.
 
     v' = v + h M̂⁻¹ (τ − C − d v − k (q + h v − rest)),    M̂ = 𝓜 + h d + h² k,    q' = q + h v'
 
@@ -67,15 +67,16 @@ class ImplicitStep:
 def implicit_step(
     mech: Mechanism, step: float, *, schedule: Schedule = "scan", target: str = "numpy"
 ) -> ImplicitStep:
-    """The step of integrator="implicit" for one long chain, whose bodies run in parallel.
+    """The step of integrator="implicit" for one long chain or tree, whose bodies run in parallel.
 
     Dampers and springs act at the end of the step. The step is one solution of 𝓜 with a larger
     armature, by associative scans: O(log N) deep. It gives what `lw.rollout` gives, one body after
     another.
 
     Args:
-        mech: A tree for the target "numpy", a serial chain for "cuda". Its velocities are rates of
-            its coordinates, and it has no loops, couplings, joint limits and Coulomb friction.
+        mech: A tree of rigid and flexible bodies for the target "numpy", a serial chain of rigid
+            ones for "cuda". Its velocities are rates of its coordinates, and it has no loops,
+            couplings, joint limits and Coulomb friction.
         step: Length of a step [s].
         schedule: "scan" for all bodies at once, "sweep" for one after another.
         target: "numpy" or "cuda"; with schedule="sweep" also "cpu".

@@ -13,6 +13,9 @@ that is by the sweep itself, begun with P₀ = 0, and two lines more. A run is o
 inertia of the body alone does not resist its hinge, as that of a massless frame between two pins:
 it then joins the run of its child. All runs grow at once, then they are scanned, then each is
 swept with the right S.
+
+A flexible body hangs its children on its frame, and is itself hung on the frame of its parent
+(`sweeps/flexible.py`): S, A and J are those of frames, (6, 6), the first entries of longer blocks.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.algebra.space import JOINT
 from linkwise.spatial.array import Array
 from linkwise.sweeps.interpret import family_of_part
 from linkwise.sweeps.program import Block
@@ -53,10 +57,12 @@ def scanned_riccati(run: Stacked, group: Group) -> None:
 
     def filtered(ks: Indices, S: Array) -> Array:
         """S at the next body inboard, from that at bodies `ks`."""
-        room[ks] = S + M[row[ks]]
+        total = M[row[ks]]
+        total[:, :6, :6] += S
+        room[ks] = total
         for statement in local:
             run.set(statement, ks)
-        E = shift[ks]
+        E = shift[ks][:, :6]
         return E @ run.value[family.P_plus, True][ks] @ star(E)
 
     for ks in run.levels(group):
@@ -73,10 +79,12 @@ def scanned_riccati(run: Stacked, group: Group) -> None:
             g = np.flatnonzero(length > i)
             at = ks[start[g] + i]
             P_0[g] = filtered(at, P_0[g])
-            seen = H_all[at] @ A[g]
+            seen = H_all[at][:, :, :6] @ A[g]
             through = run.times(Block(family.D, inverse=True), at, at, at, seen)
             J[g] += star(seen) @ through
-            A[g] = shift[at] @ (A[g] - run.value[family.G, True][at] @ seen)
+            left = -run.value[family.G, True][at] @ seen
+            left[:, :6] += A[g]
+            A[g] = shift[at][:, :6] @ left
         keep = (~begins[start]).astype(float)[:, None, None]
         elements = A * keep, element.root(P_0), element.root(J * keep)
         lower = prefixes(elements, element.kalman)[1][:-1]
@@ -90,9 +98,9 @@ def resists(
     run: Stacked, family: Family, ks: Indices, M: Array, begins: NDArray[np.bool]
 ) -> NDArray[np.bool]:
     """Whether the inertia of a body resists its hinge, also compared with that of its child."""
-    if not run.width:
-        return np.ones(len(ks), dtype=bool)
     H = run.value[family.H, True][ks]
+    if not H.size:
+        return np.ones(len(ks), dtype=bool)
     alone = H @ M @ star(H)
     if family.noise is not None:
         alone = alone + run.value[family.noise, True][ks]
@@ -101,7 +109,7 @@ def resists(
     carried[1:] += np.where(begins[1:, None, None], 0.0, child @ M[:-1] @ star(child))
     scale = np.sqrt(np.einsum("nii->ni", carried))
     scale = np.where(scale > 0.0, scale, 1.0)
-    filler = np.eye(run.width) * (1.0 - run.present[ks])[:, None, :]
+    filler = run.filler(JOINT, ks)
     alone, carried = (
         x / (scale[:, :, None] * scale[:, None, :]) + filler for x in (alone, carried)
     )

@@ -1,8 +1,8 @@
 """A scan plan in NumPy: a quantity is one array with a row for each body, (n, r, c).
 
-Blocks of hinges with fewer degrees of freedom than others are filled with zeros, and the empty part
-of D with ones. Trees run path by path (`path.py`): what other children hand to a path is known
-before its scan.
+Blocks of hinges with fewer degrees of freedom than others, and of bodies with fewer parts
+(`slot.py`), are filled with zeros, and the empty part of D with ones. Trees run path by path
+(`path.py`): what other children hand to a path is known before its scan.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ import numpy as np
 
 from linkwise.algebra import role
 from linkwise.algebra.expr import Symbol
-from linkwise.algebra.space import BODY, JOINT, ONE, Space
+from linkwise.algebra.space import JOINT, ONE, Space
 from linkwise.errors import LoweringError
 from linkwise.model.embedded import Embedded
-from linkwise.model.hinges import Modal
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose, trusted_pose
-from linkwise.spatial.vector import cross_force, cross_velocity
 from linkwise.sweeps.bodies import bodies_of
 from linkwise.sweeps.interpret import GIVEN_OR_MADE, Interpreter, family_of_part
 from linkwise.sweeps.numbers import Numbers
@@ -33,6 +31,8 @@ from linkwise.sweeps.scan.element import cholesky, prefixes, solve, star
 from linkwise.sweeps.scan.path import Indices, heavy_paths
 from linkwise.sweeps.scan.plan import Group, is_own, scan_plan
 from linkwise.sweeps.scan.riccati import scanned_riccati
+from linkwise.sweeps.scan.slot import slots_of
+from linkwise.sweeps.structured_block import dense
 
 
 class Stacked:
@@ -60,9 +60,8 @@ class Stacked:
         self.bodies, self.numbers = bodies, self.single.arithmetic
         self.n, self.parent = mech.n_bodies, np.asarray(mech.parent)
         self.paths, self.everybody = heavy_paths(mech), np.arange(self.n)
-        sizes = np.array([body.hinge.nv for body in mech.bodies], dtype=np.int64)
-        self.width = int(sizes.max(initial=0))
-        self.present = (np.arange(self.width) < sizes[:, None]).astype(float)
+        self.slots = slots_of(mech)
+        self._filled: dict[Space, Array | None] = {}
         self.value: dict[Ident, Array] = {}
         for leaf in program.inputs:
             self._load(leaf)
@@ -101,7 +100,7 @@ class Stacked:
     def _load(self, leaf: Symbol) -> None:
         source = getattr(leaf.role, "source", "")
         ident = (leaf, not isinstance(leaf.role, role.Vector))
-        if isinstance(leaf.role, role.Memoryless) and source == "M":
+        if isinstance(leaf.role, role.Memoryless) and source == "M" and len(self.slots) == 1:
             self.value[ident] = np.asarray(self.mech.inertias.matrix)
             return
         self.single._load(leaf)  # pyright: ignore[reportPrivateUsage]
@@ -110,28 +109,25 @@ class Stacked:
             self.value[ident] = self._stack(self.single.value[ident], rows, columns, ident[1])
 
     def _shape(self, rows: Space, columns: Space, block: bool) -> tuple[int, int]:
-        height = self.width if rows is JOINT else max(self.bodies.sizes(rows), default=0)
+        height = max(self.bodies.sizes(rows), default=0)
         if not block:
             return height, 1 if columns is ONE else self.single.columns.width(columns)
-        return height, self.width if columns is JOINT else max(self.bodies.sizes(columns))
+        return height, max(self.bodies.sizes(columns), default=0)
 
     def _stack(self, blocks: Sequence[Any], rows: Space, columns: Space, block: bool) -> Array:
         out = np.zeros((len(blocks), *self._shape(rows, columns, block)))
-        for into, x in zip(out, blocks, strict=True):
+        for into, x in zip(out, map(dense, blocks), strict=True):
             into[: x.shape[0], : x.shape[1]] = x
         return out
 
     def blocks(self, quantity: Quantity) -> list[Array]:
         """One array for each body, without what fills it up."""
         array = self.of(quantity)
-        if JOINT not in (quantity.rows, quantity.columns if quantity.block else BODY):
+        if quantity.rows.block in ("one", "node"):
             return list(array)
-        sizes = self.bodies.sizes(JOINT)
-        out = list[Array]()
-        for x, nv in zip(array, sizes, strict=True):
-            x = x[:nv] if quantity.rows is JOINT else x
-            out.append(x[:, :nv] if quantity.block and quantity.columns is JOINT else x)
-        return out
+        heights = self.bodies.sizes(quantity.rows)
+        widths = self.bodies.sizes(quantity.columns) if quantity.block else [None] * len(heights)
+        return [x[:r, :c] for x, r, c in zip(array, heights, widths, strict=True)]
 
     def of(self, quantity: Quantity) -> Array:
         """The array of a quantity."""
@@ -226,8 +222,7 @@ class Stacked:
         matrix = star(matrix) if block.adjoint else matrix
         if not block.inverse:
             return matrix if right is None else matrix @ right
-        if block.symbol.range is JOINT:
-            matrix = matrix + self._filler(at)
+        matrix = matrix + self.filler(block.symbol.range, at)
         if isinstance(block.symbol.role, role.Riccati) and block.symbol.role.part == "D":
             lower = self.factor(matrix, block, at)
             right = (
@@ -243,7 +238,7 @@ class Stacked:
             return cholesky(D)
         except np.linalg.LinAlgError:
             for k, matrix in zip(ks.tolist(), D, strict=True):
-                nv = int(self.present[k].sum())
+                nv = int(self.mech.v_start[k + 1] - self.mech.v_start[k])
                 self.numbers.invert(matrix[:nv, :nv], block, k)  # names the body
             raise
 
@@ -252,21 +247,35 @@ class Stacked:
         if statement.target.key is family.G and len(statement.terms) != 1:
             return None
         P, H, D = (self.value[x, True][ks] for x in (family.P, family.H, family.D))
-        lower = self.factor(D + self._filler(ks), Block(family.D, inverse=True), ks)
+        lower = self.factor(D + self.filler(JOINT, ks), Block(family.D, inverse=True), ks)
         Y = solve(lower, H @ P)
         if statement.target.key is family.G:
             return star(solve(star(lower), Y))
         return P - star(Y) @ Y
 
-    def _filler(self, ks: Indices) -> Array:
-        """Ones on the diagonal where hinges have fewer degrees of freedom than others."""
-        return np.eye(self.width) * (1.0 - self.present[ks])[:, None, :]
+    def present(self, space: Space) -> Array | None:
+        """Ones where the block of each body has entries (n, size), else zeros; None if all have."""
+        if space not in self._filled:
+            sizes = self.bodies.sizes(space)
+            alike = space.block in ("one", "node") or len({*sizes}) < 2
+            there = np.arange(max(sizes, default=0)) < np.array(sizes)[:, None]
+            self._filled[space] = None if alike else there.astype(np.float64)
+        return self._filled[space]
+
+    def filler(self, space: Space, ks: Indices) -> Array | float:
+        """Ones on the diagonal where bodies `ks` have no entries and others do."""
+        present = self.present(space)
+        if present is None:
+            return 0.0
+        return np.eye(present.shape[1]) * (1.0 - present[ks])[:, None, :]
 
     def _masked(self, total: Array, target: Quantity, ks: Indices) -> Array:
-        if target.rows is JOINT:
-            total *= self.present[ks][:, :, None]
-        if target.block and target.columns is JOINT:
-            total *= self.present[ks][:, None, :]
+        rows = self.present(target.rows)
+        columns = self.present(target.columns) if target.block else None
+        if rows is not None:
+            total *= rows[ks][:, :, None]
+        if columns is not None:
+            total *= columns[ks][:, None, :]
         return total
 
     def _total_of(self, term: Term) -> Array:
@@ -280,74 +289,44 @@ class Stacked:
 
     def _from_nodes(self, array: Array, ks: Indices) -> Array:
         """B x: forces at the nodes of each body, summed."""
-        total = np.zeros((self.n, 6, array.shape[-1]))
+        total = np.zeros((self.n, 6 * len(self.slots), array.shape[-1]))
         for i, k in enumerate(self.bodies.node_body):
             if k >= 0:
-                total[k] += self.bodies.pick_off(i) @ array[i]
+                force = self.bodies.pick_off(i) @ array[i]
+                total[k, : len(force)] += force
         return total[ks]
 
     # ------------------------------------------------------------------------ special rules
 
     @cached_property
-    def _alike(self) -> list[tuple[Any, Indices]]:
-        """Hinges, and the bodies that have them."""
-        groups = dict[Any, list[int]]()
-        for k, body in enumerate(self.mech.bodies):
-            groups.setdefault(body.hinge, []).append(k)
-        return [(hinge, np.array(ks)) for hinge, ks in groups.items()]
-
-    @cached_property
-    def _offsets(self) -> tuple[Pose, Pose]:
-        """X of each hinge on its inboard body, and of its body on it."""
-        parts = ([b.inboard for b in self.mech.bodies], [b.outboard for b in self.mech.bodies])
-        inboard, outboard = (
-            trusted_pose(np.array([x.rot for x in part]), np.array([x.p for x in part]))
-            for part in parts
-        )
-        return inboard, outboard
-
-    def _of_hinge(self, start: Any, values: Any, ks: Indices, count: int) -> Array:
-        return values[start[ks][:, None] + np.arange(count)]
-
-    @cached_property
-    def poses(self) -> Pose:
-        """X_pk of all bodies."""
-        rot, p = np.empty((self.n, 3, 3)), np.empty((self.n, 3))
-        for hinge, ks in self._alike:
-            moved = hinge.pose(self._of_hinge(self.mech.q_start, self.numbers.q, ks, hinge.nq))
-            rot[ks], p[ks] = moved.rot, moved.p
-        inboard, outboard = self._offsets
-        return inboard @ trusted_pose(rot, p) @ outboard
+    def poses(self) -> tuple[Pose, ...]:
+        """X_pk of the parts of each slot."""
+        return tuple(slot.poses(self.numbers.q) for slot in self.slots)
 
     def _special(self, statement: Statement, ks: Indices) -> None:
         room, reads = self.value[statement.target.ident], statement.reads
+        numbers = self.numbers
         match statement.special:
             case "phi(q)":
-                room[...] = self.poses.shift
+                for slot, pose in zip(self.slots, self.poses, strict=True):
+                    room[slot.bodies, :6, slot.rows] = pose.shift
             case "H(q)":
-                for hinge, at in self._alike:
-                    q = self._of_hinge(self.mech.q_start, self.numbers.q, at, hinge.nq)
-                    room[at, : hinge.nv] = hinge.hinge_map(q) @ self._offsets[1].shift[at]
+                for slot in self.slots:
+                    slot.add_maps(room, numbers.q)
             case "a":
-                self._bias_acceleration(room, self.of(reads[0][0])[:, :, 0])
+                V = self.of(reads[0][0])[:, :, 0]
+                for slot, pose in zip(self.slots, self.poses, strict=True):
+                    slot.add_bias_accelerations(room, V, numbers.q, numbers.v)
+                    on_ground = self.parent[slot.bodies] < 0
+                    up = np.concatenate([np.zeros(3), -np.asarray(numbers.gravity)])
+                    lifted = pose.shift_velocity(up)[on_ground]
+                    room[slot.bodies[on_ground], slot.rows, 0] += lifted
             case "b":
                 V = self.of(reads[0][0])[:, :, 0]
-                room[:, :, 0] = cross_force(V, self.mech.inertias.apply(V))
+                for slot in self.slots:
+                    slot.add_gyroscopic_forces(room, V)
             case _:
                 self._one_by_one(statement, ks)
-
-    def _bias_acceleration(self, room: Array, V: Array) -> None:
-        mech, offset = self.mech, self._offsets[1].shift
-        for hinge, at in self._alike:
-            q = self._of_hinge(mech.q_start, self.numbers.q, at, hinge.nq)
-            v = self._of_hinge(mech.v_start, self.numbers.v, at, hinge.nv)
-            moved = np.einsum("nij,nj->ni", star(hinge.hinge_map(q)), v)
-            both = np.stack([moved, np.broadcast_to(hinge.bias(q, v), moved.shape)])
-            moved, rate = np.einsum("nji,bnj->bni", offset[at], both)
-            room[at, :, 0] = cross_velocity(V[at], moved) + rate
-        roots = np.flatnonzero(self.parent < 0)
-        up = np.concatenate([np.zeros(3), -np.asarray(self.numbers.gravity)])
-        room[roots, :, 0] += self.poses.shift_velocity(up)[roots]
 
     def _one_by_one(self, statement: Statement, ks: Indices) -> None:
         """A special rule that has no form for all bodies at once."""
@@ -444,15 +423,23 @@ class Stacked:
         return None
 
     def _poses(self, statement: Statement) -> None:
-        room = self.room(statement.target).reshape(self.n, 3, 4)
+        room, (poses, *others) = self.room(statement.target), self.poses
+        frames = np.zeros((self.n, 3, 4))
         group = Group("poses", (statement,))
         for ks in self.levels(group):
-            rot, p, above = self.poses.rot[ks], self.poses.p[ks][..., None], self.parent[ks]
+            rot, p, above = poses.rot[ks], poses.p[ks][..., None], self.parent[ks]
             for i in np.flatnonzero((self.paths.top[ks] == ks) & (above >= 0)):
-                up = room[above[i]]
+                up = frames[above[i]]
                 rot[i], p[i] = up[:, :3] @ rot[i], up[:, :3] @ p[i] + up[:, 3:]
             parts = prefixes((rot, p, self.ends(group, ks)), element.pose)
-            room[ks] = np.concatenate(parts[:2], axis=-1)
+            frames[ks] = np.concatenate(parts[:2], axis=-1)
+        room[:, :12, 0] = frames.reshape(self.n, 12)
+        ground = np.concatenate([frames, np.eye(3, 4)[None]])  # the parent -1
+        for slot, pose in zip(self.slots[1:], others, strict=True):  # lumps hang on the parent
+            up = ground[self.parent[slot.bodies]]
+            there = trusted_pose(up[:, :, :3], up[:, :, 3]) @ pose
+            place = np.concatenate([there.rot, there.p[..., None]], axis=-1).reshape(-1, 12)
+            room[slot.bodies, 12 * slot.number : 12 * slot.number + 12, 0] = place
 
     def _sweep(self, group: Group) -> None:
         """Depth by depth: for a recursion that is none of those that can be scanned."""
@@ -476,16 +463,12 @@ def replace_passes(single: Interpreter) -> Interpreter:
     return single
 
 
-def check_rigid(mech: Mechanism | Embedded) -> Mechanism:
-    """The mechanism, if all its bodies have blocks of the same size."""
-    if isinstance(mech, Embedded) or mech.flexible:
-        what = "its loops and couplings built in"
-        if not isinstance(mech, Embedded):
-            bent = any(isinstance(mech.bodies[k].hinge, Modal) for k in mech.flexible)
-            what = "flexible bodies" if bent else "motors with rotors (lw.Builder.motor)"
+def check_tree(mech: Mechanism | Embedded) -> Mechanism:
+    """The mechanism, unless its loops are built in."""
+    if isinstance(mech, Embedded):
         raise LoweringError(
-            f"schedule='scan' was given for {mech.name!r}, which has {what}: its bodies differ in "
-            "size. Leave it out."
+            f"schedule='scan' was given for {mech.name!r}, which has its loops and couplings built "
+            "in: several bodies of it share one block. Leave it out."
         )
     return mech
 
@@ -500,4 +483,4 @@ def scanned(
     values: Mapping[str, Any] | None = None,
 ) -> Array:
     """The value of a program by scans, O(log N) deep; arguments as those of `interpret.run`."""
-    return Stacked(program, check_rigid(mech), q, v, nodes, values or {}).result()
+    return Stacked(program, check_tree(mech), q, v, nodes, values or {}).result()
