@@ -24,14 +24,15 @@ CARDS = [
 
 def lumped():
     """The eigenvectors that Nastran finds for lumped masses, and their eigenvalues."""
-    from linkwise.flexible.beam_element import elements_of
+    from linkwise.flexible.beam_element import Material, elements_of
 
     xs = np.linspace(0.0, 1.0, PARTS + 1)
     nodes = np.column_stack([xs, 0 * xs, 0 * xs])
     pairs = [(i, i + 1) for i in range(PARTS)]
     table = np.tile([A, I, 2 * I, 3 * I], (PARTS, 1))
     K, M = np.zeros((2, 6 * PARTS + 6, 6 * PARTS + 6))
-    for x in elements_of(nodes, pairs, table, (YOUNG, YOUNG / 2.6, DENSITY), None):
+    material, straight = Material(YOUNG, YOUNG / 2.6, DENSITY, None), np.zeros(PARTS)
+    for x in elements_of(nodes, pairs, table, material, straight):
         K[np.ix_(x.coordinates, x.coordinates)] += x.stiffness()
         for i in (x.start, x.end):
             M[range(6 * i + 3, 6 * i + 6), range(6 * i + 3, 6 * i + 6)] += (

@@ -8,7 +8,7 @@ import numpy as np
 
 from linkwise.arguments import count, number, rows, shown
 from linkwise.errors import ModelError, ShapeError
-from linkwise.flexible.beam_element import elements_of
+from linkwise.flexible.beam_element import Material, elements_of, principal
 from linkwise.flexible.beam_modes import DIRECTIONS, solved
 from linkwise.flexible.flexible_body import FlexibleBody
 from linkwise.spatial.array import Array, ArrayLike, floats
@@ -26,8 +26,10 @@ def beam(
     young: float,
     density: float,
     torsion: ArrayLike | None = None,
+    product: ArrayLike = 0.0,
+    roll: ArrayLike = 0.0,
     shear_modulus: float | None = None,
-    shear_factor: float | None = None,
+    shear_factor: ArrayLike | None = None,
     modes: int = 3,
     directions: Sequence[str] = DIRECTIONS,
     tip: SpatialInertia | None = None,
@@ -49,8 +51,13 @@ def beam(
         young: Young's modulus [N/m²].
         density: [kg/m³].
         torsion: Torsion constant [m⁴]; default: I_y + I_z, that of a circle.
+        product: Product of area I_yz = ∫ y z dA [m⁴] of a section whose principal axes are not y
+            and z; one number, or values along the beam.
+        roll: Turn of the section about the beam [rad], from y towards z; one number, or values
+            along a twisted beam. `bending` and `product` are in the turned axes.
         shear_modulus: [N/m²]; default: young / 2.6.
-        shear_factor: k of Timoshenko (5/6 for a rectangle), with rotary inertia; default: neither.
+        shear_factor: k of Timoshenko (5/6 for a rectangle), with rotary inertia; two numbers are
+            for bending along the principal axes near y and near z; default: neither.
         modes: How many.
         directions: In which nodes may move, of rx, ry, rz, x, y, z: ("y", "rz") for a plane. A
             beam bends by y together with rz, and by z together with ry.
@@ -67,21 +74,27 @@ def beam(
     stations = (np.arange(ELEMENTS) + 0.5) / ELEMENTS
     A = _along(area, stations, "area", 1)[:, 0]
     I = _along(bending, stations, "bending", 2)
+    turned, mixed = (
+        _along(x, stations, what, 1, positive=False)[:, 0]
+        for x, what in ((roll, "roll"), (product, "product"))
+    )
+    if (mixed**2 >= I.prod(axis=1)).any():
+        raise ModelError(
+            f"product is up to {np.abs(mixed).max():g} m⁴; its square must be less than I_y I_z."
+        )
     J = I.sum(axis=1) if torsion is None else _along(torsion, stations, "torsion", 1)[:, 0]
-    G = number(young, "young", above=0.0) / 2.6
-    if shear_modulus is not None:
-        G = number(shear_modulus, "shear_modulus", above=0.0)
-    table = np.column_stack([A, I, J])
+    I_y, I_z, angle = principal(I[:, 0], I[:, 1], mixed)
+    table = np.column_stack([A, I_y, I_z, J])
     xs = span * np.linspace(0.0, 1.0, ELEMENTS + 1)
     nodes = np.column_stack([xs, 0.0 * xs, 0.0 * xs])
     pairs = [(i, i + 1) for i in range(ELEMENTS)]
     points, weights = np.polynomial.legendre.leggauss(chosen)
     spots = [(min(int(s), ELEMENTS - 1), float(s)) for s in 0.5 * (1.0 + points) * ELEMENTS]
     places = [(e, s - e, 0.5 * span * float(w)) for (e, s), w in zip(spots, weights, strict=True)]
-    material = (number(young, "young", above=0.0), G, number(density, "density", above=0.0))
+    material = Material.of(young, density, shear_modulus, shear_factor)
     return solved(
         nodes,
-        elements_of(nodes, pairs, table, material, shear_factor),
+        elements_of(nodes, pairs, table, material, turned + angle),
         places,
         rotary=shear_factor is not None or "rx" in directions,
         modes=modes,
@@ -99,8 +112,9 @@ def frame(
     sections: ArrayLike,
     young: float,
     density: float,
+    roll: ArrayLike = 0.0,
     shear_modulus: float | None = None,
-    shear_factor: float | None = None,
+    shear_factor: ArrayLike | None = None,
     modes: int = 3,
     directions: Sequence[str] = DIRECTIONS,
     tip_node: int = -1,
@@ -122,8 +136,10 @@ def frame(
             x axis where it is parallel to y.
         young: Young's modulus [N/m²].
         density: [kg/m³].
+        roll: Turn of each section about the axis of its element [rad]; one number, or one for each.
         shear_modulus: [N/m²]; default: young / 2.6.
-        shear_factor: k of Timoshenko; default: Euler-Bernoulli.
+        shear_factor: k of Timoshenko, one number, or two for bending along y and z of the section;
+            default: Euler-Bernoulli.
         modes: How many.
         directions: In which nodes may move; ("x", "y", "rz") for a plane frame.
         tip_node: The node that carries other bodies.
@@ -145,11 +161,15 @@ def frame(
     if (table <= 0.0).any():
         raise ModelError(f"sections must be positive; the smallest number is {table.min():g}.")
     table = np.broadcast_to(table, (len(pairs), 4))
-    G = number(young, "young", above=0.0) / 2.6
-    if shear_modulus is not None:
-        G = number(shear_modulus, "shear_modulus", above=0.0)
-    material = (number(young, "young", above=0.0), G, number(density, "density", above=0.0))
-    made = elements_of(places, pairs, table, material, shear_factor)
+    turns = floats(roll, "roll")
+    if turns.shape not in ((), (len(pairs),)) or not np.isfinite(turns).all():
+        raise ShapeError(
+            f"roll has shape {turns.shape}; it must be one number, or one for each of "
+            f"{len(pairs)} elements ({len(pairs)},)."
+        )
+    material = Material.of(young, density, shear_modulus, shear_factor)
+    turns = np.broadcast_to(turns, (len(pairs),))
+    made = elements_of(places, pairs, table, material, turns)
     near = 0.5 - 0.5 / np.sqrt(3.0)
     spots = [(e, xi, 0.5 * x.length) for e, x in enumerate(made) for xi in (near, 1.0 - near)]
     last = count(tip_node, "tip_node", least=-len(places), most=len(places) - 1) % len(places)
@@ -197,7 +217,9 @@ def _pairs(elements: Sequence[tuple[int, int]], n: int) -> list[tuple[int, int]]
     return pairs
 
 
-def _along(value: ArrayLike, stations: Array, what: str, width: int) -> Array:
+def _along(
+    value: ArrayLike, stations: Array, what: str, width: int, *, positive: bool = True
+) -> Array:
     """Values (elements, width) at the middle of each element, from numbers or stations."""
     array = floats(value, what)
     if width == 1:
@@ -208,8 +230,9 @@ def _along(value: ArrayLike, stations: Array, what: str, width: int) -> Array:
         forms = f"one number, {width} numbers (I_y, I_z), or rows of them (stations, {width})"
     if not known or not array.size:
         raise ShapeError(f"{what} has shape {array.shape}; it must be {forms}.")
-    if not np.isfinite(array).all() or (array <= 0.0).any():
-        raise ModelError(f"{what} must be positive; the smallest number is {array.min():g}.")
+    if not np.isfinite(array).all() or (positive and (array <= 0.0).any()):
+        kind = "positive" if positive else "finite"
+        raise ModelError(f"{what} must be {kind}; the smallest number is {array.min():g}.")
     table = array.reshape(-1, 1) if width == 1 else np.atleast_2d(array)
     table = np.broadcast_to(table, (len(table), width))
     where = np.linspace(0.0, 1.0, len(table)) if len(table) > 1 else np.zeros(1)

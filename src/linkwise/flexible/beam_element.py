@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.arguments import number
-from linkwise.errors import ModelError
-from linkwise.spatial.array import Array
+from linkwise.errors import ModelError, ShapeError
+from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.spatial.vector import cross
 
 
@@ -94,17 +94,69 @@ def _cubic(xi: float, l: float, phi: float) -> tuple[Array, Array, Array]:
     return c * w, c * rate, c * angle
 
 
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What beams are made of.
+
+    Attributes:
+        young: E [N/m²].
+        shear: G [N/m²].
+        density: ρ [kg/m³].
+        factors: k of Timoshenko for bending along y and z; None for Euler-Bernoulli.
+    """
+
+    young: float
+    shear: float
+    density: float
+    factors: tuple[float, float] | None
+
+    @staticmethod
+    def of(
+        young: float, density: float, shear_modulus: float | None, shear_factor: ArrayLike | None
+    ) -> Material:
+        """From the arguments of `beam`."""
+        E = number(young, "young", above=0.0)
+        G = E / 2.6 if shear_modulus is None else number(shear_modulus, "shear_modulus", above=0.0)
+        factors = None
+        if shear_factor is not None:
+            given = floats(shear_factor, "shear_factor")
+            if given.shape not in ((), (2,)):
+                raise ShapeError(
+                    f"shear_factor has shape {given.shape}; it must be one number, or two: for "
+                    "bending along y and along z."
+                )
+            y, z = np.broadcast_to(given, (2,)).tolist()
+            factors = (
+                number(y, "shear_factor", least=1e-9),
+                number(z, "shear_factor", least=1e-9),
+            )
+        return Material(E, G, number(density, "density", above=0.0), factors)
+
+
+def principal(I_y: Array, I_z: Array, product: Array) -> tuple[Array, Array, Array]:
+    """Principal second moments, and the angles from y and z to their axes, -45° ... 45° [rad].
+
+    With the product ∫ y z dA; all arrays have an entry for each section.
+    """
+    half = 0.5 * (I_z - I_y)
+    sign = np.where(half < 0.0, -1.0, 1.0)
+    angle = 0.5 * np.arctan2(sign * product, np.abs(half))
+    apart = sign * np.hypot(half, product)
+    mean = 0.5 * (I_y + I_z)
+    return mean - apart, mean + apart, angle
+
+
 def elements_of(
     nodes: Array,
     pairs: Sequence[tuple[int, int]],
     table: Array,
-    material: tuple[float, float, float],
-    shear_factor: float | None,
+    material: Material,
+    roll: Array,
 ) -> list[Element]:
-    """Elements between pairs of nodes, with rows (A, I_y, I_z, J) and a material (E, G, ρ)."""
-    E, G, rho = material
+    """Elements between pairs of nodes, with rows (A, I_y, I_z, J) and turns about their axes."""
+    E, G, rho, factors = material.young, material.shear, material.density, material.factors
     made = list[Element]()
-    for (a, b), (area, I_y, I_z, J) in zip(pairs, table.tolist(), strict=True):
+    for (a, b), (area, I_y, I_z, J), turn in zip(pairs, table.tolist(), roll.tolist(), strict=True):
         way = nodes[b] - nodes[a]
         l = float(np.linalg.norm(way))
         if l == 0.0:
@@ -113,9 +165,12 @@ def elements_of(
         y = np.array([0.0, 1.0, 0.0]) if abs(x[1]) < 0.9 else np.array([1.0, 0.0, 0.0])
         z = cross(x, y)
         z = z / np.linalg.norm(z)
-        k = 0.0 if shear_factor is None else number(shear_factor, "shear_factor", least=1e-9)
-        shear = (12.0 * E / (k * area * G * l**2)) if k else 0.0
+        y = cross(z, x)
+        y, z = np.cos(turn) * y + np.sin(turn) * z, np.cos(turn) * z - np.sin(turn) * y
+        shear = (0.0, 0.0)
+        if factors is not None:
+            phi = 12.0 * E / (area * G * l**2)
+            shear = (phi * I_z / factors[0], phi * I_y / factors[1])
         numbers = np.array([E * area, G * J, E * I_y, E * I_z, rho * area, rho * I_y, rho * I_z])
-        axes = np.stack([x, cross(z, x), z])
-        made.append(Element(a, b, axes, l, numbers, (shear * I_z, shear * I_y)))
+        made.append(Element(a, b, np.stack([x, y, z]), l, numbers, shear))
     return made
