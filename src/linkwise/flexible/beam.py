@@ -124,8 +124,8 @@ def frame(
 ) -> FlexibleBody:
     """A frame of beam elements given as a table, clamped at its first node: its lowest modes.
 
-    Two lumps per element carry its mass: long members are divided into several elements. Elements
-    must not close a loop.
+    Two lumps per element carry its mass: long members are divided into several elements. Members
+    may branch and close loops.
 
     Args:
         nodes: Places of the nodes (n, 3) [m]; the first is the origin of the reference frame,

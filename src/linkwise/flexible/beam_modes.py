@@ -2,7 +2,8 @@
 
 The masses of the flexible body are lumps at Gauss points, which integrate its modes with few
 points. A bent beam is shorter: to second order its axis e is displaced by ½ ∫ (β (β·e) - β·β e) ds,
-with the slope β; S sums that from the root to each lump.
+with the slope β; S sums that from the root to each lump. Where elements close a loop, the members
+that do not fit stretch and bend each other as little as possible.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def solved(
     ends = [6 * last + j for j in allowed]
     basis = _basis(K, M, free, ends if boundary == "fixed" else [], modes)
     Pi = np.stack([sample @ basis for sample in samples])
-    second = _shortening(nodes, elements, basis, places, last)
+    second = _shortening(nodes, elements, K, basis, places, last)
     positions = [_position(nodes, elements[e], xi) for e, xi, _ in places]
     K_r = basis.T @ K @ basis
     points = np.stack([*positions, nodes[last]])
@@ -184,31 +185,56 @@ def _basis(K: Array, M: Array, free: list[int], held: list[int], modes: int) -> 
 def _shortening(
     nodes: Array,
     elements: Sequence[Element],
+    K: Array,
     basis: Array,
     places: Sequence[tuple[int, float, float]],
     last: int,
 ) -> Array:
-    """S (lumps + 1, 3, m, m): second-order displacements, summed from the root."""
-    at_node = {0: np.zeros((3, basis.shape[1], basis.shape[1]))}
-    from_start, left = dict[int, bool](), list(range(len(elements)))
+    """S (lumps + 1, 3, m, m): second-order displacements, summed from the root along a tree.
+
+    An element that closes a loop of others may end elsewhere than its last node, by a gap. The
+    nodes then move by d, which has the least energy: K d + Σ K_e (0, gap) = 0 over these elements.
+    """
+    parts = [_bent(x, basis, 0.0, 1.0) for x in elements]
+    at_node, left = {0: np.zeros_like(parts[0])}, list(range(len(elements)))
+    closing = list[int]()
     while left:
-        ready = [e for e in left if {elements[e].start, elements[e].end} & at_node.keys()]
-        for e in ready:
+        for e in [e for e in left if {elements[e].start, elements[e].end} & at_node.keys()]:
             x = elements[e]
-            if {x.start, x.end} <= at_node.keys():
-                raise ModelError(
-                    f"element ({x.start}, {x.end}) closes a loop; frames must branch only."
-                )
-            from_start[e] = x.start in at_node
-            near, far = (x.start, x.end) if from_start[e] else (x.end, x.start)
-            part = _bent(x, basis, 0.0, 1.0)
-            at_node[far] = at_node[near] + (part if from_start[e] else -part)
             left.remove(e)
+            if {x.start, x.end} <= at_node.keys():
+                closing.append(e)
+            elif x.start in at_node:
+                at_node[x.end] = at_node[x.start] + parts[e]
+            else:
+                at_node[x.start] = at_node[x.end] - parts[e]
+    gaps = {e: at_node[elements[e].end] - at_node[elements[e].start] - parts[e] for e in closing}
+    moved = _compatible(K, elements, gaps, parts[0].shape[1:])
     out = list[Array]()
     for e, xi, _ in places:
         x = elements[e]
-        out.append(at_node[x.start] + _bent(x, basis, 0.0, xi))
-    return np.stack([*out, at_node[last]])
+        part = at_node[x.start] + _bent(x, basis, 0.0, xi)
+        if closing:
+            strained = moved[x.coordinates]
+            if e in gaps:
+                strained[9:] += gaps[e]
+            part = part + np.einsum("ij,jab->iab", x.shapes(xi)[0], strained)
+        out.append(part)
+    return np.stack([*out, at_node[last] + moved[6 * last + 3 : 6 * last + 6]])
+
+
+def _compatible(
+    K: Array, elements: Sequence[Element], gaps: dict[int, Array], shape: tuple[int, ...]
+) -> Array:
+    """Turns and displacements of the nodes (6 n, m, m) that close gaps with the least energy."""
+    moved = np.zeros((len(K), *shape))
+    if gaps:
+        force = np.zeros_like(moved)
+        for e, gap in gaps.items():
+            force[elements[e].coordinates] -= np.tensordot(elements[e].stiffness()[:, 9:], gap, 1)
+        flat = np.linalg.solve(K[6:, 6:], force[6:].reshape(len(K) - 6, -1))
+        moved[6:] = flat.reshape(-1, *shape)
+    return moved
 
 
 def _bent(x: Element, basis: Array, start: float, stop: float) -> Array:
