@@ -163,6 +163,7 @@ def test_long_flexible_arm():
         b.motor(f"link_{i}", ROTOR, ratio=20.0)
         parent = f"link_{i}.tip"
     mech = b.build()
+    assert mech.bodies[1].lumps[0].hinge is mech.bodies[3].lumps[0].hinge  # all are taken at once
     q, v = 1e-2 * np.random.default_rng(0).standard_normal((2, mech.nv))
     scan, sweep = (f(lower(FORWARD), mech, q, v, values={"tau": v}) for f in (scanned, run))
     close(scan, sweep, 1e-9)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -217,15 +218,8 @@ class FlexibleBody:
         if errors:
             raise ModelError(f"flexible body {name!r}: {errors[0]}")
         builder.body(name, parent, hinge, inboard=inboard, inertia=inertia, drive=drive)
-        second = np.asarray(self.second)
-        hinges = [
-            Modal(
-                self.modes[i] * (1.0 if self._turns(i) or i in carriers.values() else _LINEAR),
-                Pose.translation(p),
-                second[i],
-            )
-            for i, p in enumerate(self.positions)
-        ]
+        turning = [self._turns(i) or i in carriers.values() for i in range(len(self.masses))]
+        hinges = [self._hinge(i, turns) for i, turns in enumerate(turning)]
         # Coordinates of carriers are those of the tip, so mass may move with either. Each gets an
         # equal part of all of it: then each resists its modes by itself.
         part = 1.0 / (1 + len(carriers))
@@ -259,6 +253,19 @@ class FlexibleBody:
                 follows = f"{name}.{label}{entry}"
                 builder.couple(follows, follows, {f"{name}.modes{entry}": 1.0})
         return builder
+
+    @cached_property
+    def _hinges(self) -> dict[tuple[int, bool], Modal]:
+        """Motions of nodes that were used: bodies that are equal share them."""
+        return {}
+
+    def _hinge(self, i: int, turns: bool) -> Modal:
+        """The motion of node i, with its rotation or without."""
+        if (i, turns) not in self._hinges:
+            modes = self.modes[i] * (1.0 if turns else _LINEAR)
+            rest, second = Pose.translation(self.positions[i]), np.asarray(self.second)[i]
+            self._hinges[i, turns] = Modal(modes, rest, second)
+        return self._hinges[i, turns]
 
     def _turns(self, i: int) -> bool:
         """Whether the rotation of a node matters: point masses need none."""

@@ -62,9 +62,10 @@ class Slot:
 
     def add_maps(self, room: Array, q: Array) -> None:
         """H of each part into the blocks (n, nv, columns) of all bodies."""
+        shift = self.outboard.shift
         for hinge, at in self.alike:
             H = hinge.hinge_map(self._of(self.mech.q_start, q, at, hinge.nq))
-            room[self.bodies[at], : hinge.nv, self.rows] = H @ self.outboard.shift[at]
+            room[self.bodies[at], : hinge.nv, self.rows] = H @ shift[at]
 
     def add_bias_accelerations(self, room: Array, V: Array, q: Array, v: Array) -> None:
         """V × H* v + Ḣ* v of each part into vectors (n, rows, 1); V is (n, rows)."""
