@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from long_chain_gpu import FOLDER, timed
 
-SIZES, H, ROUNDS = (1_000, 10_000, 100_000), 2e-3, 30
+SIZES, H, ROUNDS = (1_000, 10_000, 100_000, 1_000_000), 2e-3, 30
 RESULTS = Path(__file__).parent / "results" / "rod_step_gpu.md"
 HEAD = f"""# Steps of a rod on a GPU
 

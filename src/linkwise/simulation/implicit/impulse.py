@@ -123,7 +123,8 @@ class Sweep:
         i, first, second = rows
         u = [self.velocity(k) for k in rows]
         block, before = self.blocks[i], [self.impulse[k] for k in rows]
-        sticks = [x - dx for x, dx in zip(before, block_solved(block, u), strict=True)]
+        change = block_solved(block, [self.mobility[k] for k in rows], u)
+        sticks = [x - dx for x, dx in zip(before, change, strict=True)]
         most = friction * sticks[0]
         holds = minimum(sticks[0], most * most - sticks[1] * sticks[1] - sticks[2] * sticks[2])
         holds = gate(block[-1], gate(self.together, holds))
@@ -155,31 +156,34 @@ def _sum(terms: list[Any]) -> Any:
     return terms[0]
 
 
-BLOCK = 8
+BLOCK = 4
 """Numbers of a `block`."""
 
 
 def block(rows: list[dict[int, Any]], mobility: Any, i: int) -> list[Any]:
     """What solves the three forces of the contact whose rows begin at i.
 
-    With n, s, t for normal and tangents: A_ns, A_nt, and A_c⁻¹ as (nn, ns, nt, ss, st, tt), whose
-    last number is 0 where A_c is singular.
+    With n, s, t for normal and tangents: A_ns, A_nt, A_st and 1 / det A_c, or 0 where A_c is
+    singular.
     """
     ns, nt, st = (_product(rows, i + a, i + b) for a, b in ((0, 1), (0, 2), (1, 2)))
     nn, ss, tt = mobility[i : i + 3]
-    cofactors = [ss * tt - st * st, nt * st - ns * tt, ns * st - nt * ss]
-    cofactors += [nn * tt - nt * nt, ns * nt - nn * st, nn * ss - ns * ns]
-    determinant = nn * cofactors[0] + ns * cofactors[1] + nt * cofactors[2]
-    regular = minimum(determinant - DEPENDENT * nn * ss * tt, nn * ss * tt - IMMOVABLE**3)
-    scale = gate(regular, 1.0 / where(regular, determinant, 1.0))
-    return [ns, nt, *(x * scale for x in cofactors)]
+    size = nn * ss * tt
+    determinant = size + 2.0 * ns * nt * st - nn * st * st - ss * nt * nt - tt * ns * ns
+    regular = minimum(determinant - DEPENDENT * size, size - IMMOVABLE**3)
+    return [ns, nt, st, gate(regular, 1.0 / where(regular, determinant, 1.0))]
 
 
-def block_solved(block: Any, u: Any) -> list[Any]:
-    """A_c⁻¹ u."""
-    _, _, nn, ns, nt, ss, st, tt = block
-    inverse = ((nn, ns, nt), (ns, ss, st), (nt, st, tt))
-    return [sum(x * y for x, y in zip(row, u, strict=True)) for row in inverse]
+def block_solved(block: Any, diagonal: Any, u: Any) -> list[Any]:
+    """A_c⁻¹ u, by cofactors."""
+    (ns, nt, st, scale), (nn, ss, tt) = block, diagonal
+    off = nt * st - ns * tt, ns * st - nt * ss, ns * nt - nn * st
+    inverse = (
+        (ss * tt - st * st, off[0], off[1]),
+        (off[0], nn * tt - nt * nt, off[2]),
+        (off[1], off[2], nn * ss - ns * ns),
+    )
+    return [scale * sum(x * y for x, y in zip(row, u, strict=True)) for row in inverse]
 
 
 def _product(rows: list[dict[int, Any]], i: int, j: int) -> Any:
