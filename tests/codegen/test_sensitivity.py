@@ -241,3 +241,37 @@ def test_raw_coordinates():
     embedded = lw.loops.embed(lw.models.four_bar())
     with pytest.raises(ExpressionError, match="raw_q was given"):
         lw.compile(lw.jvp(mass @ vdot, "q", raw_q=True), embedded)
+
+
+REQUESTS = [
+    (mass @ vdot + bias, ("vdot",)),
+    (mass @ vdot + bias, ("q",)),
+    (FORWARD, ("tau", "q")),
+    (FORWARD, ("v",)),
+    ("forward_dynamics", ("q",)),
+    ("inverse_dynamics", ("vdot", "v")),
+]
+
+
+@pytest.mark.parametrize("product", [lw.jvp, lw.vjp])
+@pytest.mark.parametrize(("of", "wrt"), REQUESTS, ids=str)
+def test_arguments_do_not_depend_on_the_number_of_bodies(product, of, wrt):
+    """Loops over bodies take what straight code takes, in its order, and give the derivative."""
+    long = lw.models.chain(66)
+    kernel = lw.compile(product(of, *wrt), long)
+    short = lw.compile(product(of, *wrt), lw.models.chain(5))
+    assert kernel.arguments == short.arguments
+    given = {name: 0.1 * x for name, x in state(long, 1).items()}
+    quantity = of if not isinstance(of, str) else lw.dynamics.expression(of)
+    plain = lw.compile(quantity, long)
+    moving = [moved(long, given, wrt, s * 1e-4) for s in (1, -1, 2, -2)]
+    a, b, c, d = (plain(*(there[x] for x in plain.arguments)) for there in moving)
+    expected = (8 * (a - b) - (c - d)) / 12e-4
+    weight = np.random.default_rng(2).standard_normal(long.nv)
+    result = kernel(*({**given, "weight": weight}[x] for x in kernel.arguments))
+    assert np.abs(expected).max() > 1e-3
+    if product is lw.jvp:
+        np.testing.assert_allclose(result, expected, atol=1e-7 * np.abs(expected).max())
+    else:
+        total = sum(result[x] @ given[f"d{x}"] for x in wrt)
+        assert abs(total - weight @ expected) < 1e-7 * np.abs(weight) @ np.abs(expected)

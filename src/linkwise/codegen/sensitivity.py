@@ -19,6 +19,7 @@ are written, operations are counted, and the form with fewer runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -28,6 +29,7 @@ from linkwise.algebra.expr import Expr, total
 from linkwise.algebra.space import JOINT, ONE
 from linkwise.algebra.symbols import vector
 from linkwise.arguments import flag
+from linkwise.codegen import stages
 from linkwise.codegen.formula import Formula, TooLongError
 from linkwise.codegen.rolled.layout import total_size
 from linkwise.codegen.scalar.graph import Check, Graph
@@ -36,6 +38,7 @@ from linkwise.model.embedded import Embedded
 from linkwise.model.hinges.hinge import Hinge
 from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.embedded_expression import tree_tau, velocity_map
+from linkwise.sweeps.result_part import ALL
 
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
@@ -95,10 +98,38 @@ def results(at: Writing, of: Differentiable) -> tuple[list[int], tuple[int, ...]
 
 def _inputs(at: Writing, name: str) -> Any:
     if name not in at.reads:
-        raise ExpressionError(
-            f"a derivative by {name!r} was requested; the kernel takes {', '.join(at.reads)}."
-        )
+        raise _not_taken(name, at.reads)
     return at.reads[name]
+
+
+def _not_taken(name: str, inputs: Iterable[str]) -> ExpressionError:
+    return ExpressionError(
+        f"a derivative by {name!r} was requested; the kernel takes {', '.join(inputs)}."
+    )
+
+
+def _of_loops(at: Writing, of: Expr, wrt: tuple[str, ...]) -> dict[str, int]:
+    """The inputs of an expression that runs as loops over bodies, with their lengths.
+
+    All are read, in its order: the kernel takes the same arrays as one of straight code.
+    """
+    request = replace(at.request, quantity=(of,), names=(), chosen=ALL)
+    sizes = dict(stages.graph(request).inputs)
+    for name, size in sizes.items():
+        at.read(name, size)
+    for name in wrt:
+        if name not in sizes:
+            raise _not_taken(name, sizes)
+    return sizes
+
+
+def _own_weight(of: Differentiable, inputs: Container[str]) -> None:
+    """Raise where an input has the name of the weights."""
+    if WEIGHT in inputs:
+        raise ExpressionError(
+            f"a gradient of {of} was requested, which has an input {WEIGHT!r} already; the "
+            "weights of its results would be another input of that name. Rename it."
+        )
 
 
 def _jacobians(
@@ -178,7 +209,12 @@ def _along(at: Writing, of: Differentiable, wrt: tuple[str, ...], raw_q: bool) -
         along = [A @ vector(f"d{x}", A.domain) for A, x in zip(jacobians, wrt, strict=True)]
         return at.value(total([(1.0, expr) for expr in along]))
 
-    return _fewest(at, graph, algebra) if hasattr(at, "graph") else algebra()
+    if hasattr(at, "graph"):
+        return _fewest(at, graph, algebra)
+    sizes = _of_loops(at, cast("Expr", of), wrt)
+    for name in wrt:
+        at.read(f"d{name}", at.mech.nv if name == "q" else sizes[name])
+    return algebra()
 
 
 def _gradients(at: Writing, of: Differentiable, wrt: tuple[str, ...], raw_q: bool) -> Any:
@@ -187,11 +223,7 @@ def _gradients(at: Writing, of: Differentiable, wrt: tuple[str, ...], raw_q: boo
     def graph() -> Any:
         outputs, _ = results(at, of)
         arrays = {name: _inputs(at, name) for name in wrt}
-        if WEIGHT in at.reads:
-            raise ExpressionError(
-                f"a gradient of {of} was requested, which has an input {WEIGHT!r} already; the "
-                "weights of its results would be another input of that name. Rename it."
-            )
+        _own_weight(of, at.reads)
         weights = [x.node for x in at.read(WEIGHT, len(outputs))]
         nodes = [x.node for array in arrays.values() for x in array]
         flat = at.scalars(pulled(at.graph, outputs, weights, nodes))
@@ -210,7 +242,10 @@ def _gradients(at: Writing, of: Differentiable, wrt: tuple[str, ...], raw_q: boo
         values = at.value(*weighted, of_results=weight)
         return (values,) if len(jacobians) == 1 else tuple(values)
 
-    return _fewest(at, graph, algebra) if hasattr(at, "graph") else algebra()
+    if hasattr(at, "graph"):
+        return _fewest(at, graph, algebra)
+    _own_weight(of, _of_loops(at, cast("Expr", of), wrt))
+    return algebra()
 
 
 def slopes(at: Writing, arrays: list[Any], wrt: str) -> list[Any]:
