@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.algebra import J, bias, mass, tau, v
+from linkwise.algebra import J, bias, mass, tau, v, vdot
 from linkwise.codegen import tangents
 from linkwise.codegen.kernel import kernel
 from linkwise.dynamics.closure import closed_kernel
 from linkwise.errors import ExpressionError
 from linkwise.pipeline import requested
 
-FORWARD = mass.inv @ (tau - bias)
+FORWARD, INVERSE = mass.inv @ (tau - bias), mass @ vdot + bias
 STEP = 1e-3
 WEIGHTS = {1: 4 / 5, 2: -1 / 5, 3: 4 / 105, 4: -1 / 280}  # differences of order eight
 
@@ -31,13 +31,28 @@ def requests():
     }
 
 
+SMALL = ("inertia", "payload:tip", "armature")  # their rates
+PARAMETERS = {
+    "gravity": ("gravity",),
+    "inertia": ("inertia",),
+    "armature": ("armature",),
+    "payload": ("payload:tip",),
+    "locked": ("locked",),
+    "all": ("armature", "payload:tip", "gravity", "inertia"),
+}
+
+
 def inputs(request, mech, rng):
     made, each = kernel(request), {}
     for name, size in made.signature.inputs:
         if name == "q":
             each[name] = mech.random(rng)
-        elif name == "inertia":
+        elif name in ("inertia", "payload:tip"):
             each[name] = made.nominal(name)
+        elif name == "locked":
+            each[name] = np.eye(size)[1]
+        elif name == "armature":
+            each[name] = rng.uniform(0.1, 0.2, size)
         else:
             each[name] = rng.standard_normal(size)
     return made, each
@@ -55,26 +70,39 @@ def differences(function, x, rate):
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["linkage", "floating", "tree", "nodes", "inertia"])
 def test_derivatives_are_those_of_differences(name):
-    base, mech = requests()[name]
+    assert_derivatives(*requests()[name])
+
+
+@pytest.mark.parametrize(
+    ("of", "name"),
+    [(FORWARD, name) for name in PARAMETERS]
+    + [(INVERSE, name) for name in PARAMETERS if name != "locked"],
+)
+def test_derivatives_by_parameters(of, name):
+    """The matrix that is solved with depends on fewer parameters than the right-hand side."""
+    tree = lw.models.random_tree(3, 2, mass_ratio=3.0).with_node("tip", "body_3")
+    assert_derivatives(requested(of, tree, parameters=PARAMETERS[name]), tree)
+
+
+def assert_derivatives(base, mech):
     rng = np.random.default_rng(3)
     request = tangents.value(base)
     function, given = inputs(request, mech, rng)
-    wrt = function.arguments
+    wrt = tuple(name for name in function.arguments if name != "locked")
     assert np.allclose(function(*given.values()), _flat(kernel(base)(*given.values())), rtol=1e-12)
     push = kernel(tangents.pushforward(base, wrt))
     pull = kernel(tangents.pullback(base, wrt))
-    rates = [rng.standard_normal(len(x)) for x in given.values()]
-    rates = [d * (0.1 if n == "inertia" else 1.0) for n, d in zip(wrt, rates, strict=True)]
+    rates = [rng.standard_normal(len(given[n])) * (0.1 if n in SMALL else 1.0) for n in wrt]
     along = push(*given.values(), *rates)
     weight = rng.standard_normal(len(along))
     gradient = pull(*given.values(), weight)
     start = 0
     total = np.zeros_like(along)
-    for i, (x, d) in enumerate(zip(given.values(), rates, strict=True)):
-        others = list(given.values())
+    for name, d in zip(wrt, rates, strict=True):
+        x = given[name]
 
-        def moved(x, i=i, others=others):
-            return function(*others[:i], x, *others[i + 1 :])
+        def moved(x, name=name):
+            return function(**{**given, name: x})
 
         expected = differences(moved, x, d)
         total += expected

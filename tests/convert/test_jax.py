@@ -179,6 +179,17 @@ def test_first_and_second_derivatives_against_differences(case):
     check_grads(f, given, order=2, atol=2e-5, rtol=2e-5, eps=1e-4)
 
 
+@pytest.mark.parametrize("name", ["gravity", "armature"])
+@pytest.mark.parametrize("of", [FORWARD, mass @ vdot + bias], ids=str)
+def test_derivatives_by_parameters(of, name):
+    from jax.test_util import check_grads
+
+    mech = lw.models.pendulum(2)
+    f = lw.convert.to_jax(of, mech, parameters=[name])
+    numbers = np.array([0.5, -0.3, -9.0] if name == "gravity" else [0.2, 0.3])
+    check_grads(f, (*state(mech, seed=3), numbers), order=2, atol=2e-5, rtol=2e-5, eps=1e-4)
+
+
 @pytest.mark.parametrize("mech", [TREE, FLOATING], ids=lambda mech: mech.name)
 def test_hessians_agree_however_they_are_taken(mech):
     q, v, tau = state(mech)

@@ -113,6 +113,8 @@ def test_parameters_several_results_and_formulas():
     payload = tensor([0.4, 0.01, 0.02, 0.1, 0.02, 0.02, 0.02, 0.001, 0.0, 0.0])
     assert f.arguments == ("q", "v", "tau", f"payload:{node}")
     assert torch.autograd.gradcheck(f, (q, speed, force, payload))
+    falling = to_torch(FORWARD, mech, parameters=("gravity",))
+    assert torch.autograd.gradcheck(falling, (q, speed, force, tensor([0.5, -0.3, -9.0])))
     several = to_torch({"M": mass, "c": bias}, mech)
     result = several(v=speed, q=q)
     assert {n: tuple(x.shape) for n, x in result.items()} == {"M": (2, 2), "c": (2,)}

@@ -76,6 +76,20 @@ def traced(request: Request) -> Traced:
 
 
 @once_per_request
+def influential(request: Request) -> tuple[str, ...]:
+    """The parameters that its expressions depend on, as straight code tells."""
+    from linkwise.codegen.scalar.trace import trace
+
+    names = request.parameters
+    if not names:
+        return ()
+    made = trace(program(request), request.mech, request.nodes, names, plain=True)
+    graph = made.graph
+    used = {graph.inputs[graph.a[n]] for n in graph.used(made.outputs) if graph.op[n] == "input"}
+    return tuple(name for name in names if any(x.startswith(f"{name}[") for x in used))
+
+
+@once_per_request
 def rolled(request: Request) -> Rolled:
     """The graphs of code with loops over bodies."""
     from linkwise.codegen.rolled.roll import roll

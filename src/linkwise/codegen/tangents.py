@@ -31,7 +31,7 @@ from linkwise.codegen.formula import Formula, TooLongError
 from linkwise.codegen.request import Request, once_per_request
 from linkwise.codegen.scalar.arithmetic import DIRECTIONS
 from linkwise.codegen.sensitivity import pulled, pushed
-from linkwise.codegen.stages import is_rolled, traced
+from linkwise.codegen.stages import influential, is_rolled, traced
 from linkwise.errors import ExpressionError
 from linkwise.sweeps.result_part import ALL
 
@@ -201,7 +201,7 @@ def _solved(request: Request, wrt: tuple[str, ...]) -> tuple[Expr, Request] | No
     if not isinstance(first, Inverse) or (expr.range, expr.domain) != (JOINT, ONE):
         return None
     x = vector(SOLUTION, JOINT)
-    residual = replace(request, quantity=(product(rest) - first.of @ x,), names=())
+    residual = _depending(replace(request, quantity=(product(rest) - first.of @ x,), names=()))
     taken, reads = dict(graph_of(request).inputs), dict(traced(residual).inputs)
     added = {SOLUTION, WEIGHT, *(f"d{name}" for name in wrt)}
     return (first, residual) if set(wrt) <= set(reads) and not added & set(taken) else None
@@ -210,8 +210,14 @@ def _solved(request: Request, wrt: tuple[str, ...]) -> tuple[Expr, Request] | No
 def _solution(at: Writing, request: Request, solve: Expr, inputs: dict[str, Any], of: Any) -> Any:
     """A⁻¹ of a vector (nv,)."""
     given = _of_unit_length(at, inputs) | {SOLUTION: of}
-    x = vector(SOLUTION, JOINT)
-    return np.asarray(at.value(solve @ x, parameters=request.parameters, **given), dtype=object)
+    expr = solve @ vector(SOLUTION, JOINT)
+    names = _depending(replace(request, quantity=(expr,))).parameters
+    return np.asarray(at.value(expr, parameters=names, **given), dtype=object)
+
+
+def _depending(request: Request) -> Request:
+    """The request with those of its parameters that its expressions depend on."""
+    return replace(request, parameters=influential(request))
 
 
 def is_made_here(quantity: object) -> TypeGuard[Formula]:
