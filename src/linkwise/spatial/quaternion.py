@@ -136,8 +136,13 @@ def rate(q: Array, omega: Array) -> Array:
 def exp(w: Array) -> Array:
     """Quaternion of the rotation vector w (..., 3): (cos |w|/2, sin(|w|/2) w/|w|)."""
     w = np.asarray(w)
-    half = 0.5 * _length(w)
-    return np.concatenate([cosine(half), 0.5 * sinc(half) * w], axis=-1)
+    square = (w * w).sum(axis=-1, keepdims=True)
+    small = SMALL_ANGLE**2 - square  # a root has no derivative where there is no turn
+    half = 0.5 * root(where(small, 1.0, square))
+    scalar = where(small, 1.0 - square / 8.0, cosine(half))
+    return np.concatenate(
+        [scalar, where(small, 0.5 - square / 48.0, 0.5 * sine(half) / half) * w], axis=-1
+    )
 
 
 def log(q: Array) -> Array:
