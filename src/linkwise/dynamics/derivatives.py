@@ -37,6 +37,7 @@ from linkwise.dynamics.kernels import (
     tree_of,
     written,
 )
+from linkwise.dynamics.path_dependent import path_dependent, require_rest
 from linkwise.dynamics.quantity import FRAMES, NODE_AXES, Frame, check_frame, expression
 from linkwise.errors import ModelError, ShapeError
 from linkwise.front_door import begins_bare
@@ -228,6 +229,8 @@ def linearized(
         quick = _one_state(mech, formula)(q, v, tau)
         if quick is not None:
             return quick
+    if isinstance(mech, Mechanism):
+        require_rest(mech, v, "lw.linearize")
     arrays = {"q": q, "v": v, "tau": tau}
     parts = _moved(mech, formula, arrays, forces, forces_frame, loops, options)
     return Linearization(**parts)
@@ -286,6 +289,8 @@ def _called(kernel: Any, arrays: Mapping[str, Any], options: Mapping[str, Any]) 
 def _one_state(mech: Mechanism | Embedded, formula: Formula) -> Callable[..., Any]:
     """The bare call for one state, with loops and couplings held: a record, or None."""
     check_mechanism(mech)
+    if RECORDS[formula] is Linearization and isinstance(mech, Mechanism) and path_dependent(mech):
+        return no_call
     if is_closed(mech):
         closed = formula is not INVERSE_DERIVATIVES
         return held_call(mech, formula, RECORDS[formula]) if closed else no_call
@@ -455,7 +460,10 @@ def _check_rates(embedded: Embedded) -> None:
 
 
 def _turning(hinge: Hinge, q: Any, v: Any) -> Any:
-    """T of u̇ = δv + T u for δq = N u: N T u = ∂(N v)/∂q N u - ∂(N u)/∂q N v, with q̇ = N v."""
+    """T of u̇ = δv + T u for δq = N u: N T u = ∂(N v)/∂q N u - ∂(N u)/∂q N v, with q̇ = N v.
+
+    The right side is in the span of N for holonomic hinges; others are at rest (`require_rest`).
+    """
     nv = hinge.nv
     if type(hinge).qdot is Hinge.qdot:  # q̇ = v
         return np.zeros((nv, nv))

@@ -26,6 +26,7 @@ from linkwise.dynamics.kernels import (
     tree_of,
     written,
 )
+from linkwise.dynamics.path_dependent import path_dependent, require_rest
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ClosureError, LoweringError, ModelError, ShapeError, TroubleWarning
 from linkwise.model.embedded import Embedded
@@ -97,6 +98,7 @@ def linearize(
         A and B of δẋ = A δx + B δτ with x = (q, v), or of one step.
 
     Raises:
+        ModelError: A rolling ball or soft finger moves: its velocities do not span what changes.
         ClosureError: A step of a mechanism with loops or couplings that ends with a projection.
         SimulationError: The step from a single state fails; says why.
         LoweringError: A mechanism whose steps cannot be compiled.
@@ -129,7 +131,6 @@ def linearize(
             "loops='open' for the tree."
         )
     length = number(step, "step", above=0.0)
-
     if not options and not closed:  # most calls: one state
         quick = _one_step(tree_of(mech), integrator, passive, length)(q, v, tau)
         if quick is not None:
@@ -149,6 +150,8 @@ def _kernel(mech: Mechanism, integrator: str, passive: bool) -> Kernel | None:
     if mech.nv > MOST.get(integrator, 0) or mech.n_bodies > MOST_BODIES:
         return None
     if mech.flexible or not is_traceable(mech):  # rollouts report bodies that bend too far
+        return None
+    if path_dependent(mech):  # what has to rest is checked after the step as well
         return None
     return written(mech, TRANSITION[integrator, passive])
 
@@ -210,6 +213,7 @@ def _of_step(
             threads=threads,
         )
         ends = [x.reshape(-1, 2, x.shape[-1]) for x in (runs.q, runs.v)]
+        require_rest(mech, ends[1], f"lw.linearize(..., step={step!r})")
         A, B, status = _rows(runs, ends, states[2].reshape(-1, mech.nv))
     if codes is not None:
         codes[...] = status.reshape(lead)
