@@ -102,6 +102,12 @@ def checked_expression(value: object) -> Expr:
     """An expression; raises for anything else."""
     if isinstance(value, Expr):
         return value
+    if isinstance(value, str):
+        raise ExpressionError(
+            f"the text {value!r} was given for an expression. lw.dynamics.expression({value!r}) is "
+            "that of a quantity with this name, with loops held lw.loops.closed_expression; "
+            "linkwise.algebra.parse.parse reads others."
+        )
     raise ExpressionError(
         f"{value!r} is not an expression: write one with the symbols of linkwise.algebra, or read "
         "it from text with linkwise.algebra.parse.parse."

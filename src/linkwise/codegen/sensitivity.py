@@ -33,6 +33,7 @@ from linkwise.codegen import stages
 from linkwise.codegen.formula import Formula, TooLongError
 from linkwise.codegen.rolled.layout import total_size
 from linkwise.codegen.scalar.graph import Check, Graph
+from linkwise.codegen.scalar.parameters import NAMES as PARAMETERS
 from linkwise.errors import ExpressionError, LoweringError
 from linkwise.model.embedded import Embedded
 from linkwise.model.hinges.hinge import Hinge
@@ -91,7 +92,7 @@ def results(at: Writing, of: Differentiable) -> tuple[list[int], tuple[int, ...]
         results = of.write(at, *of.options)
         arrays = [np.asarray(x, dtype=object) for x in (results if of.names else [results])]
     else:
-        arrays = [np.asarray(at.value(of), dtype=object)]
+        arrays = [np.asarray(at.value(of, parameters=at.request.parameters), dtype=object)]
     nodes = [at.scalar(x).node for array in arrays for x in array.ravel().tolist()]
     return nodes, arrays[0].shape if len(arrays) == 1 else (len(nodes),)
 
@@ -103,8 +104,11 @@ def _inputs(at: Writing, name: str) -> Any:
 
 
 def _not_taken(name: str, inputs: Iterable[str]) -> ExpressionError:
+    advice = ""
+    if name.split(":")[0] in PARAMETERS:
+        advice = f" Numbers of a mechanism are inputs with lw.compile(..., parameters=[{name!r}])."
     return ExpressionError(
-        f"a derivative by {name!r} was requested; the kernel takes {', '.join(inputs)}."
+        f"a derivative by {name!r} was requested; the kernel takes {', '.join(inputs)}.{advice}"
     )
 
 
@@ -207,7 +211,8 @@ def _along(at: Writing, of: Differentiable, wrt: tuple[str, ...], raw_q: bool) -
 
     def algebra() -> Any:
         along = [A @ vector(f"d{x}", A.domain) for A, x in zip(jacobians, wrt, strict=True)]
-        return at.value(total([(1.0, expr) for expr in along]))
+        expr = total([(1.0, part) for part in along])
+        return at.value(expr, parameters=at.parameters_of(expr))
 
     if hasattr(at, "graph"):
         return _fewest(at, graph, algebra)
@@ -238,8 +243,8 @@ def _gradients(at: Writing, of: Differentiable, wrt: tuple[str, ...], raw_q: boo
 
     def algebra() -> Any:
         weight = at.read(WEIGHT, total_size(jacobians[0].range, at.mech, len(at.nodes)))
-        weighted = (A.T @ vector("of_results", A.range) for A in jacobians)
-        values = at.value(*weighted, of_results=weight)
+        weighted = [A.T @ vector("of_results", A.range) for A in jacobians]
+        values = at.value(*weighted, parameters=at.parameters_of(*weighted), of_results=weight)
         return (values,) if len(jacobians) == 1 else tuple(values)
 
     if hasattr(at, "graph"):

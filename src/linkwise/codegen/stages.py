@@ -77,12 +77,12 @@ def traced(request: Request) -> Traced:
 
 @once_per_request
 def influential(request: Request) -> tuple[str, ...]:
-    """The parameters that its expressions depend on, as straight code tells."""
+    """The parameters that its expressions depend on, as straight code tells; of loops, all."""
     from linkwise.codegen.scalar.trace import trace
 
     names = request.parameters
-    if not names:
-        return ()
+    if not names or is_rolled(request):
+        return names
     made = trace(program(request), request.mech, request.nodes, names, plain=True)
     graph = made.graph
     used = {graph.inputs[graph.a[n]] for n in graph.used(made.outputs) if graph.op[n] == "input"}

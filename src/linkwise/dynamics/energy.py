@@ -49,7 +49,8 @@ def energy(
 
 
 def _both(at: Writing) -> Any:
-    return np.concatenate([at.value(expression(n)) for n in ("kinetic_energy", "potential_energy")])
+    exprs = [expression(name) for name in ("kinetic_energy", "potential_energy")]
+    return np.concatenate([at.value(x, parameters=at.parameters_of(x)) for x in exprs])
 
 
 BOTH = Formula(_both)

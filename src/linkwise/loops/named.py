@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from linkwise.codegen.formula import Formula
 from linkwise.codegen.request import Request
 from linkwise.dynamics.closure import CLOSED, closed_kernel
 from linkwise.dynamics.closure_rank import known_rank
@@ -51,9 +53,9 @@ def requested_by(
 
     Quantities that loops and couplings change are those of the closed mechanism.
     """
-    options: dict[str, Any] = {"rows": rows, "columns": columns, "parameters": parameters}
+    options: dict[str, Any] = {"rows": rows, "columns": columns}
     if not isinstance(expr, str):
-        return requested(expr, mech, nodes=nodes, derive=derive, **options)
+        return requested(expr, mech, nodes=nodes, derive=derive, parameters=parameters, **options)
     none = (type(None), tuple)
     given = [name for name, x in options.items() if not isinstance(x, none) or x]
     if given or not derive:
@@ -61,15 +63,37 @@ def requested_by(
             f"{expr!r} was given by name, with {', '.join(given) or 'derive'}; options of "
             f"lw.compile go with an expression: lw.dynamics.expression({expr!r})."
         )
-    if expr in DERIVATIVES:
-        require_open(mech, "closed", f"{expr} by name")
-        return requested(DERIVATIVES[expr], mech)
-    if expr in FUNCTIONS:
-        return requested(FUNCTIONS[expr], mech)
-    if expr in CLOSED and isinstance(mech, Mechanism) and is_closed(mech):
-        rank = _rank(mech) if expr == "forward_dynamics" else None
-        return closed_kernel(mech, expr, tuple(nodes), rank=rank).request
-    return kernel(mech, expr, nodes).request
+    return with_parameters(_named(expr, mech, nodes), parameters, repr(expr))
+
+
+def _named(name: str, mech: Tree, nodes: Sequence[str]) -> Request:
+    if name in DERIVATIVES:
+        require_open(mech, "closed", f"{name} by name")
+        return requested(DERIVATIVES[name], mech)
+    if name in FUNCTIONS:
+        return requested(FUNCTIONS[name], mech, nodes=nodes)
+    if name in CLOSED and isinstance(mech, Mechanism) and is_closed(mech):
+        rank = _rank(mech) if name == "forward_dynamics" else None
+        return closed_kernel(mech, name, tuple(nodes), rank=rank).request
+    return kernel(mech, name, nodes).request
+
+
+def with_parameters(request: Request, names: Sequence[str], what: str) -> Request:
+    """The request with more numbers of the mechanism as inputs.
+
+    Raises:
+        ExpressionError: It is array code that takes none of these.
+    """
+    more = tuple(name for name in names if name not in request.parameters)
+    if not more:
+        return request
+    if isinstance(request.quantity, Formula) and request.quantity is not BOTH:
+        raise ExpressionError(
+            f"{what} was given with parameters {', '.join(map(repr, more))}; it is written in "
+            "array code that does not take them. Write the quantity as an expression, or as a "
+            "function for lw.compile whose at.value(..., parameters=...) takes them."
+        )
+    return replace(request, parameters=(*request.parameters, *more))
 
 
 def check_name(name: str) -> None:

@@ -21,7 +21,7 @@ from linkwise.codegen.request import Request
 from linkwise.codegen.sensitivity import Differentiable
 from linkwise.errors import ModelError
 from linkwise.front_door import open_front_door
-from linkwise.loops.named import check_name, requested_by
+from linkwise.loops.named import check_name, requested_by, with_parameters
 from linkwise.model.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -55,8 +55,9 @@ def jvp(of: Quantity, *wrt: str, raw_q: bool = False) -> Formula:
     Args:
         of: An expression or a formula; the name of a quantity (`lw.dynamics.QUANTITIES`, "energy",
             "momentum", "center_of_mass"), with loops and couplings held; a control law or a kernel.
-        wrt: Names of inputs. For each there is one more input, "d" and the name: the direction.
-            That of q is a velocity (nv,), as in `mech.integrate`.
+        wrt: Names of inputs, numbers of the mechanism included that `lw.compile(...,
+            parameters=["gravity"])` makes inputs. For each there is one more input, "d" and the
+            name: the direction. That of q is a velocity (nv,), as in `mech.integrate`.
         raw_q: Give the direction of q by its entries (nq,) instead. What would change the length
             of a quaternion makes no difference.
 
@@ -78,11 +79,12 @@ def vjp(of: Quantity, *wrt: str, raw_q: bool = False) -> Formula:
         lw.compile(lw.vjp(mass.inv @ (tau - bias), "q", "v", "tau"), mech)
         lw.compile(lw.vjp("forward_dynamics", "q", "v", "tau"), mech)   # the same
         lw.compile(lw.vjp(law, "goal", "kp"), mech)
+        lw.compile(lw.vjp("forward_dynamics", "gravity"), mech, parameters=["gravity"])
 
     Args:
         of: As for `lw.jvp`.
-        wrt: Names of inputs. There is one more input, "weight", with a number for each entry of
-            the result (of all results, behind one another).
+        wrt: Names of inputs, as for `lw.jvp`. There is one more input, "weight", with a number for
+            each entry of the result (of all results, behind one another).
         raw_q: Return the gradient by the entries of q (nq,) instead of velocities. That by a
             quaternion is at right angles to it.
 
@@ -124,8 +126,9 @@ def _made(at: Writing, product: str, quantity: Named, wrt: tuple[str, ...], raw_
 
 def _resolved(at: Writing, quantity: Named) -> Differentiable:
     """The expression of a quantity where that is all there is to it, else its graph."""
+    parameters = at.request.parameters
     if isinstance(quantity, str):
-        request = requested_by(quantity, at.mech, nodes=at.nodes)
+        request = requested_by(quantity, at.mech, nodes=at.nodes, parameters=parameters)
     else:
         request, mech = quantity
         if at.mech is not mech and at.mech is not request.mech:
@@ -133,10 +136,11 @@ def _resolved(at: Writing, quantity: Named) -> Differentiable:
                 f"the derivative of a control law or kernel of {mech.name!r} was compiled for "
                 f"another mechanism, {at.mech.name!r}; compile it for law.mech."
             )
+        request = with_parameters(request, parameters, "this kernel")
     if isinstance(request.quantity, Formula):
         return request.quantity
     everything = request.chosen.is_all and request.derive and request.rank is None
-    here = (request.mech, request.nodes, request.parameters) == (at.mech, at.nodes, ())
+    here = (request.mech, request.nodes, request.parameters) == (at.mech, at.nodes, parameters)
     if everything and here and len(request.quantity) == 1:
         return request.quantity[0]
     return Formula(_replayed, (request,), request.names)
