@@ -20,7 +20,7 @@ import numpy as np
 
 from linkwise.algebra import role
 from linkwise.algebra.expr import Symbol
-from linkwise.algebra.space import JOINT, NODE, PLACE, TREE_JOINT, Space
+from linkwise.algebra.space import INERTIA, JOINT, NODE, PLACE, TREE_JOINT, Space
 from linkwise.errors import LoweringError
 from linkwise.model.embedded import Embedded
 from linkwise.spatial.array import Array
@@ -64,7 +64,18 @@ class Aggregates:
             return [len(x.velocities) for x in groups]
         if space is PLACE or space.name == "BODY":
             return [(12 if space is PLACE else 6) * len(x.bodies) for x in groups]
+        if space is INERTIA:
+            raise self._no_derivative("a derivative by inertia")
         return node_sizes(space, len(self.nodes))
+
+    def _no_derivative(self, what: str) -> LoweringError:
+        return LoweringError(
+            f"{what} has no blocks for {self.tree.name!r}, whose loops and couplings are built in: "
+            "bodies move together, and what lw.differentiate gives by q, v and numbers of the "
+            "mechanism is for bodies that move one by one. Use lw.jvp or lw.vjp of the expression "
+            "before it is differentiated, lw.forward_dynamics_derivatives or "
+            "lw.inverse_dynamics_derivatives."
+        )
 
     # ------------------------------------------------------------------------------- inside
 
@@ -161,7 +172,7 @@ class Aggregates:
             case "to_W":
                 return block_diagonal([_to_world(x) for x in read.reshape(-1, 3, 4)])
             case _:
-                raise LoweringError(f"{statement.special} has no meaning for aggregate bodies.")
+                raise self._no_derivative(str(statement.target.key))
 
     def _shift(self, run: Interpreter, g: int) -> AggregateShift:
         group, p = self.tree.bodies[g], self.tree.bodies[g].parent
