@@ -78,6 +78,20 @@ def gradient_is_lost(what: str) -> ShapeError:
     )
 
 
+def is_tracer(value: Any) -> bool:
+    """Whether a value is the symbol of an array inside a transformation of JAX."""
+    jax: Any = sys.modules.get("jax")
+    return jax is not None and isinstance(value, jax.core.Tracer)
+
+
+def has_no_numbers(what: str) -> ShapeError:
+    """The error for a value that JAX traces."""
+    return ShapeError(
+        f"{what} is being traced by JAX, inside jit, vmap or grad, and has no numbers yet. "
+        "lw.convert.to_jax makes a function that JAX can trace."
+    )
+
+
 def floats(value: Any, what: str) -> Array:
     """`value` as a float64 array of any shape; raises if it is not made of numbers."""
     if is_tracked(value):
@@ -92,6 +106,8 @@ def floats(value: Any, what: str) -> Array:
             return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError, RuntimeError):
         pass
+    if is_tracer(value):
+        raise has_no_numbers(what)
     raise ShapeError(
         f"{what} must be made of real numbers, in rows of equal length; found {shown(value)}."
     )

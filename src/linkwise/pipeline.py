@@ -241,6 +241,7 @@ def requested(
 ) -> Request:
     """The checked request behind `compile`, for whatever is made of its graph."""
     from linkwise.codegen.by_columns import by_columns, needs_columns
+    from linkwise.codegen.kernel import Kernel
     from linkwise.codegen.request import Request
     from linkwise.sweeps.result_part import choice
 
@@ -253,6 +254,13 @@ def requested(
     if isinstance(expr, Formula):
         quantity = expr
     elif callable(cast(object, expr)):
+        given = cast("object", expr)
+        if isinstance(getattr(given, "kernel", given), Kernel):
+            raise ExpressionError(
+                f"lw.compile was given {given!r}, which is compiled already: call it, or "
+                "law.kernel of a control law. lw.jvp, lw.vjp, lw.convert.to_jax, to_torch "
+                "and to_casadi take it as well."
+            )
         quantity = Formula(cast("Any", expr))
     elif any(isinstance(x, Expr) and needs_columns(x) for x in quantity):
         if rolled or not choice(rows, columns, blocks).is_all:

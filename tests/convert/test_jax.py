@@ -283,9 +283,28 @@ def test_arrays_are_not_copied():
 
 def test_other_functions_name_the_one_that_can_be_traced():
     q, kernel = TREE.neutral(), lw.compile(mass, TREE)
-    for call in (lambda q: lw.forward_dynamics(TREE, q, q, q), lambda q: kernel(q)):
+    v, options = np.zeros(TREE.nv), {"duration": 0.1, "step": 0.01}
+    for call in (
+        lambda q: lw.forward_dynamics(TREE, q, q, q),
+        lambda q: kernel(q),
+        lambda q: lw.rollout(TREE, q, v, tau=v, **options).q,
+        lambda q: lw.linearize(TREE, q, v, v, step=0.01).A,
+    ):
         with pytest.raises(ShapeError, match=r"q is being traced .* lw\.convert\.to_jax"):
             jax.jit(call)(q)
+
+
+def test_control_laws():
+    arm = lw.models.pendulum(2)
+    law = lw.control_law(arm, lw.Task.joints([arm.bodies[1].hinge_name]), kp=4.0, kv=2.0)
+    rng = np.random.default_rng(0)
+    given = [rng.uniform(0.5, 1.0, size) for _, size in law.kernel.signature.inputs]
+    f = lw.convert.to_jax(law, arm)
+    near(f(*given), law.kernel(*given))
+    slope = jax.jacfwd(f)(*given)
+    expected = lw.compile(lw.jvp(law, "q"), arm)
+    for k, e in enumerate(np.eye(arm.nv)):
+        near(slope[:, k], expected(*given, e))
 
 
 def test_errors_say_what_fits():

@@ -8,6 +8,7 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import lam
 from linkwise.errors import ExpressionError, LinkwiseError, ModelError, UnknownNameError
+from linkwise.loops.named import requested_by
 
 TREE = lw.models.random_tree(4, 2, mass_ratio=3.0)
 LOOP = lw.models.four_bar()
@@ -110,6 +111,21 @@ def test_a_control_law(gains):
     for expr in (law.expression["torque"], lw.vjp(law.expression["torque"], "q")):
         with pytest.raises(LinkwiseError, match="take the law itself"):
             lw.compile(expr, arm)
+
+
+def test_a_law_is_taken_for_its_kernel():
+    arm = lw.models.seven_dof_arm()
+    law = lw.control_law(arm, lw.Task.position("hand"), kp=4.0, kv=2.0)
+    assert requested_by(law, arm) == law.kernel.request
+    assert requested_by(law.kernel, law.kernel.mech) == law.kernel.request
+    more = requested_by(law, arm, parameters=["gravity"])
+    assert more.parameters == ("gravity",) and more.quantity == law.kernel.request.quantity
+    with pytest.raises(ExpressionError, match="given with rows, nodes; these belong"):
+        requested_by(law, arm, rows=[0], nodes=["hand"])
+    with pytest.raises(ModelError, match="was compiled for another mechanism, 'four_bar'"):
+        requested_by(law, LOOP)
+    with pytest.raises(ExpressionError, match=r"compiled already: call it, or law\.kernel"):
+        lw.compile(law, arm)
 
 
 def test_vectors_over_rows_need_rows():

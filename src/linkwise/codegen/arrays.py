@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.arguments import gradient_is_lost, shown
+from linkwise.arguments import gradient_is_lost, has_no_numbers, is_tracer, shown
 from linkwise.errors import DeviceError, MissingExtraError, ShapeError
 
 ON_GPU = (2, 13)
@@ -76,12 +76,8 @@ def here(name: str, value: Any) -> Any:
             f"{name} is on a GPU ({type(value).__name__}), and this runs on the processor. "
             f"Copy it, cupy.asnumpy({name}) or {name}.cpu(), or use target='cuda'."
         )
-    jax = sys.modules.get("jax")
-    if jax is not None and isinstance(value, jax.core.Tracer):
-        raise ShapeError(
-            f"{name} is being traced by JAX, inside jit, vmap or grad, and has no numbers yet. "
-            "lw.convert.to_jax makes a function that JAX can trace."
-        )
+    if is_tracer(value):
+        raise has_no_numbers(name)
     if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
         return np.from_dlpack(value)
     try:

@@ -110,7 +110,7 @@ def to_torch(
     Args:
         expr: As in `lw.compile`: an expression, several by name, or a formula; or the name of a
             quantity (`lw.dynamics.QUANTITIES`, and those of closed chains), such as
-            "forward_dynamics", "mass_matrix" or "forward_dynamics_derivatives".
+            "forward_dynamics", "mass_matrix" or "forward_dynamics_derivatives"; or a control law.
         nodes: As in `lw.compile`.
         rows: As in `lw.compile`.
         columns: As in `lw.compile`.

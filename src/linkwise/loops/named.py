@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from linkwise.codegen.formula import Formula
+from linkwise.codegen.kernel import Kernel
 from linkwise.codegen.request import Request
 from linkwise.dynamics.closure import CLOSED, closed_kernel
 from linkwise.dynamics.closure_rank import known_rank
@@ -15,7 +16,7 @@ from linkwise.dynamics.energy import BOTH
 from linkwise.dynamics.kernels import is_closed, kernel, require_open
 from linkwise.dynamics.momentum import CENTERS, FORMULAS as MOMENTA
 from linkwise.dynamics.quantity import QUANTITIES
-from linkwise.errors import ExpressionError, unknown_name
+from linkwise.errors import ExpressionError, ModelError, unknown_name
 from linkwise.loops.projection import project_position
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import Quantity, Tree, requested
@@ -23,7 +24,24 @@ from linkwise.pipeline import Quantity, Tree, requested
 if TYPE_CHECKING:
     from linkwise.sweeps.result_part import Names
 
-Named: TypeAlias = "Quantity | str"
+
+class Law(Protocol):
+    """Something with a kernel, such as an `lw.ControlLaw`."""
+
+    @property
+    def mech(self) -> Mechanism:
+        """The mechanism."""
+        ...
+
+    @property
+    def kernel(self) -> Any:
+        """The kernel."""
+        ...
+
+
+Named: TypeAlias = "Quantity | str | Kernel | Law"
+Compiled: TypeAlias = "tuple[Request, Mechanism]"
+"""The request of a kernel, and the mechanism it is about."""
 
 DERIVATIVES = {
     "forward_dynamics_derivatives": FORWARD_DERIVATIVES,
@@ -49,21 +67,52 @@ def requested_by(
     parameters: Sequence[str] = (),
     derive: bool = True,
 ) -> Request:
-    """The request behind an expression, a formula or the name of a quantity.
+    """The request behind an expression, a formula, the name of a quantity, a law or a kernel.
 
     Quantities that loops and couplings change are those of the closed mechanism.
     """
     options: dict[str, Any] = {"rows": rows, "columns": columns}
-    if not isinstance(expr, str):
+    made = compiled(expr)
+    if not isinstance(expr, str) and made is None:
+        expr = cast("Quantity", expr)
         return requested(expr, mech, nodes=nodes, derive=derive, parameters=parameters, **options)
     none = (type(None), tuple)
     given = [name for name, x in options.items() if not isinstance(x, none) or x]
-    if given or not derive:
+    given += [] if derive else ["derive"]
+    if made is not None:
+        given += ["nodes"] if nodes else []
+        if given:
+            raise ExpressionError(
+                f"a control law or a kernel was given with {', '.join(given)}; these belong to "
+                "what it was made from."
+            )
+        return with_parameters(request_of(made, mech), parameters, "a control law or a kernel")
+    name = cast("str", expr)
+    if given:
         raise ExpressionError(
-            f"{expr!r} was given by name, with {', '.join(given) or 'derive'}; options of "
-            f"lw.compile go with an expression: lw.dynamics.expression({expr!r})."
+            f"{name!r} was given by name, with {', '.join(given)}; options of lw.compile go with "
+            f"an expression: lw.dynamics.expression({name!r})."
         )
-    return with_parameters(_named(expr, mech, nodes), parameters, repr(expr))
+    return with_parameters(_named(name, mech, nodes), parameters, repr(name))
+
+
+def compiled(value: object) -> Compiled | None:
+    """The request of a kernel or of a control law, and its mechanism; None for anything else."""
+    if isinstance(value, Kernel):
+        return value.request, value.request.mech
+    kernel = getattr(value, "kernel", None)
+    return (kernel.request, cast("Law", value).mech) if isinstance(kernel, Kernel) else None
+
+
+def request_of(made: Compiled, other: object) -> Request:
+    """The request of a law or kernel; raises for another mechanism than its own."""
+    request, mech = made
+    if other is not mech and other is not request.mech:
+        raise ModelError(
+            f"a control law or kernel of {mech.name!r} was compiled for another mechanism, "
+            f"{getattr(other, 'name', other)!r}; give its own: law.mech, or kernel.mech."
+        )
+    return request
 
 
 def _named(name: str, mech: Tree, nodes: Sequence[str]) -> Request:

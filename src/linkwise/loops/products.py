@@ -8,7 +8,7 @@ the tasks in it, and its kernel has that copy.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -19,28 +19,20 @@ from linkwise.codegen.formula import Formula
 from linkwise.codegen.kernel import Kernel
 from linkwise.codegen.request import Request
 from linkwise.codegen.sensitivity import Differentiable
-from linkwise.errors import ModelError
 from linkwise.front_door import open_front_door
-from linkwise.loops.named import check_name, requested_by, with_parameters
-from linkwise.model.mechanism import Mechanism
+from linkwise.loops.named import (
+    Compiled,
+    Law,
+    check_name,
+    compiled,
+    request_of,
+    requested_by,
+    with_parameters,
+)
 
 if TYPE_CHECKING:
     from linkwise.codegen.scalar.trace import Traced
     from linkwise.codegen.writing import Writing
-
-
-class Law(Protocol):
-    """Something with a kernel, such as an `lw.ControlLaw`."""
-
-    @property
-    def mech(self) -> Mechanism:
-        """The mechanism."""
-        ...
-
-    @property
-    def kernel(self) -> Any:
-        """The kernel."""
-        ...
 
 
 Quantity: TypeAlias = "Expr | Formula | str | Kernel | Law"
@@ -101,20 +93,15 @@ def vjp(of: Quantity, *wrt: str, raw_q: bool = False) -> Formula:
 
 # -------------------------------------------------------------------------------------- quantities
 
-Named: TypeAlias = "str | tuple[Request, Mechanism]"
-"""What is known only with the mechanism: a name; or a request, and the mechanism it is about."""
+Named: TypeAlias = "str | Compiled"
+"""What is known only with the mechanism: a name; or a kernel, and the mechanism it is about."""
 
 
 def _quantity(of: Quantity) -> Differentiable | Named:
     if isinstance(of, str):
         check_name(of)
         return of
-    if isinstance(of, Kernel):
-        return of.request, of.request.mech
-    kernel = getattr(of, "kernel", None)
-    if isinstance(kernel, Kernel):
-        return kernel.request, cast("Law", of).mech
-    return cast("Differentiable", of)  # what is none of these is refused there
+    return compiled(of) or cast("Differentiable", of)  # what is none of these is refused there
 
 
 def _made(at: Writing, product: str, quantity: Named, wrt: tuple[str, ...], raw_q: bool) -> Any:
@@ -130,12 +117,7 @@ def _resolved(at: Writing, quantity: Named) -> Differentiable:
     if isinstance(quantity, str):
         request = requested_by(quantity, at.mech, nodes=at.nodes, parameters=parameters)
     else:
-        request, mech = quantity
-        if at.mech is not mech and at.mech is not request.mech:
-            raise ModelError(
-                f"the derivative of a control law or kernel of {mech.name!r} was compiled for "
-                f"another mechanism, {at.mech.name!r}; compile it for law.mech."
-            )
+        request = request_of(quantity, at.mech)
         request = with_parameters(request, parameters, "this kernel")
     if isinstance(request.quantity, Formula):
         return request.quantity
