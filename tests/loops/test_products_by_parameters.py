@@ -9,6 +9,7 @@ import linkwise as lw
 from linkwise.algebra import bias, mass, tau, vdot
 from linkwise.codegen.scalar.parameters import nominal
 from linkwise.errors import ExpressionError
+from tests.flexible.cases import mechanism
 
 STEP = 1e-3
 WEIGHTS = {1: 4 / 5, 2: -1 / 5, 3: 4 / 105, 4: -1 / 280}  # differences of order eight
@@ -148,3 +149,12 @@ def test_errors_say_what_to_do():
         lw.compile("forward_dynamics", ARM, parameters=["gravity"])
     with pytest.raises(ExpressionError, match="does not depend on it"):
         lw.compile(lw.vjp(INVERSE, "q"), ARM, parameters=["locked"])
+
+
+def test_inertias_of_flexible_bodies():
+    """An input has ten numbers for the frame of each body, the algebra for each part."""
+    mech = mechanism(1)
+    columns = lw.compile(lw.differentiate(INVERSE, "inertia"), mech).signature.shape[1]
+    assert columns == 10 * sum(1 + len(body.lumps) for body in mech.bodies) > 10 * mech.n_bodies
+    plain = lw.compile(INVERSE, mech, parameters=["inertia"])
+    check(INVERSE, plain, "inertia", ("inertia",))

@@ -173,11 +173,11 @@ def differentiate(expr: Expr, wrt: Symbol | str = "q") -> Expr:
             `v.T @ mass @ v`, whose derivative is a row.
         wrt: "q" for the configuration, in the tangent space of `mech.integrate`; or a vector, by
             its symbol or its typed name: "v", "tau", "vdot", "f" or one of your own; or a
-            parameter: "inertia", the ten numbers of each body (m, m c, Jxx Jyy Jzz Jxy Jxz Jyz);
-            "payload", the ten numbers of something welded to each of the nodes; "armature", the
-            diagonal of N; "gravity", the acceleration of free fall (3); or an input of a servo:
-            "goal", "velocity", "acceleration", "kp" and "kv". "damping" and "stiffness" are
-            vectors too: write `diagonal(v) @ damping` into the expression.
+            parameter: "inertia", the ten numbers of each body (m, m c, Jxx Jyy Jzz Jxy Jxz Jyz), of
+            each part of a flexible one; "payload", the ten numbers of something welded to each of
+            the nodes; "armature", the diagonal of N; "gravity", the acceleration of free fall (3);
+            or an input of a servo: "goal", "velocity", "acceleration", "kp" and "kv". "damping" and
+            "stiffness" are vectors too: write `diagonal(v) @ damping` into the expression.
 
     Vectors and operators of your own do not depend on other variables. A coefficient of your law is
     a vector: with `lw.algebra.diagonal(v) @ d` as damping, d is one.

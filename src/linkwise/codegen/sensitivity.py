@@ -146,7 +146,9 @@ def _jacobians(
             "depend on each other. Leave it out: directions of q are independent velocities."
         )
     graph = hasattr(at, "graph")
-    if not isinstance(of, Expr) or raw_q:
+    # the algebra differentiates by the inertia of each part of a flexible body, an input is one
+    parts = "inertia" in wrt and not isinstance(at.mech, Embedded) and at.mech.flexible
+    if not isinstance(of, Expr) or raw_q or parts:
         if not graph:
             raise too_long(at, of)
         return None
