@@ -193,8 +193,15 @@ def test_large_mechanisms_use_the_algebra():
     h = 1e-5
     moved = [lw.forward_dynamics(chain, q + s * h * dq, v, tau) for s in (1, -1)]
     assert np.abs((moved[0] - moved[1]) / (2 * h) - along).max() < 1e-7 * np.abs(along).max()
-    with pytest.raises(lw.errors.ExpressionError, match="only expressions have derivatives"):
-        lw.dynamics.inverse_dynamics_second_derivatives(chain, q, v, tau)
+
+
+def test_what_has_no_loops_over_bodies_is_refused_by_name():
+    chain = lw.models.chain(66)
+    limit = r" was requested for 'chain_66' of 66 bodies; .*about 64 bodies.*Only expressions"
+    with pytest.raises(ExpressionError, match="derivative of 'momentum'" + limit):
+        lw.compile(lw.jvp("momentum", "q"), chain)
+    with pytest.raises(ExpressionError, match="derivative of momentum derivatives" + limit):
+        lw.dynamics.momentum_derivatives(chain, *np.zeros((3, 66)))
 
 
 def test_goals_and_gains_of_laws():

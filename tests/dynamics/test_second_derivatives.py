@@ -22,6 +22,7 @@ FUNCTIONS = {
 PARTS = ((0, "q"), (1, "q"), (1, "v"), (2, "q"))
 """For each tensor, which of the first derivatives changes, and with what."""
 
+WAYS = ("one kernel", "directions", "loops")
 SMALL = lw.models.random_tree(3, 4, hinges=("spherical", "pin", "prismatic"), mass_ratio=3.0)
 
 
@@ -66,13 +67,22 @@ def test_symmetry(which):
     close(ours[3], np.swapaxes(ours[3], 0, 1), 1e-12)  # of 𝓜, or of 𝓜⁻¹
 
 
+def as_for_many_joints(ways, monkeypatch):
+    """All directions in one kernel; one after another; or that in loops over bodies."""
+    if ways != "one kernel":
+        monkeypatch.setattr(second_derivatives, "STRAIGHT", 0)
+    if ways == "loops":
+        monkeypatch.setattr(second_derivatives, "_along", lambda *_: None)
+
+
+@pytest.mark.parametrize("ways", WAYS[1:])
 @pytest.mark.parametrize("which", FUNCTIONS)
-def test_one_direction_after_another(which, monkeypatch):
+def test_one_direction_after_another(which, ways, monkeypatch):
     """As for robots with many joints: the same numbers, batches and codes."""
     function = FUNCTIONS[which][0]
     q, v, x = states(SMALL, 3)
     every = function(SMALL, q, v, x)
-    monkeypatch.setattr(second_derivatives, "STRAIGHT", 0)
+    as_for_many_joints(ways, monkeypatch)
     ours = function(SMALL, q, v, x)
     for result, expected in zip(ours, every, strict=True):
         close(result, expected, 1e-10)
@@ -87,8 +97,38 @@ def test_one_direction_after_another(which, monkeypatch):
         assert np.isnan(result[2]).all()
     with pytest.raises(lw.ModelError, match="not finite"):
         function(SMALL, q[2], v[2], x[2])
-    with pytest.warns(lw.errors.TroubleWarning, match="1 of 3 states"):
+    with pytest.warns(lw.errors.TroubleWarning, match="1 of 3 states") as told:
         function(SMALL, q, v, x)
+    assert len(told) == 1
+    shared = function(SMALL, q[:2], v[0], x[0])
+    for result, expected in zip(shared, function(SMALL, q[1], v[0], x[0]), strict=True):
+        close(result[1], expected, 1e-10)
+
+
+@pytest.mark.parametrize(
+    ("which", "n"),
+    [
+        ("inverse", 30),
+        pytest.param("forward", 30, marks=pytest.mark.prove),
+        pytest.param("inverse", 70, marks=pytest.mark.prove),
+    ],
+)
+def test_long_chains(which, n):
+    """Along a direction, against differences of the first derivatives."""
+    function, first = FUNCTIONS[which]
+    chain = lw.models.chain(n)
+    q, v, x, d = 0.1 * np.random.default_rng(0).standard_normal((4, n))
+    ours = function(chain, q, v, x)
+    weights, h = {1: 4 / 5, 2: -1 / 5, 3: 4 / 105, 4: -1 / 280}, 1e-2
+    for result, (i, wrt) in zip(ours, PARTS, strict=True):
+
+        def at(s, i=i, wrt=wrt):
+            moved = (q + s * d, v) if wrt == "q" else (q, v + s * d)
+            return first(chain, *moved, x)[i]
+
+        expected = sum(w * (at(k * h) - at(-k * h)) for k, w in weights.items()) / h
+        assert np.abs(expected).max() > 1e-3
+        close(result @ d, expected, 1e-7)
 
 
 def test_tree_of_a_closed_chain():
@@ -137,9 +177,11 @@ def lifted():
 
 @pytest.mark.parametrize("which", ["forward", pytest.param("inverse", marks=pytest.mark.prove)])
 @pytest.mark.parametrize("frame", ["node", pytest.param("world", marks=pytest.mark.prove)])
-@pytest.mark.parametrize("straight", [10, pytest.param(0, marks=pytest.mark.prove)])
-def test_forces_at_nodes_and_passive_forces(which, frame, straight, monkeypatch):
-    monkeypatch.setattr(second_derivatives, "STRAIGHT", straight)
+@pytest.mark.parametrize(
+    "ways", ["one kernel", *(pytest.param(x, marks=pytest.mark.prove) for x in WAYS[1:])]
+)
+def test_forces_at_nodes_and_passive_forces(which, frame, ways, monkeypatch):
+    as_for_many_joints(ways, monkeypatch)
     function, first = FUNCTIONS[which]
     mech = lifted()
     forces = {mech.bodies[-1].name: [0.3, -0.2, 0.5, 1.0, 2.0, -3.0]}

@@ -185,12 +185,19 @@ def _roots(at: Writing, values: Any, checks: Iterable[Check]) -> list[int]:
     return [*nodes, *(check.node for check in checks)]
 
 
-def too_long(at: Writing, of: object) -> ExpressionError:
+class NoGraphError(ExpressionError):
+    """A derivative of a quantity whose straight code would be too long."""
+
+
+def too_long(at: Writing, of: object) -> NoGraphError:
     """The error for a quantity whose straight code would be too long."""
-    return ExpressionError(
-        f"a derivative of {of} was requested for {at.mech.name!r}; its straight code would be "
-        "too long, and only expressions have derivatives that run as loops over bodies "
-        "(lw.differentiate)."
+    what = str(of).removeprefix("_").replace("_", " ") if isinstance(of, Formula) else of
+    return NoGraphError(
+        f"a derivative of {what} was requested for {at.mech.name!r} of {at.mech.n_bodies} bodies; "
+        "its straight code would be too long: it is for up to about "
+        f"{stages.MOST_BODIES} bodies, for results of many entries for fewer. Only expressions "
+        "have derivatives that run as loops over bodies: lw.differentiate, or lw.jvp and lw.vjp of "
+        "an expression (lw.dynamics.expression)."
     )
 
 

@@ -5,6 +5,8 @@ differentiated again along each velocity. Counted in operations that is cheaper 
 the expressions again, since the entries of one direction are ones and zeros: 22,439 against 45,407
 for inverse dynamics of the seven-axis arm. Beyond `STRAIGHT` degrees of freedom the code for all
 directions would be long; there the direction is an input, and a state a batch of all directions.
+Where that code would be too long as well, from about 20 bodies of a chain on, derivatives of the
+expressions run as loops over bodies, for any number of them: ∂(∂τ/∂q u)/∂q for each unit vector u.
 
 Forward dynamics follows from inverse dynamics, τ(q, v, v̇(q, v, τ)) = τ differentiated by x and y:
 
@@ -21,8 +23,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack, cast
 
 import numpy as np
 
+from linkwise.algebra.differential import differentiate
+from linkwise.algebra.space import JOINT
+from linkwise.algebra.symbols import mass, vector
 from linkwise.codegen.formula import Formula
-from linkwise.codegen.sensitivity import jvp, slopes
+from linkwise.codegen.sensitivity import NoGraphError, jvp, slopes
 from linkwise.dynamics.closed_derivatives import held
 from linkwise.dynamics.closure import closed_kernel
 from linkwise.dynamics.constrained import obeyed
@@ -32,7 +37,7 @@ from linkwise.dynamics.derivatives import (
     WITH_PASSIVE,
     forward_dynamics_derivatives,
 )
-from linkwise.dynamics.directions import STRAIGHT, along_all
+from linkwise.dynamics.directions import STRAIGHT, along_all, along_each
 from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.dynamics.joint_force import (
     PASSIVE_CURVATURE,
@@ -54,11 +59,14 @@ from linkwise.dynamics.kernels import (
     tree_of,
     written,
 )
-from linkwise.dynamics.quantity import FRAMES, Frame, check_frame
+from linkwise.dynamics.quantity import FRAMES, Frame, check_frame, expression
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
+from linkwise.pipeline import compile
 from linkwise.spatial.array import Array, ArrayLike
 
 if TYPE_CHECKING:
+    from linkwise.codegen.kernel import Kernel
     from linkwise.codegen.writing import Writing
 
 
@@ -255,7 +263,9 @@ def _of_inverse(
     if tree.nv <= STRAIGHT:
         parts = written(tree, SECOND[frame], nodes)(**arrays, **options)
         return parts["qq"], parts["vq"], parts["vv"], parts["vdotq"]
-    kernel, names = written(tree, ALONG[frame], nodes), (*arrays, "dq", "dv")
+    kernel, names = _along(tree, frame, nodes), (*arrays, "dq", "dv")
+    if kernel is None:
+        return _of_loops(tree, arrays, options, frame, nodes)
 
     def along(*rows: Any, **some: Any) -> Array:
         return kernel(**dict(zip(names, rows, strict=True)), **some)
@@ -263,6 +273,61 @@ def _of_inverse(
     flat = along_all(along, arrays, tree.nv, options, kernel.warn)
     by_q, by_v = _by_direction(flat, tree.nv)
     return by_q[0], by_q[1], by_v[1], by_q[2]
+
+
+@once_per_mechanism
+def _along(tree: Mechanism, frame: Frame | Literal[""], nodes: tuple[str, ...]) -> Kernel | None:
+    """The kernel along one direction; None where its straight code would be too long."""
+    try:
+        return written(tree, ALONG[frame], nodes)
+    except NoGraphError:
+        return None
+
+
+def _of_loops(
+    tree: Mechanism,
+    arrays: dict[str, Any],
+    options: BatchOptions,
+    frame: Frame | Literal[""],
+    nodes: tuple[str, ...],
+) -> tuple[Array, Array, Array, Array]:
+    """The four tensors by the algebra, in loops over bodies."""
+    n, (first, *others) = tree.nv, _kernels_of_loops(tree, frame, nodes)
+
+    def tensor(kernel: Kernel, some: BatchOptions) -> Array:
+        given = {name: arrays[name] for name in kernel.arguments if name != "along"}
+        names = (*given, "along")
+
+        def along(*rows: Any, **some: Any) -> Array:
+            result = kernel(**dict(zip(names, rows, strict=True)), **some)
+            return result.reshape(*result.shape[:-2], n * n)
+
+        flat = along_each(along, given, n, some, kernel.warn)
+        return np.moveaxis(flat.reshape(*flat.shape[:-1], n, n), -3, -2)
+
+    qq = tensor(first, options)  # it reads all inputs, and reports what is wrong with them
+    lead, status = qq.shape[:-3], options.get("status")
+    arrays = {k: np.broadcast_to(x, (*lead, np.shape(x)[-1])) for k, x in arrays.items()}
+    parts, bad = [qq], ~np.isfinite(qq).all(axis=(-1, -2, -3))
+    for kernel in others:
+        codes = np.zeros(lead, np.int32)
+        parts.append(tensor(kernel, {"status": codes, "threads": options.get("threads")}))
+        parts[-1][bad] = np.nan
+        if status is not None:
+            status[...] = np.maximum(status, codes)
+    return parts[0], parts[1], parts[2], parts[3]
+
+
+@once_per_mechanism
+def _kernels_of_loops(
+    tree: Mechanism, frame: Frame | Literal[""], nodes: tuple[str, ...]
+) -> tuple[Kernel, ...]:
+    """Kernels of ∂(∂τ/∂q u)/∂q, ∂(∂τ/∂v u)/∂q, ∂(∂τ/∂v u)/∂v and ∂(𝓜 u)/∂q."""
+    name = "inverse_dynamics_with_forces" if frame else "inverse_dynamics"
+    expr, u = expression(name, frame=frame or "node"), vector("along", JOINT)
+    by_q, by_v = differentiate(expr, "q") @ u, differentiate(expr, "v") @ u
+    pairs = ((by_q, "q"), (by_v, "q"), (by_v, "v"), (mass @ u, "q"))
+    return tuple(compile(differentiate(of, wrt), tree, nodes=nodes) for of, wrt in pairs)
 
 
 # ------------------------------------------------------------------------------------- kernels

@@ -108,7 +108,12 @@ def _made(at: Writing, product: str, quantity: Named, wrt: tuple[str, ...], raw_
     """A product with derivatives of a named quantity, or of a kernel."""
     make = cast("Callable[..., Formula]", getattr(sensitivity, product))
     formula = make(_resolved(at, quantity), *wrt, raw_q=raw_q)
-    return formula.write(at, *formula.options)
+    try:
+        return formula.write(at, *formula.options)
+    except sensitivity.NoGraphError:
+        if isinstance(quantity, str):
+            raise sensitivity.too_long(at, repr(quantity)) from None
+        raise
 
 
 def _resolved(at: Writing, quantity: Named) -> Differentiable:
