@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.algebra import mass, vdot
+from linkwise.codegen import evaluated
 from tests.cases import close, state
 
 
@@ -34,3 +36,40 @@ def test_poses_and_energies(chain):
     close(energy.kinetic, 0.5 * v @ lw.mass_matrix(chain, q) @ v, 1e-12)
     center = chain.center_of_mass(q)
     close(energy.potential, -chain.total_mass * chain.gravity @ center, 1e-11)
+
+
+@pytest.mark.parametrize("pushed", [False, True])
+def test_derivatives_of_forward_dynamics_are_kernels(pushed, monkeypatch) -> None:
+    """Nothing is computed entry by entry, which would take seconds for a hundred bodies."""
+
+    def refused(*_: object) -> None:
+        raise AssertionError("an entry was multiplied by itself")
+
+    monkeypatch.setattr(evaluated.Lane, "__mul__", refused)
+    mech = lw.models.chain(70)
+    q, v, tau, d = 0.1 * np.random.default_rng(0).standard_normal((4, 70))
+    given = {"forces": {mech.bodies[-1].name: np.arange(6.0)}} if pushed else {}
+    ours = lw.forward_dynamics_derivatives(mech, q, v, tau, **given)
+    vdot = lw.forward_dynamics(mech, q, v, tau, **given)
+    inverse = lw.inverse_dynamics_derivatives(mech, q, v, vdot, **given)
+    for x, expected in ((ours.q, inverse.q), (ours.v, inverse.v)):
+        assert np.abs(expected).max() > 1e-2
+        np.testing.assert_allclose(inverse.vdot @ x, -expected, atol=1e-8 * np.abs(expected).max())
+    np.testing.assert_allclose(inverse.vdot @ ours.tau, np.eye(70), atol=1e-8)
+    batch = lw.forward_dynamics_derivatives(mech, np.stack([q, q + d]), v, tau, **given)
+    np.testing.assert_allclose(batch.q[0], ours.q, rtol=1e-9, atol=1e-9 * np.abs(ours.q).max())
+    assert np.abs(batch.q[1] - ours.q).max() > 1e-3
+
+
+def test_what_a_formula_changes_in_a_value_is_kept() -> None:
+    mech = lw.models.chain(70)
+
+    def first_is_zero(at):
+        rows = at.value(mass @ vdot)
+        rows[0] = 0.0 * rows[0] + 2.0
+        return rows
+
+    q, x = 0.1 * np.random.default_rng(0).standard_normal((2, 70))
+    result = lw.compile(first_is_zero, mech)(q, x)
+    assert result[0] == 2.0
+    np.testing.assert_allclose(result[1:], (lw.mass_matrix(mech, q) @ x)[1:], rtol=1e-9)

@@ -337,7 +337,16 @@ def _forward(at: Writing, pushed: str = "", rank: int | None = None, passive: bo
     tau, slopes = at.read("tau", at.mech.nv) + force, tuple(by_state) or None
     if at.mech.loops or at.mech.couplings:
         return closed_forward(at, tau, pushed, rank, slopes)
+    if slopes is None and not hasattr(at, "graph"):  # too long for straight code
+        return _forward_of_loops(at, pushed)
     return moving(at, tau, pushed, slopes=slopes)[1:]
+
+
+def _forward_of_loops(at: Writing, pushed: str) -> Any:
+    """The three matrices by the algebra, in loops over bodies."""
+    name = "forward_dynamics_with_forces" if pushed else "forward_dynamics"
+    expr = expression(name, frame=cast("Frame", pushed or "node"))
+    return at.value(differentiate(expr, "q"), differentiate(expr, "v"), mass.inv)
 
 
 def _forward_with_passive(at: Writing, pushed: str = "", rank: int | None = None) -> Any:
