@@ -204,6 +204,9 @@ def checked(function: F, *, keeps: bool = False) -> F:
     return cast(F, call)
 
 
+_NOT_GIVEN = object()
+
+
 def begins_bare(function: F) -> F:
     """A function f(mech, ...) whose calls without options mostly need one kernel.
 
@@ -213,15 +216,17 @@ def begins_bare(function: F) -> F:
     name = function.__name__
 
     @wraps(function)
-    def call(*args: Any, **options: Any) -> Any:
+    def call(mech: Any = _NOT_GIVEN, /, *arrays: Any, **options: Any) -> Any:
         if not options:
             try:
-                result = args[0]._memo[name](*args[1:])
-            except (AttributeError, KeyError, IndexError, TypeError):  # the function reports it
+                result = mech._memo[name](*arrays)
+            except (AttributeError, KeyError, TypeError):  # the function reports it
                 result = None
             if result is not None:
                 return result
-        return function(*args, **options)
+        if mech is _NOT_GIVEN:
+            return function(**options)
+        return function(mech, *arrays, **options)
 
     return cast(F, call)
 

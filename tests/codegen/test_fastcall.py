@@ -145,3 +145,48 @@ def test_the_bare_call_may_outlive_its_kernel(state):
     others = [lw.compile(mass, lw.models.pendulum(n)) for n in (1, 2)]  # in its place
     np.testing.assert_array_equal(quick(*state), expected)
     assert len(others) == 2
+
+
+@pytest.mark.parametrize("n", [3, 30])
+def test_several_results_are_arrays_of_their_own_where_they_are_small(n):
+    mech = lw.models.pendulum(n)
+    kernel = lw.compile({"M": mass, "C": bias, "tau": mass @ tau}, mech)
+    q, v, x = np.random.default_rng(n).standard_normal((3, n))
+    first = kernel.device.machine.fast(q, v, x)
+    assert type(first) is tuple
+    each = (mass, bias, mass @ tau)
+    for result, expr in zip(first, each, strict=True):
+        one = lw.compile(expr, mech)
+        given = {"q": q, "v": v, "tau": x}
+        expected = one(*(given[name] for name in one.arguments))
+        np.testing.assert_allclose(result, expected, atol=1e-12 * np.abs(expected).max())
+        assert result.flags.writeable and result.flags.c_contiguous
+        assert result.flags.owndata == (n == 3)
+    kept = [part.copy() for part in first]
+    kernel.device.machine.fast(2.0 * q, v, x)
+    assert all(np.array_equal(part, copy) for part, copy in zip(first, kept, strict=True))
+    assert kernel.device.machine.fast(np.nan * q, v, x) is None
+    held = list[int]()
+    tracemalloc.start()
+    for _ in range(3):  # Python keeps up to 2000 tuples for later
+        for _ in range(3000):
+            kernel.device.machine.fast(q, v, x)
+            kernel.device.machine.fast(np.nan * q, v, x)
+        held.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    assert held[2] - held[1] < 10_000
+
+
+def test_functions_that_begin_bare_take_their_arguments_by_name(state):
+    mech = lw.models.pendulum(3)
+    q, v, x = state
+    call = lw.inverse_dynamics_derivatives
+    for _ in range(2):
+        for d in (call(mech, q, v, x), call(mech, q, v, vdot=x), call(mech=mech, q=q, v=v, vdot=x)):
+            np.testing.assert_array_equal(d.q, call(mech, q, v, x).q)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'vdot'"):
+        call(mech, q, v)
+    with pytest.raises(TypeError, match="missing 4 required positional arguments"):
+        call()
+    with pytest.raises(TypeError, match="multiple values for argument 'mech'"):
+        call(mech, q, v, x, mech=mech)

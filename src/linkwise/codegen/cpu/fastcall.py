@@ -35,6 +35,10 @@ ENTRIES = 11
 ON_STACK = 1 << 16
 """Bytes of scratch memory that are taken from the stack; more is allocated."""
 
+COPIED = 1 << 12
+"""Bytes of several results that are copied into an array each, which is faster than views of one
+array: they are freed one by one, and small ones are kept by NumPy for the next call."""
+
 MOST_WORK = 1 << 24
 """Bytes of scratch memory above which the careful path, which keeps its own, is better."""
 
@@ -145,10 +149,16 @@ def emit(
         data = build.bitcast(_field(build, item, DATA, POINTER), number.as_pointer())
         build.store(data, build.gep(arrays, [_int(i)]))
         build.store(_int(size), build.gep(steps, [_int(i)]))
-    out = _new_array(build, dims, shape, table, itemsize)
     failed = function.append_basic_block("failed")  # out of memory: NumPy has set the error
     ir.IRBuilder(failed).ret(ir.Constant(POINTER, None))
-    build = _demand(function, build, failed, _exists(build, out))
+    total = math.prod(shape)
+    out: Any = None
+    if parts and total * itemsize <= COPIED:
+        result = build.alloca(number, size=total)
+    else:
+        out = _new_array(build, dims, shape, table, itemsize)
+        build = _demand(function, build, failed, _exists(build, out))
+        result = build.bitcast(_field(build, out, DATA, POINTER), number.as_pointer())
     dropped = function.append_basic_block("dropped")
     memory = None
     if not stacked:
@@ -156,10 +166,9 @@ def emit(
         memory = build.call(allocate, [_int(work * itemsize)])
         build = _demand(function, build, dropped, _exists(build, memory))
         scratch = build.bitcast(memory, number.as_pointer())
-    result = build.bitcast(_field(build, out, DATA, POINTER), number.as_pointer())
-    width = _int(math.prod(shape))
     build.call(
-        module.globals["run"], [arrays, steps, result, width, status, _int(0), _int(1), scratch]
+        module.globals["run"],
+        [arrays, steps, result, _int(total), status, _int(0), _int(1), scratch],
     )
     if memory is not None:
         free = ir.Function(module, ir.FunctionType(ir.VOID, [POINTER]), "free")
@@ -167,38 +176,55 @@ def emit(
     fine = build.icmp_signed("==", build.load(status), ir.Constant(INT32, 0))
     build = _demand(function, build, dropped, fine)
     if parts:
-        build, together = _parted(function, build, failed, out, dims, parts, table, itemsize)
+        numbers = build.bitcast(result, POINTER)
+        build, together = _parted(
+            module, function, build, failed, out, numbers, dims, parts, table, itemsize
+        )
         build.ret(together)
     else:
         build.ret(out)
     build = ir.IRBuilder(dropped)
-    _called(build, table, RELEASE, ir.VOID, [out])
+    if out is not None:
+        _called(build, table, RELEASE, ir.VOID, [out])
     _return_none(build, table)
 
 
 def _parted(
+    module: ir.Module,
     function: Any,
     build: ir.IRBuilder,
     failed: Any,
     array: Any,
+    data: Any,
     dims: Any,
     parts: tuple[tuple[int, ...], ...],
     table: Any,
     itemsize: int,
 ) -> tuple[ir.IRBuilder, Any]:
-    """A tuple of views of an array, one for each part. Where memory is out, it leaks a little."""
+    """A tuple of arrays, one for each part: views of an array, or without one copies of numbers.
+
+    Where memory is out, it leaks a little.
+    """
     record = build.inttoptr(_entry(build, table, RECORD), POINTER)
     together = _called(build, table, TUPLE, POINTER, [record, _int(len(parts))])
     build = _demand(function, build, failed, _exists(build, together))
-    data, start = _field(build, array, DATA, POINTER), 0
+    copy = None
+    if array is None:
+        copy = ir.Function(module, ir.FunctionType(POINTER, [POINTER, POINTER, INT]), "memcpy")
+    start = 0
     for i, shape in enumerate(parts):
-        if i:  # each view owns a reference; the first takes over that of this function
+        if i and array is not None:  # each view owns a reference, the first that of this function
             _called(build, table, HOLD, ir.VOID, [array])
-        view = _new_array(build, dims, shape, table, itemsize, build.gep(data, [_int(start)]))
-        build = _demand(function, build, failed, _exists(build, view))
-        _called(build, table, OWNER, INT32, [view, array])
-        _called(build, table, PUT, INT32, [together, _int(i), view])
-        start += math.prod(shape) * itemsize
+        numbers, size = build.gep(data, [_int(start)]), math.prod(shape) * itemsize
+        shared = None if array is None else numbers
+        part = _new_array(build, dims, shape, table, itemsize, shared)
+        build = _demand(function, build, failed, _exists(build, part))
+        if copy is not None:
+            build.call(copy, [_field(build, part, DATA, POINTER), numbers, _int(size)])
+        else:
+            _called(build, table, OWNER, INT32, [part, array])
+        _called(build, table, PUT, INT32, [together, _int(i), part])
+        start += size
     return build, together
 
 
