@@ -84,6 +84,8 @@ class Identification:
         samples: Measurements that were used; those with a gap are left out.
         gaps: Samples with numbers that are not finite.
         outliers: Rows whose weight was reduced.
+        offset: Offsets of the sensors of the measured joints [N or N m], zero unless identified;
+            `forces` leaves them out.
         memory: For how many samples the residual of each joint is correlated, as filters make it;
             0 for white noise. Deviations take it into account.
     """
@@ -102,6 +104,7 @@ class Identification:
     samples: int
     gaps: int
     outliers: int
+    offset: Array
     memory: NDArray[np.intp]
 
     def interval(self, level: float = 0.95) -> Array:
@@ -134,6 +137,8 @@ class Identification:
     ) -> dict[str, float]:
         """Errors of the joint forces of `mech` on other measurements, relative to their spread.
 
+        An error is a root mean square, constant parts included, except for identified offsets.
+
         Args:
             q: Joint positions (samples, nq) [m or rad].
             v: Joint velocities (samples, nv) [m/s or rad/s].
@@ -143,7 +148,7 @@ class Identification:
         arrays, _ = complete_samples(self.mech, q, v, vdot, tau)
         *state, measured = arrays
         measured = measured[:, self._places]
-        miss = np.std(measured - self.forces(*state), axis=0)
+        miss = np.sqrt(np.mean((measured - self.forces(*state) - self.offset) ** 2, axis=0))
         spread = np.std(measured, axis=0)
         return dict(zip(self.joints, (miss / np.maximum(spread, 1e-300)).tolist(), strict=True))
 
@@ -247,6 +252,7 @@ def identify(
     spread = np.maximum(np.std(force[:, places], axis=0), 1e-300)
     noise = np.sqrt((residual**2).sum(axis=0) / np.maximum(known.sum(axis=0) - 1.0, 1.0))
     named = dict(zip(model.column_names(mech, kinds), values.tolist(), strict=True))
+    joints = tuple(mech.velocity_names[i] for i in places)
     return Identification(
         model.with_numbers(mech, kinds, values),
         base.names,
@@ -258,10 +264,11 @@ def identify(
         fit.condition,
         noise,
         noise / spread,
-        tuple(mech.velocity_names[i] for i in places),
+        joints,
         len(y),
         int(len(good) - good.sum()),
         fit.outliers,
+        np.array([named.get(f"offset({name})", 0.0) for name in joints]),
         fit.memory,
     )
 

@@ -59,7 +59,7 @@ def identification(
         raise ModelError(f"fit is a {type(fit).__name__}; lw.identify makes one.")
     (*state, force), _ = complete_samples(fit.mech, q, v, vdot, tau)
     places = [fit.mech.velocity_names.index(name) for name in fit.joints]
-    predicted, measured = fit.forces(*state), force[:, places]
+    predicted, measured = fit.forces(*state) + fit.offset, force[:, places]
     if not np.isfinite(predicted).all():
         raise ModelError("the forces of the identified mechanism are not finite for this motion.")
     boards = panels(1, 3, theme=look, size=(13.0, 4.4))[1] if ax is None else axes_given(ax, 3)
