@@ -202,7 +202,7 @@ def test_positions_and_forces_without_derivatives() -> None:
     assert np.abs(off).max() < 4.0
     assert np.allclose(fit.estimate, true_base(), atol=0.05 * np.abs(true_base()).max())
     # a gap costs one window: the same as leaving its samples out at the end
-    short, holes = q[:121], q[:161].copy()
+    short, holes = q[:123], q[:164].copy()
     holes[130, 1] = np.nan
     less, few = (
         lw.identification.identify_rollout(

@@ -116,7 +116,7 @@ def identify_rollout(
         q: Measured positions (samples, nq) [m or rad]. Windows with a NaN are left out.
         tau: Joint forces (samples, nv) [N or N m], each held until the next sample; likewise.
         parameters: What to identify: "inertia", "armature", "damping", "stiffness".
-        window: Samples in a window.
+        window: Steps in a window, which has one sample more; no sample is in two windows.
         prior: How strongly the numbers are pulled to those of `mech`, as in `lw.identify`.
         integrator: "rk4" or "euler".
 
@@ -270,10 +270,11 @@ class _Problem:
         step = float(np.median(np.diff(times))) if len(times) > 1 else 0.0
         if not step > 0.0 or np.abs(np.diff(times) - step).max() > 1e-3 * step:
             raise ModelError("times are not evenly spaced; resample the measurements first.")
-        windows = (len(times) - 1) // length
+        # No sample belongs to two windows, since its noise would count twice.
+        windows = len(times) // (length + 1)
         if windows < 1:
-            raise ModelError(f"{len(times)} samples are too few for a window of {length}.")
-        at = length * np.arange(windows)[:, None] + np.arange(length + 1)
+            raise ModelError(f"{len(times)} samples are too few for a window of {length} steps.")
+        at = (length + 1) * np.arange(windows)[:, None] + np.arange(length + 1)
         complete = np.isfinite(places[at]).all(axis=(1, 2))
         complete &= np.isfinite(forces[at[:, :-1]]).all(axis=(1, 2))
         if not complete.any():
