@@ -1,12 +1,35 @@
 """Intervals contain the true value as often as they say, over many seeds."""
 
 import numpy as np
+import pytest
 
 import linkwise as lw
 from linkwise.identification import model
 from linkwise.identification.fit import base_of
 from linkwise.identification.rollout_fit import _Problem
-from tests.identification.test_correlated import KINDS, arm
+from linkwise.spatial.array import Array
+from tests.identification.test_correlated import KINDS, arm, recorded
+
+
+def agreement(fits: list[lw.identification.Identification], truth: Array) -> tuple[float, float]:
+    """Share of 95 % intervals with the true value, and the mean square error in deviations."""
+    off = np.array([(fit.estimate - truth) / fit.deviation for fit in fits])
+    return float(np.mean(np.abs(off) < 1.96)), float(np.mean(off**2))
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("outliers", [0.0, 0.1])
+def test_robust_fits(outliers: float) -> None:
+    m, clean, truth = recorded()
+    fits = list[lw.identification.Identification]()
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        tau = clean + np.array([0.3, 0.05]) * rng.standard_normal(clean.shape)
+        tau += (rng.random(tau.shape) < outliers) * 5.0 * rng.standard_normal(tau.shape)
+        fits.append(lw.identify(arm(), m.q, m.v, m.vdot, tau, parameters=KINDS, robust=True))
+    inside, square = agreement(fits, truth)
+    assert 0.93 <= inside <= 0.98
+    assert 0.8 < square < 1.2
 
 
 def test_no_noise_of_rollouts_counts_twice() -> None:

@@ -46,6 +46,9 @@ CLEAR = 1e8
 HUBER = 1.345
 """Residuals beyond this many standard deviations count as outliers and weigh less."""
 
+NORMAL = 1.482602218505602
+"""Standard deviation of normal noise, relative to the median of its absolute values."""
+
 FINEST = 1e-7
 """Noise of joint forces that are exact, relative to the largest."""
 
@@ -210,7 +213,8 @@ def identify(
             "offset" of force sensors.
         measured: Names of the hinges whose forces were measured; default: all.
         weighted: Whether joints weigh by the noise of their forces, found from the residuals.
-        robust: Whether outliers weigh less (Huber's function).
+        robust: Whether outliers weigh less (Huber's function ψ); deviations are those of
+            (A* ψ' A)⁻¹ A* ψ² A (A* ψ' A)⁻¹.
         slow: Speed [m/s or rad/s] up to which forces of a joint with friction are left out, since
             its direction is uncertain. More than the default after a filter, which blurs reversals.
         prior: How strongly θ̂ is pulled to the numbers of `mech`, in free coordinates: one standard
@@ -383,27 +387,45 @@ def _least_squares(
         estimate = new
         if done:
             break
-        miss = y - W @ estimate
-        used = np.maximum(known.sum(axis=0) - count / joints, 1.0)
-        each = np.sqrt((share * miss**2).sum(axis=0) / used)
+        each = _scale(y - W @ estimate, known, count / joints, robust)
         each = each if weighted else np.full(joints, float(np.sqrt(np.mean(each**2))))
         deviation = np.maximum(each, least)
         if robust:
-            far = np.abs(miss) / deviation
+            far = np.abs(y - W @ estimate) / deviation
             share = known * np.minimum(1.0, HUBER / np.maximum(far, 1e-300))
+    condition = float(np.linalg.cond(factor))
+    miss = known * (y - W @ estimate) / deviation
+    if robust:  # U* U = A* ψ'(r) A,  Q = A U⁻¹,  and the noise is ψ(r)
+        inside, A = known * (np.abs(miss) <= HUBER), W / scale * (known / deviation)[..., None]
+        _check_shown(W, inside, scale, base)
+        factor = np.linalg.qr((A * inside[..., None]).reshape(-1, count))[1]
+        Q = np.linalg.solve(factor.T, A.reshape(-1, count).T).T
+        miss = np.clip(miss, -HUBER, HUBER)
     # Samples with a gap have their place in time.
     columns, misses, counts = (
         np.zeros((len(good), *x.shape[1:])) for x in (Q.reshape(W.shape), y, known)
     )
-    columns[good], counts[good] = Q.reshape(W.shape), share > 0.0
-    misses[good] = np.sqrt(share) / deviation * (y - W @ estimate)
+    columns[good], misses[good], counts[good] = Q.reshape(W.shape), miss, known
     noise, memory = correlated.noise_of_rows(columns, misses, counts, (least / deviation) ** 2)
     root = np.linalg.cholesky(noise)
     spread = np.linalg.norm(np.linalg.solve(factor, root), axis=1) / scale
     information = np.linalg.solve(root, factor) * scale
-    condition = float(np.linalg.cond(factor))
     outliers = int(np.count_nonzero((share < known) & (known > 0.0)))
     return _Fit(estimate, spread, information, condition, outliers, memory)
+
+
+def _scale(miss: Array, known: Array, taken: float, robust: bool) -> Array:
+    """Standard deviation of the noise of each joint; by the median, which outliers hardly move."""
+    left = np.maximum(known.sum(axis=0) - taken, 1.0)
+    if not robust:
+        return np.sqrt((known * miss**2).sum(axis=0) / left)
+    medians = np.array(
+        [
+            np.median(np.abs(x[k > 0.0])) if k.any() else 0.0
+            for x, k in zip(miss.T, known.T, strict=True)
+        ]
+    )
+    return NORMAL * medians * np.sqrt(known.sum(axis=0) / left)
 
 
 def _check_shown(W: Array, known: Array, scale: Array, base: BaseParameters) -> None:
