@@ -3,6 +3,7 @@
 from functools import cache
 
 import numpy as np
+import pytest
 
 import linkwise as lw
 from linkwise.spatial.array import Array
@@ -60,3 +61,18 @@ def test_identified_offsets_do_not_count() -> None:
         arm(1.3, 0.1), *motion(), tau, folds=3, parameters=kinds
     )
     assert parts.error.max() < 1e-4
+
+
+def test_forces_that_were_not_measured_may_be_missing() -> None:
+    tau, given = forces(), {"parameters": KINDS, "measured": ["upper"]}
+    holes = tau.copy()
+    holes[:, 1] = np.nan
+    holes[7, 0] = np.nan
+    fit, other = (lw.identify(arm(1.3, 0.1), *motion(), x, **given) for x in (holes, tau))
+    assert fit.gaps == 1 and fit.names == other.names
+    assert np.allclose(fit.estimate, other.estimate, rtol=1e-5, atol=1e-7)
+    assert fit.validate(*motion(), holes)["upper"] < 1e-6
+    parts = lw.identification.cross_validate(arm(1.3, 0.1), *motion(), holes, folds=2, **given)
+    assert parts.error.shape == (2, 1) and parts.error.max() < 1e-5
+    with pytest.raises(lw.ModelError, match="every sample has a number that is not finite"):
+        lw.identify(arm(), *motion(), holes, parameters=KINDS)

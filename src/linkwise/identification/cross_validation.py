@@ -10,7 +10,12 @@ import numpy as np
 from linkwise.arguments import count
 from linkwise.dynamics.kernels import acting, check_mechanism, require_open, tree_of
 from linkwise.errors import ModelError
-from linkwise.identification.fit import complete_samples, forces_from_outside, identify
+from linkwise.identification.fit import (
+    complete_samples,
+    forces_from_outside,
+    identify,
+    measured_places,
+)
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
 
@@ -77,7 +82,9 @@ def cross_validate(
     forces, frame = options.pop("forces", None), options.pop("forces_frame", "node")
     if acting(forces):
         tau = floats(tau, "tau") + forces_from_outside(tree_of(mech), q, forces, frame)
-    arrays, _ = complete_samples(tree_of(mech), q, v, vdot, tau)
+    tree = tree_of(mech)
+    places = measured_places(tree, options.get("measured"))
+    arrays, _ = complete_samples(tree, q, v, vdot, tau, places=places)
     samples = len(arrays[0])
     if samples < 2 * parts:
         raise ModelError(f"{samples} samples are too few for {parts} parts.")

@@ -148,7 +148,7 @@ class Identification:
             vdot: Joint accelerations (samples, nv) [m/s² or rad/s²].
             tau: Measured joint forces (samples, nv) [N or N m].
         """
-        arrays, _ = complete_samples(self.mech, q, v, vdot, tau)
+        arrays, _ = complete_samples(self.mech, q, v, vdot, tau, places=self._places)
         *state, measured = arrays
         measured = measured[:, self._places]
         miss = np.sqrt(np.mean((measured - self.forces(*state) - self.offset) ** 2, axis=0))
@@ -208,7 +208,8 @@ def identify(
         vdot: Joint accelerations (samples, nv) [m/s² or rad/s²]; `lw.identification.smoothed` finds
             v and vdot of measured positions.
         tau: Measured joint forces (samples, nv) [N or N m]. A sample with a number that is not
-            finite anywhere is a gap, and left out.
+            finite anywhere is a gap, and left out; columns of hinges that are not `measured` may
+            have any numbers.
         parameters: What to identify: "inertia", "armature", "damping", "friction", "stiffness",
             "offset" of force sensors.
         measured: Names of the hinges whose forces were measured; default: all.
@@ -240,9 +241,9 @@ def identify(
     pull, least = number(prior, "prior", above=0.0), number(slow, "slow", least=0.0)
     if acting(forces):
         tau = floats(tau, "tau") + forces_from_outside(mech, q, forces, forces_frame)
-    arrays, good = complete_samples(mech, q, v, vdot, tau)
+    places = measured_places(mech, measured)
+    arrays, good = complete_samples(mech, q, v, vdot, tau, places=places)
     *state, force = arrays
-    places = _measured(mech, measured)
     base = base_of(mech, kinds, places)
     W = model.design(mech, kinds, *state)[:, places][..., base.columns]
     y = (force - model.fixed_forces(mech, kinds, *state))[:, places]
@@ -284,8 +285,13 @@ def interval(estimate: Array, deviation: Array, level: float) -> Array:
     return np.stack([estimate - width, estimate + width], axis=-1)
 
 
-def complete_samples(mech: Mechanism, *given: ArrayLike) -> tuple[list[Array], NDArray[np.bool_]]:
-    """q, v, v̇ and τ of all samples without a gap, and which samples these are."""
+def complete_samples(
+    mech: Mechanism, *given: ArrayLike, places: Sequence[int] | None = None
+) -> tuple[list[Array], NDArray[np.bool_]]:
+    """q, v, v̇ and τ of all samples without a gap, and which samples these are.
+
+    Of τ, only the columns at `places` count, by default all.
+    """
     arrays = list[Array]()
     for name, size, x in zip(
         ("q", "v", "vdot", "tau"), (mech.nq, mech.nv, mech.nv, mech.nv), given, strict=True
@@ -296,7 +302,9 @@ def complete_samples(mech: Mechanism, *given: ArrayLike) -> tuple[list[Array], N
         arrays.append(array)
     if len({len(x) for x in arrays}) > 1:
         raise ShapeError(f"q, v, vdot and tau have {[len(x) for x in arrays]} samples.")
-    good = np.all([np.isfinite(x).all(axis=1) for x in arrays], axis=0)
+    *state, tau = arrays
+    counted = state, [tau if places is None else tau[:, list(places)]]
+    good = np.all([np.isfinite(x).all(axis=1) for part in counted for x in part], axis=0)
     if not good.any():
         raise ModelError("every sample has a number that is not finite.")
     return [x[good] for x in arrays], good
@@ -318,7 +326,8 @@ def forces_from_outside(mech: Mechanism, q: ArrayLike, forces: Forces, frame: Fr
     return total
 
 
-def _measured(mech: Mechanism, given: Sequence[str] | None) -> list[int]:
+def measured_places(mech: Mechanism, given: Sequence[str] | None) -> list[int]:
+    """Places in v of the hinges whose forces were measured."""
     if given is None:
         return list(range(mech.nv))
     places = list[int]()

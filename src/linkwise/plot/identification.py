@@ -57,8 +57,8 @@ def identification(
     look = themed(theme)
     if not isinstance(fit, Identification):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ModelError(f"fit is a {type(fit).__name__}; lw.identify makes one.")
-    (*state, force), _ = complete_samples(fit.mech, q, v, vdot, tau)
     places = [fit.mech.velocity_names.index(name) for name in fit.joints]
+    (*state, force), _ = complete_samples(fit.mech, q, v, vdot, tau, places=places)
     predicted, measured = fit.forces(*state) + fit.offset, force[:, places]
     if not np.isfinite(predicted).all():
         raise ModelError("the forces of the identified mechanism are not finite for this motion.")
