@@ -23,7 +23,6 @@ from linkwise.control.solver import (
     NO_STEP,
     NOT_FINITE,
     OUT_OF_TIME,
-    ROUGH,
     RUNNING,
     SOLVED,
     Data,
@@ -474,7 +473,7 @@ def _together(problem: Problem, ends: Limits, threads: int | None, inform: Any) 
     nothing, names = np.zeros((len(rows), 0)), list(kernel.shown)
     cuts = np.cumsum(list(kernel.shown.values()))[:-1]
     limits = {"tolerance": ends.tolerance, "most": ends.iterations, "allowed": ends.violation}
-    fixed = {x: np.full(1, float(a)) for x, a in {**limits, "rough": ROUGH}.items()}
+    fixed = {x: np.full(1, float(a)) for x, a in limits.items()}
     fixed |= {x: part.held[x].reshape(len(part.held[x]), 1, -1) for x in routine.inputs}
     state = routine.first(len(rows)) | {"x": routine.packed(part.start, part.guess)}
     turns, made, notes = ROUNDS if inform is None else 1, 0, list[Array]()

@@ -26,14 +26,19 @@ from linkwise.control.program import Program
 from linkwise.control.recursion import BLANK, SUMS
 from linkwise.control.shooting import Structure
 from linkwise.control.solver import (
+    FINER,
+    FINEST,
     INFEASIBLE,
     KEPT,
     LEAST,
+    LESS,
     MOST,
+    MUCH,
     NO_STEP,
     NOT_FINITE,
     OUT_OF_TIME,
     PENALTY,
+    ROUGH,
     SHARES,
     SHORT,
     SHOWN,
@@ -52,7 +57,10 @@ FOREVER = 2**31
 ROUNDS = 50
 """Iterations that a call makes at most."""
 
-FIRST = {"rho": LEAST, "penalty": PENALTY, "before": 1e300}
+OUTER = ("penalty", "rough", "before", "unused", "fresh")
+"""What the outer loop over constraints remembers."""
+
+FIRST = {"rho": LEAST, "penalty": PENALTY, "rough": ROUGH, "before": 1e300, "unused": 1e300}
 """What problems begin with; other numbers begin with zero."""
 
 NOTED = ("cost", "gap", "worst")
@@ -119,7 +127,7 @@ class Routine:
         """Registers that go from one call to the next, with sizes."""
         out = {"x": dict(self.memory)["x"], "rho": 1}
         if self.bounds:
-            out |= {"shift": self.knots * self.bounds, "penalty": 1, "before": 1, "fresh": 1}
+            out |= {"shift": self.knots * self.bounds, **dict.fromkeys(OUTER, 1)}
         return out
 
     # ------------------------------------------------------------------------- over all knots
@@ -229,11 +237,11 @@ class Routine:
         if self.bounds:
             ready = ready * _not(violated * fresh)
             s.write("violated", [violated])
-            s.write("settling", [ready * violated])
+            s.write("settling", [ready])
+        else:
+            ended = where(ready, SOLVED, ended)
         going = on * _not(ready)
-        rho, ended = _raised(
-            going * _not(fine), cost, rho, where(ready * _not(violated), SOLVED, ended)
-        )
+        rho, ended = _raised(going * _not(fine), cost, rho, ended)
         s.write("rho", [rho])
         s.write("ended", [ended])
         s.write("count", [count + on])
@@ -277,16 +285,16 @@ class Routine:
         rho = where(accepted * _above(alpha - 0.5), less, rho)
         rho = where(accepted * _not(_above(alpha - SHORT)), 10.0 * rho, rho)
         gain, scale = absolute(first + 0.5 * second), absolute(cost) + 1e-300
-        flat = left * closed * _not(_above(gain - 1e-12 * scale))
+        flat = left * closed * _not(_above(gain - FINEST * scale))
         rho, ended = _raised(left * _not(flat), cost, rho, ended)
         if self.bounds:
-            (violated,), (settling,) = s.read("violated", 1), s.read("settling", 1)
-            settling, (fresh,) = settling + flat * violated, s.read("fresh", 1)
-            s.write("settling", [settling])
-            s.write("fresh", [maximum(settling, fresh * _not(accepted))])
-            flat = flat * _not(violated)
+            (settling,), (fresh,) = s.read("settling", 1), s.read("fresh", 1)
+            s.write("settling", [settling + flat])
+            s.write("fresh", [maximum(settling + flat, fresh * _not(accepted))])
+        else:
+            ended = where(flat, SOLVED, ended)
         s.write("rho", [rho])
-        s.write("ended", [where(flat, SOLVED, ended)])
+        s.write("ended", [ended])
         s.write("cost", [where(accepted, new, cost)])
         s.write(CODE, [0.0])  # that of a step that was not taken
         return s.segment()
@@ -322,22 +330,49 @@ class Routine:
         return Loop((self._at(s.segment(), {}, place),), self.knots)
 
     def _settled(self) -> tuple[Statement, ...]:
-        """Update multipliers; penalties grow where that helps little."""
+        """End, or update multipliers; penalties grow where that helps little."""
         if not self.bounds:
             return ()
         s = Sketch("decide")
-        (settling,), (before,), (penalty,), (ended,) = (
-            s.read(x, 1) for x in ("settling", "before", "penalty", "ended")
+        (settling,), (violated,), (spare,), (penalty,), (ended,) = (
+            s.read(x, 1) for x in ("settling", "violated", "spare", "penalty", "ended")
         )
-        worst = s.read("sums", len(SUMS))[4]
-        slow = settling * _above(worst - 0.25 * before)
-        s.write("before", [where(settling, worst, before)])
-        s.write("ended", [where(slow * _not(_above(STRONGEST - penalty)), INFEASIBLE, ended)])
+        (rough,), (before,), (unused,) = (s.read(x, 1) for x in ("rough", "before", "unused"))
+        (cost,), (tolerance,) = s.read("cost", 1), s.read("tolerance", 1)
+        worst, spare = s.read("sums", len(SUMS))[4], penalty * spare
+        most = maximum(tolerance, FINEST) * absolute(cost)
+        solved = settling * _not(violated) * _not(_above(spare - most))
+        going = settling * _not(solved)
+        more, less = going * violated, going * _not(violated)
+        slow = more * _above(worst - LESS * before) + less * _above(spare - LESS * unused)
+        finer = more * slow * _above(MUCH * before - worst)
+        last = slow * _not(_above(STRONGEST - penalty))
+        ended = where(last * violated, INFEASIBLE, where(solved + last, SOLVED, ended))
+        s.write("settling", [going])
+        s.write("before", [where(more, worst, before)])
+        s.write("unused", [where(less, spare, unused)])
+        s.write("ended", [ended])
         s.write("penalty", [where(slow, STRONGER * penalty, penalty)])
+        s.write("rough", [where(finer, FINER * rough, rough)])
         s.write("scale", [where(slow, 1.0 / STRONGER, 1.0)])
         values = Loop((self._at(self.program.values, self._here),), self.knots)
-        parts = s.segment(), values, self._multiplied(), self.penalised()
+        parts = values, *self._unused(), s.segment(), self._multiplied(), self.penalised()
         return (Loop(parts, 1, again="settling"),)
+
+    def _unused(self) -> tuple[Statement, ...]:
+        """Σ |multiplier| slack / penalty of all constraints: how far bounds are that push."""
+        blank, s = Sketch("blank"), Sketch("unused")
+        blank.write("spare", [0.0])
+        names = "c", "shift", "low", "high", "active"
+        c, shift, low, high, active = (s.read(x, self.bounds) for x in names)
+        (spare,) = s.read("spare", 1)
+        for here, moved, least, most, on in zip(c, shift, low, high, active, strict=True):
+            y = here + moved
+            over = y - clip(y, least, most)
+            slack = maximum(where(_above(over), most - here, here - least), 0.0)
+            spare = spare + on * absolute(over) * slack
+        s.write("spare", [spare])
+        return blank.segment(), Loop((self._at(s.segment(), {}),), self.knots)
 
     def _multiplied(self) -> Loop:
         """Where settling, multipliers become the forces that penalties exert."""
@@ -401,7 +436,7 @@ class Routine:
         shown = self.state | {"gain": dict(self.memory)["gain"]} | sizes
         shown |= {"price": 2} if self.bounds else {}
         begins = self.state | self.inputs | dict.fromkeys(("tolerance", "most", "turns"), 1)
-        begins |= {"allowed": 1, "rough": 1} if self.bounds else {}
+        begins |= {"allowed": 1} if self.bounds else {}
         return Stepping(
             "shooting", 0, 0, (), (), tuple(enter), (solve, *self._priced()), (),
             tuple(shown.items()), tuple(begins.items()), memory=(*self.memory, *sizes.items()),

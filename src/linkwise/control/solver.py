@@ -4,8 +4,10 @@ The steps are those of FDDP: a sweep gives gains and how far the cost is expecte
 with shares α of the step are tried until one keeps a tenth of that promise, and the regularisation
 ρ of Q_uu grows where none does. While there are gaps, a finite step is accepted where it is
 expected to help, even if the cost rises: it closes gaps. Constraints are an outer loop: once the
-cost hardly falls any more, multipliers are set to the forces that penalties exert, and penalties
-grow where a violation did not shrink.
+cost hardly falls any more, multipliers λ are set to the forces that penalties exert, and penalties
+grow where a violation did not shrink. A problem is solved once no constraint is violated and none
+pushes that does not hold with equality: Σ |λ| slack, which bounds what the cost is above its
+minimum, is within the tolerance of the cost.
 
 The lanes of the processor hold the knots of the problem. A batch makes the same iterations in one
 kernel, whose lanes hold problems: `routine.py`.
@@ -43,11 +45,18 @@ KEPT = 0.1
 ROUGH = 1e-4
 """Expected relative decrease at which multipliers are updated while constraints are violated."""
 
+LESS, MUCH, FINER = 0.25, 0.9, 0.1
+"""A violation is reduced enough if to a quarter. If to less than 0.9, the decrease above becomes
+smaller by this factor, since it limits how good multipliers are."""
+
 PENALTY, STRONGER, STRONGEST = 10.0, 10.0, 1e8
 """The first penalty, its growth where a violation is not reduced to a quarter, and its bound."""
 
 SHOWN = 1e-200
 """A weight that adds nothing to a cost, of a bound whose violation still counts."""
+
+FINEST = 1e-12
+"""Relative change of a cost that is round-off."""
 
 RUNNING, SOLVED, OUT_OF_TIME, NO_STEP, NOT_FINITE, INFEASIBLE = range(6)
 """How a problem ended."""
@@ -140,8 +149,8 @@ class Iteration:
         self.ended, self.count = RUNNING, 0
         self.cost, self.violation = float("nan"), 0.0
         self.history = list[tuple[float, float, float]]()
-        self._before, self._fresh = float("inf"), False
-        self._penalty = PENALTY
+        self._before, self._unused, self._fresh = float("inf"), float("inf"), False
+        self._penalty, self._rough = PENALTY, ROUGH
         if self.bounds:
             self._held["shift"][:] = 0.0
         self._penalise(PENALTY)
@@ -258,7 +267,7 @@ class Iteration:
         self.cost, self.violation = cost, worst
         self.history.append((cost, float(np.sqrt(gap)), worst))
         violated = worst > self.limits.violation
-        tolerance = max(ROUGH, self.limits.tolerance) if violated else self.limits.tolerance
+        tolerance = max(self._rough, self.limits.tolerance) if violated else self.limits.tolerance
         small = abs(first + 0.5 * second) <= tolerance * (abs(cost) + 1e-300)
         if not fine:
             self._raise(cost)
@@ -285,7 +294,7 @@ class Iteration:
                 break
         else:
             # nothing left to gain but round-off
-            if closed and abs(first + 0.5 * second) <= 1e-12 * (abs(cost) + 1e-300):
+            if closed and abs(first + 0.5 * second) <= FINEST * (abs(cost) + 1e-300):
                 self._settle(violated)
             else:
                 self._raise(cost)
@@ -323,16 +332,29 @@ class Iteration:
 
     def _settle(self, violated: bool) -> None:
         """The cost hardly falls: end, or update the multipliers."""
-        if not violated:
+        if not self.bounds:
             self.ended = SOLVED
             return
         shift, K = self._held["shift"], self.knots
-        y = self.values() + shift[:K]
-        shift[:K] = y - np.clip(y, self._held["low"][:K], self._held["high"][:K])
-        slow, self._before = self.violation > 0.25 * self._before, self.violation
+        low, high, active = (self._held[x][:K] for x in ("low", "high", "active"))
+        c = self.values()
+        y = c + shift[:K]
+        over = y - np.clip(y, low, high)
+        slack = np.maximum(np.where(over > 0.0, high - c, c - low), 0.0)
+        unused = self._penalty * float(np.sum(active * np.abs(over) * slack))
+        if not violated and unused <= max(self.limits.tolerance, FINEST) * abs(self.cost):
+            self.ended = SOLVED
+            return
+        shift[:K] = over
+        if violated:
+            slow = self.violation > LESS * self._before
+            self._rough *= FINER if slow and self.violation < MUCH * self._before else 1.0
+            self._before = self.violation
+        else:
+            slow, self._unused = unused > LESS * self._unused, unused
         if slow:
             if self._penalty >= STRONGEST:
-                self.ended = INFEASIBLE
+                self.ended = INFEASIBLE if violated else SOLVED
             self._penalty *= STRONGER
             shift /= STRONGER
         self._penalise(self._penalty)

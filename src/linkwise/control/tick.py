@@ -93,7 +93,7 @@ class Tick:
         r, s = self.routine, Sketch("measured")
         (advance,), (most,) = s.read("advance", 1), s.read("most", 1)
         for name, size in r.lasting.items():
-            if size == 1 and name != "before":
+            if size == 1 and name not in ("rough", "before", "unused"):
                 s.write(name, [where(-advance, FIRST.get(name, 0.0), s.read(name, 1)[0])])
         s.write(part("x", 0, r.nx), list(s.read("now", r.nx)))
         for name, size in r.begun().writes:
@@ -107,7 +107,8 @@ class Tick:
             s.write("allowed", [ALLOWED])
             # a plan that moves on keeps its multipliers, which are those of a better one
             s.write("rough", [where(-advance, ROUGH, 0.0)])
-            s.write("before", [FIRST["before"]])
+            for name in ("before", "unused"):
+                s.write(name, [FIRST[name]])
         return s.segment()
 
     def _forces(self) -> Segment:
