@@ -178,3 +178,47 @@ def test_bad_questions() -> None:
     two.body("b", "world", lw.hinges.Prismatic((0, 1, 0)), inertia=ball)
     with pytest.raises(lw.ModelError, match=r"no gain stabilises 'two'.* involves 'b'"):
         lw.lqr(two.build(), UPRIGHT, Q=1.0, R=1.0, driven=["a"])
+
+
+def free_flyer_driven_at(count: int) -> tuple[lw.Mechanism, list[str]]:
+    mech = lw.models.free_flyer()
+    return mech, [body.hinge_name for body in mech.bodies[1 : 1 + count]]
+
+
+@pytest.mark.parametrize("step", [None, 0.01])
+def test_drift_that_no_joint_moves_is_named(step: float | None) -> None:
+    """Momentum of the whole is kept: several modes with the eigenvalue zero."""
+    mech, driven = free_flyer_driven_at(1)
+    with pytest.raises(lw.ModelError, match=r"no gain stabilises 'free_flyer'.* cannot move it"):
+        lw.lqr(mech, mech.neutral(), Q=1.0, R=1.0, driven=driven, step=step)
+
+
+@pytest.mark.parametrize("step", [None, 0.05])
+@pytest.mark.parametrize("Q", [0.0, [0.0, 1.0, 0.0, 1.0]])
+def test_motion_without_weight_is_named(Q: object, step: float | None) -> None:
+    two, ball = lw.Builder("two"), lw.SpatialInertia.solid_sphere(1.0, 0.1)
+    two.body("a", "world", lw.hinges.Prismatic((1, 0, 0)), inertia=ball)
+    two.body("b", "world", lw.hinges.Prismatic((0, 1, 0)), inertia=ball)
+    with pytest.raises(lw.ModelError, match=r"Q does not weigh it. It involves '(a|b)'"):
+        lw.lqr(two.build(), UPRIGHT, Q=Q, R=1.0, step=step)  # type: ignore[arg-type]
+
+
+def test_unstable_motion_without_weight_is_stabilised() -> None:
+    made = lw.lqr(cart_pole(), UPRIGHT, Q=[1.0, 0.0, 1.0, 0.0], R=1.0)
+    assert made.poles is not None and made.poles.real.max() < 0.0
+
+
+def test_states_that_do_not_stay_are_refused() -> None:
+    mech = cart_pole()
+    with pytest.raises(lw.ModelError, match=r"v of 'pole' is 2.*at rest"):
+        lw.lqr(mech, UPRIGHT, [0.0, 2.0], Q=1.0, R=1.0)
+    tilted = np.array([0.0, 0.5])
+    held = lw.inverse_dynamics(mech, tilted, np.zeros(2), np.zeros(2))
+    assert np.abs(held).max() > 0.1
+    with pytest.raises(lw.ModelError, match=r"not an equilibrium with this tau: 'pole' needs"):
+        lw.lqr(mech, tilted, tau=np.zeros(2), Q=1.0, R=1.0)
+    given = lw.lqr(mech, tilted, tau=held * (1.0 + 1e-6), Q=1.0, R=1.0)
+    assert np.allclose(given.gain, lw.lqr(mech, tilted, Q=1.0, R=1.0).gain, rtol=1e-4)
+    # along a motion, both may be anything
+    moving = lw.lqr(mech, tilted, [0.0, 2.0], np.zeros(2), Q=1.0, R=1.0, step=0.01, horizon=5)
+    assert np.isfinite(moving.gain).all()

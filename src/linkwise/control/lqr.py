@@ -35,6 +35,16 @@ AT_REST = 1e-6
 REACHED = 1e-9
 """Smallest singular value of (λ − A, B), relative to the largest, of a mode that B moves."""
 
+NEUTRAL = 1e-5
+"""Eigenvalues this close to the boundary of stability may lie on it."""
+
+SLOWEST = 1e-10
+"""Poles have to be at least this far inside of it."""
+
+UNBALANCED = 1e-3
+"""Joint forces, relative to the largest one, by which `tau` may differ from those that hold a
+state."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Regulator:
@@ -111,7 +121,7 @@ def lqr(
 
     Args:
         q: Joint positions (nq,), or (N, nq) with a row for each step of a horizon [m or rad].
-        v: Joint velocities, likewise; default: at rest.
+        v: Joint velocities, likewise; default: at rest. Other velocities need a horizon.
         tau: Joint forces that hold the state (nv,), or (N, nv); default: those of
             `lw.inverse_dynamics` with dampers and springs, which must leave joints that are not
             driven without force.
@@ -132,7 +142,8 @@ def lqr(
 
     Raises:
         ModelError: The state is not an equilibrium, weights are not positive, or no gain
-            stabilises the state; names the joints or the mode that cannot be reached.
+            stabilises the state; names the joints, or the mode that cannot be reached or that has
+            no weight.
         ShapeError: Weights or a motion that do not fit.
         MissingExtraError: SciPy is not installed (extra `simulate`).
     """
@@ -148,8 +159,10 @@ def lqr(
     n = 2 * mech.nv
     weights, prices = _weights(Q, n, "Q"), _weights(R, len(moved), "R", positive=True)
     q0, v0 = mech.check_q(q), mech.check_v(np.zeros(mech.nv) if v is None else v)
-    tau0 = _holding(mech, q0, v0, moved, passive) if tau is None else mech.check_v(tau)
+    tau0 = _holding(mech, q0, v0, moved, passive) if tau is None else mech.check_v(tau, "tau")
     q0, v0, tau0 = _rows(steps, q0, v0, tau0)
+    if steps is None:
+        _check_rest(mech, q0, v0, tau0, passive)
     model = _linear(mech, (q0, v0, tau0), length, integrator, passive)
     A, B = model.A, model.B[..., moved]
     if not (np.isfinite(A).all() and np.isfinite(B).all()):
@@ -221,11 +234,34 @@ def _weights(given: ArrayLike, size: int, name: str, *, positive: bool = False) 
     return 0.5 * (array + array.T)
 
 
+def _balance(mech: Mechanism, q: Array, v: Array, passive: bool) -> Array:
+    """Joint forces without acceleration."""
+    tau = inverse_dynamics(mech, q, v, np.zeros_like(v))
+    return tau - passive_force(mech, q, v) if passive else tau
+
+
+def _check_rest(mech: Mechanism, q: Array, v: Array, tau: Array, passive: bool) -> None:
+    """Raise unless a state stays where it is."""
+    if v.any():
+        i = int(np.abs(v).argmax())
+        raise ModelError(
+            f"v of {mech.velocity_names[i]!r} is {v[i]:.4g}; without a horizon lw.lqr regulates "
+            "about a state at rest. Leave out v, or give the motion with step and horizon."
+        )
+    needed = _balance(mech, q, v, passive)
+    scale = max(float(np.abs(needed).max()), float(np.abs(tau).max()), mech.total_mass * 1e-6)
+    off = np.abs(tau - needed)
+    i = int(off.argmax())
+    if off[i] > UNBALANCED * scale:
+        raise ModelError(
+            f"the state is not an equilibrium with this tau: {mech.velocity_names[i]!r} needs "
+            f"{needed[i]:.4g} and gets {tau[i]:.4g}. Leave out tau, whose default holds the state."
+        )
+
+
 def _holding(mech: Mechanism, q: Array, v: Array, moved: list[int], passive: bool) -> Array:
     """Joint forces that hold a state at rest, or follow a motion without acceleration."""
-    tau = inverse_dynamics(mech, q, v, np.zeros_like(v))
-    if passive:
-        tau = tau - passive_force(mech, q, v)
+    tau = _balance(mech, q, v, passive)
     idle = [i for i in range(mech.nv) if i not in moved]
     scale = max(float(np.abs(tau).max(initial=0.0)), mech.total_mass * 1e-6)
     for i in idle:
@@ -274,25 +310,72 @@ def _endless(
     except ImportError:
         raise MissingExtraError("lw.lqr", package="scipy", extra="simulate") from None
     solve = linalg.solve_discrete_are if discrete else linalg.solve_continuous_are
+    problem = ""
     try:
         P: Array = solve(A, B, Q, R)
-    except np.linalg.LinAlgError as error:
-        raise ModelError(_unreached(mech, A, B, discrete) or f"lw.lqr: {error}") from None
-    gain = linalg.solve(R + B.T @ P @ B, B.T @ P @ A) if discrete else linalg.solve(R, B.T @ P)
-    return gain, P
+        gain = linalg.solve(R + B.T @ P @ B, B.T @ P @ A) if discrete else linalg.solve(R, B.T @ P)
+        poles = np.linalg.eigvals(A - B @ gain)
+        slow = float(np.abs(poles).max()) - 1.0 if discrete else float(poles.real.max())
+        if slow < -SLOWEST:
+            return gain, P
+        problem = "the gain of the solution does not make all modes decay"
+    except (np.linalg.LinAlgError, ValueError) as error:  # SciPy raises either
+        problem = str(error).rstrip(".")
+    raise ModelError(
+        _unreached(mech, A, B, discrete)
+        or _unweighed(mech, A, Q, discrete)
+        or f"no gain that stabilises {mech.name!r} was found: {problem}. Scale the weights so that "
+        "they differ less, or drive more joints."
+    )
 
 
 def _unreached(mech: Mechanism, A: Array, B: Array, discrete: bool) -> str:
     """The mode that does not decay and that the joint forces cannot move, in words."""
-    values, left = np.linalg.eig(A.T)
-    for value, mode in zip(values, left.T, strict=True):
-        stays = abs(value) >= 1.0 - 1e-9 if discrete else value.real >= -1e-9
-        if stays and np.linalg.norm(mode @ B) <= REACHED * np.linalg.norm(B):
-            part = np.abs(mode[: mech.nv]) + np.abs(mode[mech.nv :])
-            which = [mech.velocity_names[i] for i in np.flatnonzero(part > 0.1 * part.max())]
+    for value in _lasting(A, discrete):
+        mode = _blocked(A.T, B.T, value)
+        if mode is not None:
             return (
-                f"no gain stabilises {mech.name!r} here: a mode with the eigenvalue {value:.4g} "
-                f"does not decay, and the driven joints cannot move it. It involves "
-                f"{', '.join(map(repr, which))}. Drive another joint, or remove that motion."
+                f"no gain stabilises {mech.name!r} here: a mode with the eigenvalue "
+                f"{_short(value)} does not decay, and the driven joints cannot move it. It "
+                f"involves {_involved(mech, mode)}. Drive another joint, or remove that motion."
             )
     return ""
+
+
+def _unweighed(mech: Mechanism, A: Array, Q: Array, discrete: bool) -> str:
+    """The mode that neither grows nor decays, and that Q does not see, in words."""
+    for value in _lasting(A, discrete):
+        grows = (abs(value) - 1.0 if discrete else value.real) > NEUTRAL
+        mode = None if grows else _blocked(A, Q, value)
+        if mode is not None:
+            return (
+                f"no gain is the best one for {mech.name!r} here: a mode with the eigenvalue "
+                f"{_short(value)} does not decay by itself, and Q does not weigh it. It involves "
+                f"{_involved(mech, mode)}. Give these a positive weight in Q."
+            )
+    return ""
+
+
+def _lasting(A: Array, discrete: bool) -> list[complex]:
+    """Eigenvalues that do not decay. Those of drifting are several equal ones, which are rough."""
+    values, still = np.linalg.eigvals(A), 1.0 if discrete else 0.0
+    stays = np.abs(values) >= 1.0 - NEUTRAL if discrete else values.real >= -NEUTRAL
+    drift = [complex(still)] if (np.abs(values - still) < NEUTRAL).any() else []
+    return drift + [complex(x) for x in values[stays]]
+
+
+def _blocked(A: Array, shown: Array, value: complex) -> NDArray[np.complex128] | None:
+    """x with A x = λ x and no part in what is shown, or None."""
+    both = np.vstack([A - value * np.eye(len(A)), shown]).astype(np.complex128)
+    _, sizes, rows = np.linalg.svd(both)
+    return rows[-1].conj() if sizes[-1] <= REACHED * sizes[0] else None
+
+
+def _short(value: complex) -> str:
+    return f"{value:.4g}" if value.imag else f"{value.real:.4g}"
+
+
+def _involved(mech: Mechanism, mode: NDArray[np.complex128]) -> str:
+    part = np.abs(mode[: mech.nv]) + np.abs(mode[mech.nv :])
+    which = [mech.velocity_names[i] for i in np.flatnonzero(part > 0.1 * part.max())]
+    return ", ".join(map(repr, which[:6])) + (f" and {len(which) - 6} more" if which[6:] else "")
