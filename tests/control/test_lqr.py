@@ -173,6 +173,8 @@ def test_bad_questions() -> None:
         lw.lqr(mech, UPRIGHT, Q=1.0, R=1.0, horizon=10)
     with pytest.raises(lw.ShapeError, match="give horizon"):
         lw.lqr(mech, np.zeros((3, 2)), Q=1.0, R=1.0)
+    with pytest.raises(lw.ModelError, match="tau is not finite at 'pole'"):
+        lw.lqr(mech, UPRIGHT, tau=[0.0, np.nan], Q=1.0, R=1.0)
     two, ball = lw.Builder("two"), lw.SpatialInertia.solid_sphere(1.0, 0.1)
     two.body("a", "world", lw.hinges.Prismatic((1, 0, 0)), inertia=ball)
     two.body("b", "world", lw.hinges.Prismatic((0, 1, 0)), inertia=ball)

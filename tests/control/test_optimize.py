@@ -1,5 +1,6 @@
 """Trajectories: against regulators, dense optimisers, rollouts and each other."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -245,6 +246,7 @@ def test_failures_are_explained() -> None:
         ({"integrator": "implicit"}, "integrator"),
         ({"guess": {"u": 1.0}}, "'u'"),
         ({"guess": {"q": np.zeros((3, 2))}}, "shape"),
+        ({"guess": {"tau": np.full((5, 2), np.nan)}}, "tau of the guess is not finite"),
         ({"bounds": [Bound.on_velocity(1.0, -1.0)]}, "above"),
     ],
 )
@@ -285,3 +287,22 @@ def test_bounds_on_joints_are_about_their_goal() -> None:
             ball.build(), [1, 0, 0, 0], **given,
             bounds=Bound.on_task(lw.Task.joints("ball"), [1, 0, 0, 0]),
         )  # fmt: skip
+
+
+def test_history_of_problems_that_ended_is_blank() -> None:
+    """Rows that no iteration has written have no influence, and no warning is raised."""
+    mech, reports = cart_pole(), list[Any]()
+    starts = np.stack([np.zeros(21), np.linspace(0.0, 2.5, 21)], axis=1)
+    given: Any = {"costs": costs(), "step": STEP, "horizon": 20, "driven": ["cart"]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        made = lw.optimize(
+            mech, starts, **given, bounds=Bound.on_velocity(-2.0, 2.0, hinges=["cart"]),
+            progress=reports.append,
+        )  # fmt: skip
+    assert len(set(made.iterations.tolist())) > 1
+    for i, count in enumerate(made.iterations):
+        for x in (made.history.cost[i], made.history.gap[i], made.history.violation[i]):
+            assert np.isfinite(x[:count]).all() and np.isnan(x[count:]).all()
+    worst = max(made.history.violation[i, k - 1] for i, k in enumerate(made.iterations))
+    assert reports[-1].violation == worst

@@ -128,6 +128,8 @@ def test_measurements_alone_and_ticks_alone() -> None:
     x = A @ np.concatenate([start().q, start().v]) + B @ [1.0, 0.0]
     assert np.allclose(np.concatenate([ahead.q, ahead.v]), x)
     assert np.isnan(ahead.nis["place"]) and not ahead.accepted["place"]
+    with pytest.raises(lw.ModelError, match="tau is not finite"):
+        kalman().tick(start(), [np.nan, 0.0])
 
 
 def test_late_measurements_count_as_if_in_time() -> None:

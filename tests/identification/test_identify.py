@@ -174,6 +174,8 @@ def test_bad_questions() -> None:
     tau = forces(mech, m.q, m.v, m.vdot)
     with pytest.raises(UnknownNameError, match="mass"):
         lw.identify(mech, m.q, m.v, m.vdot, tau, parameters=["mass"])
+    with pytest.raises(UnknownNameError, match=r"'spring'.*known: 'inertia'.*'stiffness'"):
+        lw.identify(mech, m.q, m.v, m.vdot, tau, parameters=["spring"])
     with pytest.raises(lw.ShapeError, match=r"tau has shape \(6,\)"):
         lw.identify(mech, m.q, m.v, m.vdot, tau[0])
     with pytest.raises(lw.ModelError, match="does not show all base parameters"):

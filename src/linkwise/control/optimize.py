@@ -423,7 +423,8 @@ def _guess(mech: Mechanism, given: Any, start: Array, steps: int, driven: list[i
     for name, value in mapping(given, "guess", "{'q': ..., 'tau': ...}").items():
         if name not in parts:
             raise ModelError(f"guess has {name!r}; it takes 'q', 'v' and 'tau'.")
-        array = mech.check_q(value) if name == "q" else mech.check_v(value)
+        what = f"{name} of the guess"
+        array = mech.check_q(value) if name == "q" else mech.check_v(value, what)
         rows = steps if name == "tau" else steps + 1
         if array.shape[:-1] not in ((), (rows,), (len(start), rows)):
             raise ShapeError(
@@ -477,6 +478,7 @@ def _together(problem: Problem, ends: Limits, threads: int | None, inform: Any) 
     fixed |= {x: part.held[x].reshape(len(part.held[x]), 1, -1) for x in routine.inputs}
     state = routine.first(len(rows)) | {"x": routine.packed(part.start, part.guess)}
     turns, made, notes = ROUNDS if inform is None else 1, 0, list[Array]()
+    worst = np.zeros(total)
     while True:
         given = fixed | state | {"turns": np.full(1, float(turns))}
         ended = kernel.run(nothing, nothing, given, problem.step, 1, 1, threads).records[:, 0]
@@ -489,8 +491,11 @@ def _together(problem: Problem, ends: Limits, threads: int | None, inform: Any) 
         made, over = made + new, int(np.count_nonzero(done["ended"]))
         if inform is not None:
             now = time.monotonic() - begun
-            off = float(history[:, -1, 2].max())
+            last = done["count"].astype(int) - (made - new) - 1  # row of this call
+            on = last >= 0  # others ended before
+            worst[on] = history[on, last[on], 2]
             left = now / made * (ends.iterations - made)
+            off = float(worst.max())
             inform(Progress(made, float(np.nanmean(done["cost"])), off, over, total, now, left))
             turns = int(np.clip(OFTEN * made / now, 1, ROUNDS))
         if over == total:
@@ -501,8 +506,8 @@ def _together(problem: Problem, ends: Limits, threads: int | None, inform: Any) 
         fine = np.isfinite(bare)
         cost, violation = np.where(fine, bare, cost), np.where(fine, off, np.inf)
     noted, counts = np.concatenate(notes, axis=1), done["count"].astype(np.int64)
+    noted[np.arange(made) >= counts[:, None]] = np.nan  # nothing was written there
     noted[..., 1] = np.sqrt(noted[..., 1])
-    noted[np.arange(made) >= counts[:, None]] = np.nan
     gain = parts["gain"][:total].reshape(total, K + 1, -1)[:, 1:K, : p.m * p.n]
     x = parts["x"][:total].reshape(total, K + 1, -1)[:, :K]
     codes = done["ended"].astype(np.int64)

@@ -287,6 +287,6 @@ def _goal(
     if term.kind == "posture":
         q = mech.neutral() if x.goal is None else mech.check_q(x.goal)
         return shape.rows(q, 1, what)
-    v = np.zeros(mech.nv) if x.goal is None else mech.check_v(x.goal)
+    v = np.zeros(mech.nv) if x.goal is None else mech.check_v(x.goal, what)
     places = structure.driven if term.kind == "effort" else term.at
     return shape.rows(v[..., list(places)], 1, what)

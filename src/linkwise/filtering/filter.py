@@ -181,7 +181,7 @@ class Filter:
             "v": estimate.v,
             "extra": estimate.extra,
             "P": estimate.P.reshape(*lead, -1),
-            "tau": self.mech.check_v(tau),
+            "tau": self.mech.check_v(tau, "tau"),
             "step": np.array([h]),
             "measured": y,
             "use": use,

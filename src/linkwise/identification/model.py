@@ -43,7 +43,8 @@ def checked_kinds(given: Sequence[str]) -> tuple[str, ...]:
     kinds = names(given, "parameters")
     for kind in kinds:
         if kind not in KINDS:
-            raise unknown_name("parameter", kind, KINDS, owner="lw.identify")
+            # all names are listed: "damping" is similar to "spring", and not what is meant
+            raise unknown_name("parameter", kind, KINDS, owner="lw.identify", compare=False)
     if not kinds:
         raise ModelError("parameters is empty; name what to identify, such as ['inertia'].")
     return tuple(kind for kind in KINDS if kind in kinds)
