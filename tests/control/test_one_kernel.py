@@ -196,3 +196,53 @@ def test_what_a_kernel_cannot_do_is_refused() -> None:
             lw.rollout(mech, np.zeros(2), **given)
     with pytest.raises(LinkwiseError, match="belongs"):
         lw.rollout(flying(), flying().neutral(), duration=0.1, step=0.01, controller=predict)
+
+
+def options(**more: Any) -> Any:
+    return {"costs": [Cost.effort(weight=0.05)], "step": 0.05, "horizon": 6} | more
+
+
+def reach(goal: Any, weight: float = 1.0) -> Cost:
+    return Cost.posture(goal, weight=weight, final=10.0)
+
+
+def test_goals_parameters_and_guesses_make_a_batch_of_one_start() -> None:
+    mech, start, rng = lw.models.pendulum(2), np.array([0.5, -0.3]), np.random.default_rng(0)
+    goals = rng.uniform(-1.0, 1.0, (3, 2))
+    fall = np.array([[0, 0, -9.81], [0, 0, -1.6], [0, 0, 0.0]])
+    guess = {"q": rng.uniform(-1.0, 1.0, (3, 7, 2))}
+    effort = Cost.effort(weight=0.05)
+    for given, cost in (
+        (options(), [reach(goals), effort]),
+        (options(parameters={"gravity": fall}), [reach(goals[0]), effort]),
+        (options(guess=guess), [reach(goals[0]), effort]),
+    ):
+        given["costs"] = cost
+        alike = lw.optimize(mech, np.tile(start, (3, 1)), **given)
+        made = lw.optimize(mech, start, **given)
+        assert made.q.shape == (3, 7, 2) and np.array_equal(made.q, alike.q)
+        assert np.array_equal(made.q[:, 0], np.tile(start, (3, 1)))
+    with pytest.raises(lw.ShapeError, match=r"differ in number: 2 of .*gravity.*3 of the goal"):
+        costs = [reach(goals), effort]
+        lw.optimize(mech, start, **options(costs=costs, parameters={"gravity": fall[:2]}))
+    with pytest.raises(lw.ShapeError, match="a goal has rows for 3 problems"):
+        RecedingHorizon(mech, **options(costs=[reach(goals)]))
+
+
+def test_as_many_goals_as_knots() -> None:
+    mech, start, rng = lw.models.pendulum(2), np.array([0.5, -0.3]), np.random.default_rng(0)
+    goals, effort = rng.uniform(-1.0, 1.0, (7, 2)), Cost.effort(weight=0.05)
+    fall = np.tile([0.0, 0.0, -9.81], (7, 1))
+    each = lw.optimize(mech, start, **options(costs=[reach(goals), effort]))
+    assert each.q.shape == (7, 2)
+    same = lw.optimize(mech, start, **options(costs=[reach(goals[None]), effort]))
+    assert np.array_equal(each.q, same.q)
+    many = lw.optimize(mech, np.tile(start, (7, 1)), **options(costs=[reach(goals), effort]))
+    assert many.q.shape == (7, 7, 2)
+    for more, cost in (({"parameters": {"gravity": fall}}, reach(goals)), ({}, reach(goals, 0.0))):
+        with pytest.raises(lw.ShapeError, match=r"7 problems, give q as \(7, 2\).*\(1, 7\)"):
+            lw.optimize(mech, start, **options(costs=[cost, effort], **more))
+    knots = lw.optimize(
+        mech, start, **options(costs=[reach(goals[None]), effort], parameters={"gravity": fall})
+    )
+    assert knots.q.shape == (7, 7, 2) and np.allclose(knots.q[3], each.q, atol=1e-6)

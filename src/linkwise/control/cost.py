@@ -49,7 +49,8 @@ class Cost:
         Args:
             task: The task.
             goal: The desired `lw.tasks.task_position`. With (batch,) in front each problem has its
-                own; for a single problem (N + 1,) in front gives one for each knot.
+                own; for a single problem (N + 1,) in front gives one for each knot, and for any
+                (1, N + 1).
             weight: w [1/s]: a number, (m,), or (N, m).
             final: w_N, a number or (m,).
         """
@@ -66,8 +67,8 @@ class Cost:
         """q ⊖ q₀, along velocities of the hinges.
 
         Args:
-            q: q₀ (nq,), (batch, nq) or for a single problem (N + 1, nq); default: the neutral
-                configuration.
+            q: q₀ (nq,), (batch, nq), for a single problem (N + 1, nq), or (1, N + 1, nq);
+                default: the neutral configuration.
             hinges: Names of hinges; default: all.
             weight: w [1/s]: a number, (m,), or (N, m).
             final: w_N, a number or (m,).

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import all_are, count, flag, function, mapping, names, number, option
+from linkwise.control.batch import batch_of
 from linkwise.control.cost import Bound, Cost, checked_bounds, checked_costs
 from linkwise.control.holding import contact_rows
 from linkwise.control.phase import Phase, schedule, steps_of
@@ -258,7 +259,8 @@ def optimize(
     needs no start that meets them, and reaches them without weights that grow without end.
 
     A batch of problems runs side by side in the lanes and cores of the processor; each has its
-    own step lengths, regularisation, multipliers and end.
+    own step lengths, regularisation, multipliers and end. It has as many problems as starts, or
+    for a single start as goals, parameters or guesses.
 
     Args:
         q: Positions at the start (nq,) or (batch, nq) [m or rad].
@@ -354,13 +356,21 @@ def problem_of(
     lead = np.broadcast_shapes(q0.shape[:-1], v0.shape[:-1])
     if len(lead) > 1:
         raise ShapeError(f"q has shape {q0.shape}; it must be ({mech.nq},) or (batch, {mech.nq}).")
+    if isinstance(guess, Trajectory):
+        guess = {"q": guess.q, "v": guess.v, "tau": guess.tau}
+    elif guess is not None:
+        guess = mapping(guess, "guess", "{'q': ..., 'tau': ...}")
+    bounded = checked_bounds(bounds)
+    if not lead:
+        batch = batch_of(mech, (*given, *bounded), numbers, guess, steps + 1)
+        lead = () if batch is None else (batch,)
     shape = Shape(lead[0] if lead else None, steps)
     start = np.concatenate(
         [np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]) for x in (q0, v0)], -1
     )
     plan = schedule(mech, parts, start[:, : mech.nq], shape.batch is None)
     _check_held(plan.mech, scheme)
-    every = checked_bounds(bounds) + limits_of(mech, held) + plan.bounds
+    every = bounded + limits_of(mech, held) + plan.bounds
     tree, mech = mech, plan.mech
     structure = structure_of(
         mech, given, every, driven=driven, integrator=scheme, passive=flag(passive, "passive"),
@@ -417,10 +427,8 @@ def _guess(mech: Mechanism, given: Any, start: Array, steps: int, driven: list[i
     if given is None:
         out[:, 1:, mech.nq : mech.nq + mech.nv] = 0.0
         return out
-    if isinstance(given, Trajectory):
-        given = {"q": given.q, "v": given.v, "tau": given.tau}
     parts = {"q": slice(mech.nq), "v": slice(mech.nq, mech.nq + mech.nv), "tau": None}
-    for name, value in mapping(given, "guess", "{'q': ..., 'tau': ...}").items():
+    for name, value in given.items():
         if name not in parts:
             raise ModelError(f"guess has {name!r}; it takes 'q', 'v' and 'tau'.")
         what = f"{name} of the guess"

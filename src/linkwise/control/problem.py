@@ -54,6 +54,8 @@ class Shape:
             return flat[None, None]
         if self.batch is None and lead in ((knots,), (1,)):
             return flat[None]
+        if self.batch is None and lead in ((1, knots), (1, 1)):
+            return flat
         if self.batch is not None and lead in ((self.batch,), (1,)):
             return flat[:, None]
         if self.batch is not None and lead in ((self.batch, knots), (1, knots), (self.batch, 1)):

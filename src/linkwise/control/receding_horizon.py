@@ -81,6 +81,11 @@ class RecedingHorizon:
             bounds=bounds, limits=limits, driven=driven, integrator=integrator, passive=passive,
             loops=loops,
         )  # fmt: skip
+        if self._problem.shape.batch is not None:
+            raise ShapeError(
+                f"a goal has rows for {self._problem.shape.batch} problems; a controller has one. "
+                "Give one goal; set_goal changes it."
+            )
         self.mech, self.step = self._problem.program.mech, self._problem.step
         self.iterations = count(iterations, "iterations", least=1)
         self._first = count(first, "first", least=1)
