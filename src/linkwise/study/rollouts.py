@@ -14,7 +14,7 @@ import numpy as np
 from linkwise.arguments import count as checked_count, function as callable_, number
 from linkwise.codegen.stepping.kernel import describe
 from linkwise.dynamics import center_of_mass, energy, forward_kinematics, node_velocity
-from linkwise.errors import ModelError, unknown_name
+from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.implicit.touching import contact_points
 from linkwise.simulation.planned import Planner
@@ -33,6 +33,7 @@ from linkwise.study.address import (
     unknown,
     varied_mechanism,
 )
+from linkwise.study.held import check_steps, of_cases
 from linkwise.study.kept import Batch, Evaluated, Kept, merged, reduced
 
 LANES = 16
@@ -92,7 +93,8 @@ class Rollouts:
         duration: How long to move [s].
         step: Length of a step [s].
         setup: Function from values (cases,) by name to arguments of `lw.rollout`, for what names
-            cannot express: {"q": (cases, nq), "parameters": {...}, ...}.
+            cannot express: {"q": (cases, nq), "tau": (cases, nv), "parameters": {...}, ...}. Arrays
+            (cases, n) have a row for each case; (1, steps, n) has one for each step.
         record_every: Steps from one record to the next; None for the end alone where final values
             are kept, else 1.
         options: Further arguments of `lw.rollout`.
@@ -186,7 +188,15 @@ class Rollouts:
             options = {k: cast(Any, x)(mech) if callable(x) else x for k, x in options.items()}
         points = contact_points(mech, options.get("contacts"), options.get("integrator", "rk4"))
         start = np.zeros(mech.nv) if v is None else mech.check_v(v)
-        return Nominal(mech, options, mech.check_q(q), start, points)
+        place = mech.check_q(q)
+        for name, state in (("q", place), ("v", start)):
+            if state.ndim != 1:
+                raise ShapeError(
+                    f"{name} has shape {state.shape}; for all cases of a study it is one row. Give "
+                    "`setup` a function that returns one for each case."
+                )
+        check_steps(options, self.steps)
+        return Nominal(mech, options, place, start, points)
 
     def check(self, names: tuple[str, ...], kept: Sequence[Kept]) -> None:
         """Raise for names that are neither addresses nor used by a function."""
@@ -226,7 +236,7 @@ class Rollouts:
         rows = applied(nominal, pairs, count)
         q, v, options = arguments(nominal, rows)
         if self.setup is not None:
-            more = dict(self.setup(values))
+            more = of_cases(self.setup(values), count, self.steps)
             q, v = more.pop("q", q), more.pop("v", v)
             for name, value in more.items():
                 old = options.get(name)
