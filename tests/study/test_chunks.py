@@ -110,3 +110,57 @@ def test_options_of_a_study_have_no_rows_of_cases(shape):
         Study(moving(tau=np.zeros(shape)), {"damping": (0.0, 1.0)}, cases=16)
     with pytest.raises(ShapeError, match=r"q has shape \(16, 2\).*one row"):
         Study(moving(q=np.tile(Q, (16, 1))), {"damping": (0.0, 1.0)}, cases=16)
+
+
+# ------------------------------------------------------------------------------- joint forces
+
+
+def explained(study: Study, case: int) -> np.ndarray:
+    """Joint forces of each step, from the rates of the motion of a case (steps, nv)."""
+    rec = study.case(case)
+    rates = np.diff(rec.v, axis=0) / STEP
+    return lw.inverse_dynamics(rec.mech, rec.q[:-1], rec.v[:-1], rates)
+
+
+def given_forces() -> Study:
+    tau = 0.02 * np.sin(np.arange(STEPS))[:, None] * np.ones(2)
+    return Study(moving(tau=tau), {"q[link_2]": (-1.0, 1.0)}, keep=["tau", "initial:tau"], cases=64)
+
+
+def goals(shape: str) -> Study:
+    law, goal = law_and_goal()
+    if shape == "of steps":
+        goal = goal + np.linspace(0.0, 0.1, STEPS)[:, None] * np.ones(3)
+    by_case = shape == "of cases"
+    work = moving(
+        REACHING, BENT, controller=(law, goal), passive=False, setup=sent if by_case else None
+    )
+    keep = ["tau", "initial:tau"]
+    return Study(work, {"x" if by_case else "kp": (0.5, 0.9)}, keep=keep, cases=64)
+
+
+@pytest.mark.parametrize(
+    "make", [given_forces, lambda: goals("of steps"), lambda: goals("of cases")]
+)
+def test_joint_forces_are_those_of_the_motion(make):
+    study = make()
+    full, forces = check_chunks(study), [explained(study, i) for i in (0, 40)]
+    for j, name in enumerate(study.work.nominal().mech.velocity_names):
+        for i, each in zip((0, 40), forces, strict=True):
+            scale = 1e-9 * np.abs(each).max()
+            assert abs(full[f"initial:tau[{name}]"][i] - each[0, j]) < scale
+            assert abs(study.case(i).tau[:-1, j] - each[:, j]).max() < scale
+
+
+@pytest.mark.parametrize("keep", ["rms:tau", "peak:tau", "tau"])
+def test_statistics_of_joint_forces_are_those_of_the_recording(keep):
+    """All records count, of which the last begins no step: it has the forces of the one before."""
+    for study in (given_forces(), goals("of steps")):
+        chosen = Study(
+            study.work, {x.name: x for x in study.sampling.variables}, keep=keep, cases=64
+        )
+        full, tau = check_chunks(chosen), chosen.case(40).tau
+        expected = {"rms:tau": np.sqrt((tau**2).mean(axis=0)), "peak:tau": np.abs(tau).max(axis=0),
+                    "tau": tau[-1]}[keep]  # fmt: skip
+        for j, name in enumerate(study.work.nominal().mech.velocity_names):
+            assert abs(full[f"{keep}[{name}]"][40] - expected[j]) < 1e-12 * max(1, abs(expected[j]))

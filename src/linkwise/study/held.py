@@ -14,9 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from linkwise.errors import ShapeError
 from linkwise.simulation.rollout_input import check_controller, commands, law_inputs
-from linkwise.spatial.array import floats
+from linkwise.spatial.array import Array, floats
 
 ARRAYS, GROUPS = ("tau", "controls"), ("inputs", "parameters", "noise")
 """Arguments of `lw.rollout` that are held over steps: arrays, and dictionaries of arrays."""
@@ -92,3 +95,17 @@ def _each(name: str, value: Any, change: Change) -> Any:
 
 def _array(value: Any, name: str) -> Any:
     return value if hasattr(value, "ndim") else floats(value, name)
+
+
+def at_records(row: Array, steps: NDArray[np.int64], cases: int, size: int) -> Array:
+    """A held input at the records of a batch (cases, k, n).
+
+    Args:
+        row: The input (n,), (steps, n), (1, steps, n), (cases, 1, n) or (cases, steps, n).
+        steps: The step that begins at each record (k,); the last one begins none.
+        cases: Of the batch.
+        size: n; one number may replace a row.
+    """
+    if row.ndim > 1 and row.shape[-2] > 1:
+        row = np.take(row, np.minimum(steps, row.shape[-2] - 1), axis=-2)
+    return np.broadcast_to(row, (cases, len(steps), size))

@@ -13,14 +13,12 @@ import numpy as np
 
 from linkwise.arguments import count as checked_count, function as callable_, number
 from linkwise.codegen.stepping.kernel import describe
-from linkwise.dynamics import center_of_mass, energy, forward_kinematics, node_velocity
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.implicit.touching import contact_points
 from linkwise.simulation.planned import Planner
 from linkwise.simulation.recording import Recording
 from linkwise.simulation.rollout import REPORTED, Rollout, rollout
-from linkwise.simulation.rollout_input import check_controller
 from linkwise.spatial.array import Array
 from linkwise.study.address import (
     Address,
@@ -33,20 +31,13 @@ from linkwise.study.address import (
     unknown,
     varied_mechanism,
 )
+from linkwise.study.channels import ENERGIES, Look
 from linkwise.study.held import check_steps, of_cases
 from linkwise.study.kept import Batch, Evaluated, Kept, merged, reduced
 
 LANES = 16
 """Batches are filled up to multiples of this, the most motions of a vector register: then each
 motion is computed by the same instructions, whatever its batch."""
-
-LARGEST = 1e60
-"""Of positions and velocities of which channels are computed: their products are finite."""
-
-CHANNELS = ("q", "v", "tau", "contact_forces", "penetration", "slip", "residual", "center_of_mass")
-PLACES = ("position", "rotation", "velocity")
-ENERGIES = ("energy.kinetic", "energy.potential", "energy.total")
-AXES = ("x", "y", "z")
 
 
 class Work(Protocol):
@@ -295,7 +286,7 @@ class Rollouts:
         records = any(x.needs_records or (plans and x.channel == "tau") for x in kept)
         every = self.record_every or (1 if records else self.steps)
         runs, options = self._run(nominal, full, first, every, threads)
-        look = _Look(nominal, runs, options)
+        look = Look(runs, options)
         lost = (np.asarray(runs.status) != 0) & (runs.stopped < 0)
         reasons = [""] * len(lost)
         for i in np.flatnonzero(lost):
@@ -329,7 +320,7 @@ class Rollouts:
             stopped = runs.conditions[int(runs.stopped[0])]
         elif runs.status[0]:
             stopped = describe(runs.mech, int(runs.status[0]))
-        tau = _Look(nominal, runs, options).channel("tau")[0][0]
+        tau = Look(runs, options).channel("tau")[0][0]
         return Recording.of(
             varied_mechanism(nominal.mech, rows),
             np.asarray(runs.t)[records],
@@ -347,123 +338,3 @@ class Rollouts:
             pushed="noise" in options,
             works={"noise": None} if "noise" in options else None,
         )
-
-
-class _Look:
-    """Channels of a batch of motions, computed from the records on demand."""
-
-    def __init__(self, nominal: Nominal, runs: Rollout, options: Mapping[str, Any]) -> None:
-        self.nominal, self.runs, self.options = nominal, runs, options
-        self.q, self.v = (np.asarray(_here(x)) for x in (runs.q, runs.v))
-
-    def channel(self, name: str) -> tuple[Array, tuple[str, ...]]:
-        """Values (cases, k, n) and labels.
-
-        Raises:
-            UnknownNameError: There is no such channel; names the near ones.
-        """
-        mech, (kind, _, node) = self.runs.mech, name.partition(":")
-        if name in ("q", "v"):
-            labels = mech.coordinate_names if name == "q" else mech.velocity_names
-            return (self.q if name == "q" else self.v), labels
-        if name == "tau" and self.runs.tau is not None:
-            return self._planned(self.runs.tau), mech.velocity_names
-        if name == "tau":
-            return self._over_states(self._forces), mech.velocity_names
-        if kind == "position" and node:
-            return self._over_states(lambda q, v: forward_kinematics(mech, q, node).p), AXES
-        if kind == "rotation" and node:
-            nine = tuple(f"{a}{b}" for a in AXES for b in AXES)
-            turned = self._over_states(
-                lambda q, v: forward_kinematics(mech, q, node).rot.reshape(-1, 9)
-            )
-            return turned, nine
-        if kind == "velocity" and node:
-            labels = tuple(f"{a}{b}" for a in "wv" for b in AXES)
-            return self._over_states(lambda q, v: node_velocity(mech, q, v, node)), labels
-        if name == "center_of_mass":
-            return self._over_states(lambda q, v: center_of_mass(mech, q)), AXES
-        if name in ENERGIES:
-            return self._over_states(lambda q, v: _energy(mech, q, v, name)), ("",)
-        shown = getattr(self.runs, name, None) if name in CHANNELS else None
-        if shown is not None:
-            array = np.asarray(_here(shown))
-            flat = array.reshape(*array.shape[:2], -1)
-            return flat, tuple(str(i) for i in range(flat.shape[2]))
-        known = [x for x in CHANNELS if getattr(self.runs, x, True) is not None]
-        known += [f"{x}:{n.name}" for x in PLACES for n in mech.nodes] + list(ENERGIES)
-        raise unknown_name("channel", name, known, owner=f"motions of {mech.name!r}")
-
-    def _over_states(self, function: Callable[[Array, Array], Array]) -> Array:
-        """A function of states (n, nq), (n, nv) at all records.
-
-        NaN where the state is lost, or beyond `LARGEST` on its way there.
-        """
-        mech, shape = self.runs.mech, self.q.shape[:2]
-        q, v = self.q.reshape(-1, mech.nq), self.v.reshape(-1, mech.nv)
-        fine: Any = (np.abs(q) < LARGEST).all(axis=1) & (np.abs(v) < LARGEST).all(axis=1)
-        if not fine.all():
-            q = np.where(fine[:, None], q, mech.neutral())
-            v = np.where(fine[:, None], v, 0.0)
-        result = np.asarray(function(q, v), np.float64).reshape(len(q), -1)
-        result = result if fine.all() else np.where(fine[:, None], result, np.nan)
-        return result.reshape(*shape, -1)
-
-    def _planned(self, tau: Array) -> Array:
-        """Joint forces (cases, k, nv) that a planner begins to hold at each record.
-
-        The rollout shows those before each record. The last one begins no step, and has those
-        before it.
-        """
-        if np.rint(np.diff(np.asarray(self.runs.t)) / self.runs.step).max(initial=1.0) > 1.0:
-            raise ModelError(
-                "'tau' of a receding horizon is known where every step is recorded; leave out "
-                "record_every."
-            )
-        return np.concatenate([tau[:, 1:], tau[:, -1:]], axis=1)
-
-    def _forces(self, q: Array, v: Array) -> Array:
-        """Joint forces at records: those given, or of the law."""
-        law, goal = check_controller(self.options.get("controller"))
-        batch, records = self.q.shape[:2]
-        if law is None:
-            tau = self.options.get("tau")
-            tau = np.zeros(self.runs.mech.nv) if tau is None else np.asarray(tau, np.float64)
-            return self._spread(tau, batch, records).reshape(len(q), -1)
-        from linkwise.simulation.rollout_input import commands
-
-        held = commands(law, goal, self.options.get("inputs"))
-        held = {k: np.asarray(x) for k, x in held.items()}
-        kernel = law.kernel
-        given = {"q": q, "v": v}
-        for name in kernel.arguments:
-            if name not in given:
-                row = held[name] if name in held else held[_register(name)]
-                given[name] = self._spread(row, batch, records).reshape(len(q), -1)
-        result: Any = kernel(*[given[name] for name in kernel.arguments])
-        return cast("Any", result)["torque"] if isinstance(result, dict) else result
-
-    def _spread(self, row: Array, batch: int, records: int) -> Array:
-        """An input in the shapes of a rollout, at the records (batch, k, n)."""
-        if row.ndim == 2 and len(row) == batch and batch != records:
-            row = row[:, None]
-        if row.ndim >= 2 and row.shape[-2] not in (1,):
-            steps = np.rint(np.asarray(self.runs.t) / self.runs.step).astype(np.int64)
-            row = np.take(row, np.minimum(steps, row.shape[-2] - 1), axis=-2)
-        return np.broadcast_to(row, (batch, records, row.shape[-1]))
-
-
-def _register(name: str) -> str:
-    from linkwise.simulation.integrators.command import INTERNAL
-
-    return INTERNAL if name == "tau" else name
-
-
-def _energy(mech: Mechanism, q: Array, v: Array, name: str) -> Array:
-    both = energy(mech, q, v)
-    kinetic, potential = np.asarray(both.kinetic), np.asarray(both.potential)
-    return {"kinetic": kinetic, "potential": potential}.get(name[7:], kinetic + potential)
-
-
-def _here(array: Any) -> Any:
-    return array.get() if hasattr(array, "get") else array
