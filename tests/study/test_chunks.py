@@ -19,9 +19,9 @@ REACHING = lw.models.seven_dof_arm()
 BENT = np.array([0.0, 0.5, 0.0, 1.2, 0.0, 0.6, 0.0])
 
 
-def moving(mech: lw.Mechanism = ARM, q: np.ndarray = Q, **options) -> Rollouts:
+def moving(mech: lw.Mechanism = ARM, q: np.ndarray = Q, v=None, **options) -> Rollouts:
     """Motions of as many steps as there are cases in a chunk."""
-    return Rollouts(mech, q, duration=STEPS * STEP, step=STEP, integrator="euler", **options)
+    return Rollouts(mech, q, v, duration=STEPS * STEP, step=STEP, integrator="euler", **options)
 
 
 def columns(study: Study, chunk: int) -> dict[str, np.ndarray]:

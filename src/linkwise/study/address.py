@@ -308,10 +308,9 @@ def varied_mechanism(mech: Mechanism, rows: Mapping[tuple[str, str], Array]) -> 
     """The mechanism with the numbers (1, n) of one case, for those that belong to it."""
     import dataclasses
 
-    for (group, key), row in rows.items():
-        if group != "parameters":
-            continue
-        numbers = row[0]
+    numbers_of = {key: row[0] for (group, key), row in rows.items() if group == "parameters"}
+    for key in sorted(numbers_of, key=lambda x: x != "inertia"):  # payloads add to it
+        numbers = numbers_of[key]
         if key == "gravity":
             mech = mech.with_gravity(numbers)
         elif key == "inertia":

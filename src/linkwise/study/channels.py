@@ -7,9 +7,13 @@ from typing import Any, cast
 
 import numpy as np
 
+from linkwise.codegen.scalar import parameters as of_mechanism
 from linkwise.dynamics import center_of_mass, energy, forward_kinematics, node_velocity
+from linkwise.dynamics.quantity import expression
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
+from linkwise.pipeline import compile
 from linkwise.simulation.integrators.command import INTERNAL
 from linkwise.simulation.rollout import Rollout
 from linkwise.simulation.rollout_input import check_controller, commands, joint_forces
@@ -23,6 +27,8 @@ CHANNELS = ("q", "v", "tau", "contact_forces", "penetration", "slip", "residual"
 PLACES = ("position", "rotation", "velocity")
 ENERGIES = ("energy.kinetic", "energy.potential", "energy.total")
 AXES = ("x", "y", "z")
+MASSES = ("inertia", "payload")
+"""Parameters of a rollout that have masses."""
 
 
 class Look:
@@ -58,9 +64,9 @@ class Look:
             labels = tuple(f"{a}{b}" for a in "wv" for b in AXES)
             return self._over_states(lambda q, v: node_velocity(mech, q, v, node)), labels
         if name == "center_of_mass":
-            return self._over_states(lambda q, v: center_of_mass(mech, q)), AXES
+            return self._over_states(lambda q, v: self._center(q)), AXES
         if name in ENERGIES:
-            return self._over_states(lambda q, v: _energy(mech, q, v, name)), ("",)
+            return self._over_states(lambda q, v: self._energy(q, v, name)), ("",)
         shown = getattr(self.runs, name, None) if name in CHANNELS else None
         if shown is not None:
             array = np.asarray(_here(shown))
@@ -113,16 +119,65 @@ class Look:
         result: Any = law.kernel(*[given[name] for name in law.kernel.arguments])
         return cast("Any", result)["torque"] if isinstance(result, dict) else result
 
+    # ------------------------------------------------------- channels that depend on inertia
+
+    def _given(self, kinds: tuple[str, ...]) -> dict[str, Array]:
+        """Numbers of the mechanism that were given, for all states or (states, n), by name."""
+        given, parameters = dict[str, Array](), self.options.get("parameters") or {}
+        for name, row in cast("Mapping[str, Any]", parameters).items():
+            if name.partition(":")[0] in kinds:
+                array = np.asarray(_here(row), np.float64)
+                plain = array.ndim == 1
+                given[name] = array if plain else self._held(array, array.shape[-1])
+        return given
+
+    def _energy(self, q: Array, v: Array, name: str) -> Array:
+        mech, given = self.runs.mech, self._given((*MASSES, "gravity", "armature"))
+        if given:
+            kernel = _energies(mech, tuple(given))
+            both = kernel(*[({"q": q, "v": v} | given)[x] for x in kernel.arguments])
+            kinetic, potential = both["kinetic"], both["potential"]
+        else:
+            plain = energy(mech, q, v)
+            kinetic, potential = np.asarray(plain.kinetic), np.asarray(plain.potential)
+        kinetic, potential = kinetic.reshape(-1), potential.reshape(-1)
+        return {"kinetic": kinetic, "potential": potential}.get(name[7:], kinetic + potential)
+
+    def _center(self, q: Array) -> Array:
+        """The centre of mass: m c is the potential energy in unit gravity along each axis."""
+        mech, given = self.runs.mech, self._given(MASSES)
+        if not given:
+            return center_of_mass(mech, q)
+        kernel = _fall(mech, (*given, "gravity"))
+        each = list[Array]()
+        for axis in np.eye(3):
+            arrays = {"q": q, "gravity": -axis} | given
+            each.append(kernel(*[arrays[x] for x in kernel.arguments]).reshape(-1))
+        total = np.full(1, mech.total_mass)
+        for name, numbers in given.items():  # the first number of each ten is a mass
+            nominal = of_mechanism.nominal(mech, name)
+            total = total + (numbers - nominal)[..., :: of_mechanism.INERTIA].sum(axis=-1)
+        return np.stack(each, axis=1) / total[:, None]
+
+    # -------------------------------------------------------------------------------- inputs
+
     def _held(self, row: Array, size: int) -> Array:
         """An input of the rollout at all records (cases times records, n)."""
         steps = np.rint(np.asarray(self.runs.t) / self.runs.step).astype(np.int64)
         return at_records(row, steps, len(self.q), size).reshape(-1, size)
 
 
-def _energy(mech: Mechanism, q: Array, v: Array, name: str) -> Array:
-    both = energy(mech, q, v)
-    kinetic, potential = np.asarray(both.kinetic), np.asarray(both.potential)
-    return {"kinetic": kinetic, "potential": potential}.get(name[7:], kinetic + potential)
+@once_per_mechanism
+def _energies(mech: Mechanism, parameters: tuple[str, ...]) -> Any:
+    """Kinetic and potential energy as one kernel that takes numbers of the mechanism."""
+    both = {x: expression(f"{x}_energy") for x in ("kinetic", "potential")}
+    return compile(both, mech, parameters=parameters)
+
+
+@once_per_mechanism
+def _fall(mech: Mechanism, parameters: tuple[str, ...]) -> Any:
+    """Potential energy alone, likewise."""
+    return compile(expression("potential_energy"), mech, parameters=parameters)
 
 
 def _here(array: Any) -> Any:

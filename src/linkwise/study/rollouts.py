@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -13,12 +14,13 @@ import numpy as np
 
 from linkwise.arguments import count as checked_count, function as callable_, number
 from linkwise.codegen.stepping.kernel import describe
-from linkwise.errors import ModelError, ShapeError, unknown_name
+from linkwise.errors import ModelError, ShapeError, StudyWarning, caller, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.implicit.touching import contact_points
 from linkwise.simulation.planned import Planner
 from linkwise.simulation.recording import Recording
 from linkwise.simulation.rollout import REPORTED, Rollout, rollout
+from linkwise.simulation.rollout_input import mechanism_numbers
 from linkwise.spatial.array import Array
 from linkwise.study.address import (
     Address,
@@ -31,7 +33,7 @@ from linkwise.study.address import (
     unknown,
     varied_mechanism,
 )
-from linkwise.study.channels import ENERGIES, Look
+from linkwise.study.channels import Look
 from linkwise.study.held import check_steps, of_cases
 from linkwise.study.kept import Batch, Evaluated, Kept, merged, reduced
 
@@ -194,16 +196,7 @@ class Rollouts:
         makes = self._makes(names)
         if isinstance(self.mech, Mechanism):
             check_apart(self._addresses(self.nominal(), names, makes))
-        for one in kept:
-            if one.channel in ENERGIES and any(
-                x.removeprefix("scale:").split("[")[0].split(":")[0]
-                in ("mass", "payload", "gravity", "stiffness")
-                for x in names
-            ):
-                raise ModelError(
-                    f"keep has {one.channel!r}, and masses, gravity or springs vary: channels of "
-                    "energy are those of the nominal mechanism. study.case(i) has them for a case."
-                )
+        del kept
 
     def _addresses(
         self, nominal: Nominal, names: Sequence[str], makes: Sequence[str]
@@ -219,8 +212,8 @@ class Rollouts:
 
     def _prepared(
         self, nominal: Nominal, values: Mapping[str, Array]
-    ) -> tuple[dict[tuple[str, str], Array], Any, Any, dict[str, Any]]:
-        """Rows that vary, and the arguments of the rollout."""
+    ) -> tuple[Any, Any, dict[str, Any]]:
+        """The arguments of the rollout."""
         count = len(next(iter(values.values()))) if values else 1
         addresses = self._addresses(nominal, tuple(values), self._makes(tuple(values)))
         pairs = [(address, values[name]) for name, address in addresses.items()]
@@ -233,7 +226,7 @@ class Rollouts:
                 old = options.get(name)
                 both = isinstance(old, Mapping) and isinstance(value, Mapping)
                 options[name] = {**cast("Any", old), **value} if both else value
-        return rows, q, v, options
+        return q, v, options
 
     def _run(
         self,
@@ -243,7 +236,7 @@ class Rollouts:
         every: int,
         threads: int | None,
     ) -> tuple[Rollout, dict[str, Any]]:
-        _, q, v, options = self._prepared(nominal, values)
+        q, v, options = self._prepared(nominal, values)
         count = len(next(iter(values.values()))) if values else 1
         q = np.broadcast_to(q, (count, nominal.mech.nq))
         shared: dict[str, Any] = {"duration": self.duration, "step": self.step, "threads": threads}
@@ -301,11 +294,26 @@ class Rollouts:
         batch = Batch(full, np.asarray(runs.t), look.channel)
         return reduced(batch, kept, reasons, ends, stops).taken(count)
 
+    def _numbers(
+        self, nominal: Nominal, options: Mapping[str, Any]
+    ) -> dict[tuple[str, str], Array]:
+        """Rows (1, n) of the numbers of the mechanism in the first case of a batch."""
+        given = mechanism_numbers(nominal.mech, options.get("parameters"), nominal.contacts)
+        first = {k: np.atleast_2d(x if x.ndim < 3 else x[0]) for k, x in given.items()}
+        if moving := [k for k, x in first.items() if (x != x[0]).any()]:
+            warnings.warn(
+                f"parameters has {', '.join(moving)}, which changes from step to step: the "
+                "mechanism of this recording, with its energies and momenta, is that of the first "
+                "step.",
+                StudyWarning,
+                stacklevel=caller(),
+            )
+        return {("parameters", k): x[:1] for k, x in first.items()}
+
     def recording(self, values: Mapping[str, Array], case: int) -> Recording:
         """One case, recorded at every step, with the mechanism of that case."""
         makes = self._makes(tuple(values))
         nominal = self.nominal(tuple((x, float(values[x][0])) for x in makes))
-        rows = self._prepared(nominal, values)[0]
         full = {k: np.repeat(x, LANES) for k, x in values.items()}
         plans = isinstance(nominal.options.get("controller"), Planner)
         every = 1 if plans else self.record_every or 1
@@ -322,7 +330,7 @@ class Rollouts:
             stopped = describe(runs.mech, int(runs.status[0]))
         tau = Look(runs, options).channel("tau")[0][0]
         return Recording.of(
-            varied_mechanism(nominal.mech, rows),
+            varied_mechanism(nominal.mech, self._numbers(nominal, options)),
             np.asarray(runs.t)[records],
             np.asarray(runs.q)[0, records],
             np.asarray(runs.v)[0, records],
