@@ -235,7 +235,7 @@ def unknown(name: str, owner: str, inputs: Sequence[str] = ()) -> ModelError:
     """A variable that is neither an address nor taken by a function; with inputs of the law."""
     known = ["q[...]", "v[...]", "mass:BODY", "payload:NODE", "damping", "stiffness", "friction",
              "armature", "gravity[z]", "tau[...]", *inputs]  # fmt: skip
-    return unknown_name("variable", name, known, owner=f"{owner}; or give `setup`")
+    return unknown_name("variable", name, known, owner=owner)
 
 
 def applied(

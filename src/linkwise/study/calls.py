@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,7 @@ from linkwise.study.address import (
     varied_mechanism,
 )
 from linkwise.study.kept import TRAJECTORY, Batch, Evaluated, Kept, lost, merged, reduced
+from linkwise.study.noted import Noted
 
 GROUPS = ("q", "v", "parameters")
 """What names can vary in a simulation."""
@@ -109,6 +111,11 @@ class Calls:
             return _results(arrays, {k: np.array([x]) for k, x in one.items()}, 1, kept)
 
         return one_by_one(compute, values)
+
+    def unread(self, values: Mapping[str, Array]) -> tuple[str, ...]:
+        """None: all are arguments of the function."""
+        del values
+        return ()
 
     def recording(self, values: Mapping[str, Array], case: int) -> Recording:
         """The motion of a case."""
@@ -246,24 +253,47 @@ class Simulations:
         if address is not None and address.group in GROUPS:
             return address
         if self.setup is None:
-            raise unknown(name, "a simulation")
+            raise unknown(name, "a simulation; or give `setup`")
         return None
 
-    def _simulated(self, values: Mapping[str, float]) -> Recording:
+    def _varied(self, values: Mapping[str, float]) -> tuple[Mechanism, Any, Any, set[str]]:
+        """The mechanism and the state of a case, and the names that have no place there."""
         mech = self.mech
         made = dict[str, float]()
         if not isinstance(mech, Mechanism):
             made = {k: values[k] for k in made_from(mech, tuple(values))}
             mech = mech(**made)
-        nominal, pairs = self._nominal(mech), list[Any]()
+        nominal, pairs, rest = self._nominal(mech), list[Any](), set[str]()
         for name, x in values.items():
             address = None if name in made else self._address(nominal, name)
             if address is not None:
                 pairs.append((address, np.array([x])))
+            elif name not in made:
+                rest.add(name)
         rows = applied(nominal, pairs, 1)
-        changed = varied_mechanism(mech, rows)
         q = rows[("q", "")][0] if ("q", "") in rows else nominal.q
         v = rows[("v", "")][0] if ("v", "") in rows else nominal.v
+        return varied_mechanism(mech, rows), q, v, rest
+
+    def unread(self, values: Mapping[str, Array]) -> tuple[str, ...]:
+        """Names that have no place and that `setup` does not read, in any of some cases."""
+        if self.setup is None:
+            return ()
+        left = set(values)
+        for i in range(len(next(iter(values.values())))):
+            one = {k: float(x[i]) for k, x in values.items()}
+            noted = Noted(one)
+            with contextlib.suppress(Exception):  # of a case that fails
+                changed, _, _, rest = self._varied(one)
+                left &= rest
+                self.setup(changed, noted)
+            left -= noted.read
+            if not left:
+                break
+        return tuple(x for x in values if x in left)
+
+    def _simulated(self, values: Mapping[str, float]) -> Recording:
+        changed, q, v, _ = self._varied(values)
         options: dict[str, Any] = dict(self.options)
         if self.setup is not None:
             more = dict(self.setup(changed, values))

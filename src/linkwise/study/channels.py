@@ -123,8 +123,9 @@ class Look:
 
     def _given(self, kinds: tuple[str, ...]) -> dict[str, Array]:
         """Numbers of the mechanism that were given, for all states or (states, n), by name."""
-        given, parameters = dict[str, Array](), self.options.get("parameters") or {}
-        for name, row in cast("Mapping[str, Any]", parameters).items():
+        given = dict[str, Array]()
+        parameters = cast("Mapping[str, Any]", self.options.get("parameters") or {})
+        for name, row in parameters.items():
             if name.partition(":")[0] in kinds:
                 array = np.asarray(_here(row), np.float64)
                 plain = array.ndim == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -36,6 +37,7 @@ from linkwise.study.address import (
 from linkwise.study.channels import Look
 from linkwise.study.held import check_steps, of_cases
 from linkwise.study.kept import Batch, Evaluated, Kept, merged, reduced
+from linkwise.study.noted import Noted
 
 LANES = 16
 """Batches are filled up to multiples of this, the most motions of a vector register: then each
@@ -57,6 +59,10 @@ class Work(Protocol):
 
     def recording(self, values: Mapping[str, Array], case: int) -> Recording:
         """One case with everything that happens in it."""
+        ...
+
+    def unread(self, values: Mapping[str, Array]) -> tuple[str, ...]:
+        """Names of values (cases,) that nothing takes."""
         ...
 
     @property
@@ -205,8 +211,26 @@ class Rollouts:
         addresses = {x: nominal.address(x) for x in names if x not in makes}
         for name, address in addresses.items():
             if address is None and self.setup is None:
-                raise unknown(name, "a rollout", nominal.inputs)
+                raise unknown(name, "a rollout; or give `setup`", nominal.inputs)
         return {name: x for name, x in addresses.items() if x is not None}
+
+    def unread(self, values: Mapping[str, Array]) -> tuple[str, ...]:
+        """Names that have no place and that `setup` does not read, in any of some cases."""
+        if self.setup is None:
+            return ()
+        makes, left = self._makes(tuple(values)), set(values)
+        for i in range(len(next(iter(values.values())))):
+            one = {k: np.repeat(x[i], LANES) for k, x in values.items()}
+            with contextlib.suppress(Exception):  # of a case that fails
+                nominal = self.nominal(tuple((x, float(one[x][0])) for x in makes))
+                left -= {*makes, *self._addresses(nominal, tuple(values), makes)}
+            if not left:
+                break
+            noted = Noted(one)
+            with contextlib.suppress(Exception):
+                self.setup(noted)
+            left -= noted.read
+        return tuple(x for x in values if x in left)
 
     # ----------------------------------------------------------------------------- motions
 

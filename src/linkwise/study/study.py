@@ -13,6 +13,7 @@ from linkwise.arguments import count, mapping, option
 from linkwise.errors import ModelError, unknown_name
 from linkwise.simulation.recording import Recording
 from linkwise.spatial.array import Array, floats
+from linkwise.study.address import unknown
 from linkwise.study.calls import Calls, Simulations
 from linkwise.study.content import described, fingerprint
 from linkwise.study.kept import (
@@ -49,6 +50,9 @@ ON_GPU = 8
 
 TRIALS = 64
 """Cases that are tried until one runs and shows which columns there are."""
+
+READ = "this study: it has no place, and `setup` does not read it"
+"""Of a name that nothing takes."""
 
 SPREAD = np.linspace(1e-9, 1.0 - 1e-9, 1001)
 """Quantiles at which a proposal must have a density."""
@@ -289,9 +293,11 @@ class Study:
 
         Raises:
             LinkwiseError: The medians and the first cases fail: the request itself is wrong. Or a
-                result has the name of another column.
+                result has the name of another column, or nothing takes something that varies.
         """
         sample = self._sample()
+        for name in self.work.unread(self.values(0, min(self.cases, TRIALS))):
+            raise unknown(name, READ)
         check_columns(sample.columns, self.names, "a case returns")
         return sample
 
