@@ -279,3 +279,24 @@ def test_cases_that_diverge_are_reported_without_warnings(tmp_path):
     assert np.isinf(lw.study.mean(results, "rms:v[link_2]").value)
     page = study_page(results, tmp_path / "page.html").read_text()
     assert "Probability that" in page and "grows without bounds" in page
+
+
+TIES = {
+    "flat": (lambda a: {"y": np.where(a > 2.0, a, 0.0)}, 4.0, 4.0),
+    "whole numbers": (lambda a: {"y": np.floor(a)}, 2.5, 3.0),
+    "no ties": (lambda a: {"y": a}, 4.0, 4.0),
+}
+
+
+@pytest.mark.parametrize("kind", TIES)
+def test_rare_events_are_not_biased_where_values_tie(kind):
+    """The mean of 40 estimates is the exact probability, within three standard errors."""
+    function, above, least = TIES[kind]
+    study = Study(Calls(function, batched=True), {"a": stats.norm()}, cases=1)
+    events = [rare_event(study, "y", above=above, cases=1000, seed=k) for k in range(40)]
+    shares = np.array([x.probability.value for x in events]) / stats.norm.sf(least)
+    error = shares.std(ddof=1) / np.sqrt(len(shares))
+    assert abs(shares.mean() - 1.0) < 3.0 * error < 0.25
+    covered = [x.probability.low <= stats.norm.sf(least) <= x.probability.high for x in events]
+    assert np.mean(covered) > 0.85
+    assert all(min(x.values["a"]) > least for x in events)

@@ -2,9 +2,9 @@
 
     P(y > b) = P(y > b₁) P(y > b₂ | y > b₁) ... P(y > b | y > b_m)
 
-Levels b₁ < b₂ < ... are quantiles of the samples, so that each factor is about `share`. Samples of
-the next level come from chains that start at those beyond the level, in standard normal
-coordinates z of all variables:
+Levels b₁ < b₂ < ... are quantiles of the samples, so that each factor is about `share`, or less
+where values tie. Samples of the next level come from chains of equal length that start at all
+samples beyond the level, and at no others, in standard normal coordinates z of all variables:
 
     z' = √(1 − β²) z + β ξ,   accepted if y(z') stays beyond the level
 
@@ -107,9 +107,7 @@ def _subset(
 ) -> RareEvent:
     """Levels until the bound."""
     special = extra("scipy", "scipy.special", "subset simulation")
-    d, kept = len(study.names), max(1, round(share * cases))
-    length = cases // kept
-    drawn = 0
+    d, drawn = len(study.names), 0
 
     def normal(stream: str, n: int) -> Array:
         nonlocal drawn
@@ -128,7 +126,7 @@ def _subset(
     levels, chances = list[float](), list[float]()
     chain = 1  # samples of a chain that follow each other
     while True:
-        order = np.argsort(-y, kind="stable")
+        order, kept = np.argsort(-y, kind="stable"), max(1, round(share * len(y)))
         level = float(min(bound, (y[order[kept - 1]] + y[order[kept]]) / 2))
         level = bound if not np.isfinite(level) else level
         beyond = y > level
@@ -144,9 +142,10 @@ def _subset(
         chances.append(chance)
         if level >= bound:
             break
-        z, y = z[order[:kept]], y[order[:kept]]
+        seeds = order[: int(beyond.sum())]  # where values tie, fewer than `kept`
+        z, y, chain = z[seeds], y[seeds], cases // len(seeds)
         chains, values = [z], [y]
-        for _ in range(length - 1):
+        for _ in range(chain - 1):
             step = np.sqrt(1.0 - BETA**2) * z + BETA * normal("rare", len(z))
             new = responses(step)
             computed += len(step)
@@ -154,7 +153,6 @@ def _subset(
             z, y = np.where(move[:, None], step, z), np.where(move, new, y)
             chains.append(z)
             values.append(y)
-        chain = length
         z, y = np.stack(chains, axis=1).reshape(-1, d), np.stack(values, axis=1).ravel()
     spread = float(np.sqrt(variance))
     ends = chance * np.exp(-1.96 * spread), min(1.0, chance * np.exp(1.96 * spread))
