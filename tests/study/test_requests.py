@@ -9,6 +9,7 @@ from linkwise.errors import UnknownNameError
 from linkwise.study import Rollouts, Simulations, Study
 from tests.study.test_study import ARM, Q
 
+stats = pytest.importorskip("scipy.stats")
 pytest.importorskip("pyarrow")
 pytest.importorskip("cloudpickle")
 
@@ -41,3 +42,48 @@ def test_names_that_setup_does_not_read_are_refused(tmp_path):
     study = Study(work, {"kind": (0.0, 1.0), "speed": (0.0, 1.0)}, keep=["q"], cases=9)
     assert study.values()["kind"][0] < 0.6
     study.trial()
+
+
+def power_law(power):
+    class PowerLaw(stats.rv_continuous):
+        """A distribution of the user."""
+
+        def _cdf(self, x):
+            return x**power
+
+    return PowerLaw(a=0.0, b=1.0, name="power law")()
+
+
+class Bare:
+    """What draws need, without a description."""
+
+    def __init__(self, width):
+        self.width = width
+
+    def ppf(self, u):
+        return self.width * np.asarray(u)
+
+    def logpdf(self, x):
+        return -np.log(self.width) + 0.0 * x
+
+
+def histogram(power):
+    return stats.rv_histogram(np.histogram(np.linspace(0.0, 1.0, 50) ** power), density=False)()
+
+
+MADE = {
+    "histogram": histogram,
+    "list of values": lambda x: stats.rv_discrete(values=([1, 2], [x / 10, 1 - x / 10]))(),
+    "mixture": lambda x: stats.Mixture([stats.Normal(mu=0.0), stats.Normal(mu=float(x))]),
+    "class of the user": power_law,
+    "object of the user": Bare,
+    "name": lambda x: stats.norm(x, 1),
+}
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_distributions_are_known_by_what_they_draw(kind):
+    one, same, other = (Study(lambda a: a, {"a": MADE[kind](x)}, cases=4) for x in (1, 1, 3))
+    assert one.digest == same.digest != other.digest
+    text = one.sampling.variables[0].text
+    assert " at 0x" not in text and ("sha256" in text) == (kind != "name")

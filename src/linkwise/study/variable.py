@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,6 +16,17 @@ from linkwise.spatial.array import Array, floats
 
 Varied: TypeAlias = Any
 """A frozen distribution of `scipy.stats`, (low, high), a list of values, or a number."""
+
+NAMED = tuple(
+    f"scipy.stats._{x}" for x in ("continuous_distns", "discrete_distns", "new_distributions")
+)
+"""Modules whose distributions are known by their names and parameters."""
+
+DATA = ("_hpdf", "_hbins", "xk", "pk")
+"""Attributes of distributions of SciPy that are made of data: histograms and lists of values."""
+
+GRID = (np.arange(1000) + 0.5) / 1000.0
+"""Quantiles that tell distributions apart that have the same name."""
 
 EXAMPLE = "{'payload:hand': (0.0, 2.0), 'friction': scipy.stats.lognorm(0.3, scale=0.5)}"
 
@@ -74,10 +86,28 @@ class Variable:
             return f"uniform({self.bounds[0]!r}, {self.bounds[1]!r})"
         inner: Any = getattr(self.distribution, "dist", None)
         if inner is None:
-            return repr(self.distribution)
+            known = type(self.distribution).__module__ in NAMED
+            name = type(self.distribution).__qualname__
+            return repr(self.distribution) if known else f"{name}(sha256={self._digest()})"
         given = [repr(x) for x in self.distribution.args]
         given += [f"{k}={x!r}" for k, x in sorted(self.distribution.kwds.items())]
+        has_data = any(hasattr(inner, x) for x in DATA)
+        if has_data or type(inner).__module__ not in NAMED:
+            given.append(f"sha256={self._digest()}")
         return f"{inner.name}({', '.join(given)})"
+
+    def _digest(self) -> str:
+        """A checksum of the numbers that a distribution is made of, and of its quantiles.
+
+        Quantiles count with eleven digits: their last ones depend on the version of SciPy.
+        """
+        inner: Any = getattr(self.distribution, "dist", self.distribution)
+        content = hashlib.sha256()
+        for name in DATA:
+            if hasattr(inner, name):
+                content.update(np.ascontiguousarray(getattr(inner, name), "<f8").tobytes())
+        content.update(" ".join(f"{x:.10e}" for x in self.at(GRID)).encode())
+        return content.hexdigest()
 
 
 def variables(vary: Mapping[str, Varied]) -> tuple[Variable, ...]:
