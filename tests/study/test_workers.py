@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import threading
 import types
 
@@ -179,3 +180,32 @@ def test_chunks_take_turns_on_the_gpus_of_a_machine(tmp_path, monkeypatch):
     small(200).run(tmp_path / "gpus", chunk=16, progress=False)
     assert used == {(k, k % 3) for k in range(13)}
     assert files(tmp_path / "gpus") == files(tmp_path / "cpu")
+
+
+def test_a_folder_that_was_made_anew_is_loaded_anew(tmp_path):
+    """Workers that live on know the old one."""
+    distributed = pytest.importorskip("distributed")
+    study, local = small(64), {"processes": False, "threads_per_worker": 1, "n_workers": 1}
+    with distributed.LocalCluster(dashboard_address=None, **local) as cluster:
+        for chunk in (8, 16):
+            results = study.run(tmp_path / "a", workers=cluster, chunk=chunk, progress=False)
+            assert results.done == 64 and results["case"].tolist() == list(range(64))
+            assert results.folder.chunk == chunk and results.study.digest == study.digest
+            shutil.rmtree(tmp_path / "a")
+
+
+def test_chunks_of_another_study_are_errors(tmp_path, monkeypatch):
+    from linkwise.study import engine
+    from linkwise.study.folder import Chunk
+
+    class Stale(engine.Threads):
+        """Workers that compute other cases."""
+
+        def done(self):
+            for index, _ in list(super().done()):
+                a, b = self.folder.bounds(index)
+                yield index, Chunk(index, a, b + 1, {}, 0)
+
+    monkeypatch.setattr(engine, "Threads", Stale)
+    with pytest.raises(StudyError, match=r"as chunk \d: it has another study"):
+        small(64).run(tmp_path / "a", chunk=16, progress=False)

@@ -95,8 +95,8 @@ def _device(study: Study, index: int) -> Any:
 
 
 @lru_cache(maxsize=2)
-def loaded(path: str, digest: str, cases: int) -> tuple[Study, Folder]:
-    """The study of a folder, loaded once by each worker.
+def loaded(path: str, stamp: str) -> tuple[Study, Folder]:
+    """The study of a folder, loaded once by each worker for each manifest.
 
     Raises:
         StudyError: The folder is not the one that the client sees.
@@ -104,15 +104,15 @@ def loaded(path: str, digest: str, cases: int) -> tuple[Study, Folder]:
     try:
         folder = opened(path)
         content = (Path(path) / PICKLE).read_bytes()
+        there = folder.stamp
     except OSError as error:
         raise StudyError(f"{path} cannot be read on this worker: {error}.") from None
-    study = extra("cloudpickle", "cloudpickle", "a study").loads(content)
-    if folder.manifest["digest"] != digest or folder.cases != cases:
+    if there != stamp:
         raise StudyError(f"{path} on this worker holds another study; workers must see one folder.")
-    return study, folder
+    return extra("cloudpickle", "cloudpickle", "a study").loads(content), folder
 
 
-def on_worker(index: int, *, path: str, digest: str, cases: int) -> Chunk:
+def on_worker(index: int, *, path: str, stamp: str) -> Chunk:
     """A chunk as a task of Dask: small arguments, the study comes from the folder."""
-    study, folder = loaded(path, digest, cases)
+    study, folder = loaded(path, stamp)
     return computed(study, folder, index)

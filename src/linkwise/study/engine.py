@@ -148,7 +148,7 @@ def _loop(
                 under_way += len(fresh)
             if not under_way:
                 break
-            results = list(pool.done())
+            results = [(k, _checked(folder, x)) for k, x in pool.done()]
             chunks = [x for _, x in results if isinstance(x, Chunk)]
             folder.append(chunks)
             under_way -= len(results)
@@ -189,6 +189,21 @@ def _loop(
             f"attempts each; the first is that of cases {a} to {b - 1}: {reason}. All others are "
             f"safe in {folder.path}, and the same command tries these again."
         )
+    if done != folder.cases:
+        raise StudyError(
+            f"{folder.path} has {done:,} of {folder.cases:,} cases after all chunks were computed: "
+            "it changed meanwhile. The same command computes the rest."
+        )
+
+
+def _checked(folder: Folder, result: Chunk | BaseException) -> Chunk | BaseException:
+    """What a chunk gave; a chunk of other cases than this study's is an error."""
+    if isinstance(result, Chunk) and (result.begin, result.end) != folder.bounds(result.index):
+        return StudyError(
+            f"a worker computed cases {result.begin} to {result.end - 1} as chunk {result.index}: "
+            "it has another study"
+        )
+    return result
 
 
 FATAL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)

@@ -101,6 +101,11 @@ class Folder:
         """How many chunks there are."""
         return -(-self.cases // self.chunk)
 
+    @property
+    def stamp(self) -> str:
+        """The checksum of `manifest.json`: of the request, its cases and the size of its chunks."""
+        return sha256((self.path / MANIFEST).read_bytes())
+
     # ------------------------------------------------------------------------------- chunks
 
     def lines(self) -> dict[int, Chunk]:

@@ -147,11 +147,7 @@ class Tasks:
 
     def __init__(self, client: Any, folder: Folder) -> None:
         self.client, self.folder = client, folder
-        self._given = {
-            "path": str(folder.path.resolve()),
-            "digest": folder.manifest["digest"],
-            "cases": folder.cases,
-        }
+        self._given = {"path": str(folder.path.resolve()), "stamp": folder.stamp}
         self._under_way = dict[Any, int]()
         self._ended = SimpleQueue[Any]()
         self._seen = self._looked = time.monotonic()

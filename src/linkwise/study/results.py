@@ -59,8 +59,7 @@ class Results:
     @property
     def study(self) -> Study:
         """The study, from its folder. It is unpickled: open only folders that you trust."""
-        manifest = self.folder.manifest
-        return loaded(str(self.folder.path.resolve()), manifest["digest"], self.cases)[0]
+        return loaded(str(self._path.resolve()), self.folder.stamp)[0]
 
     def __repr__(self) -> str:
         return f"<Results of {self}>"
