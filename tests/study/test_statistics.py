@@ -300,3 +300,35 @@ def test_rare_events_are_not_biased_where_values_tie(kind):
     covered = [x.probability.low <= stats.norm.sf(least) <= x.probability.high for x in events]
     assert np.mean(covered) > 0.85
     assert all(min(x.values["a"]) > least for x in events)
+
+
+def test_quantiles_of_few_cases_have_open_intervals(tmp_path):
+    """Of 20 cases none is above the 0.99-quantile with probability 0.82: it has no upper bound."""
+    missed = 0
+    for seed in range(60):
+        study = Study(normal(1).work, {"a": stats.norm()}, cases=20, seed=seed)
+        results = study.run(tmp_path / str(seed), progress=False)
+        top, bottom = quantile(results, "y", [0.99, 0.01])
+        assert top.high == np.inf and bottom.low == -np.inf
+        assert np.isfinite([top.low, bottom.high]).all()
+        missed += not top.low <= stats.norm.ppf(0.99) <= top.high
+        missed += not bottom.low <= stats.norm.ppf(0.01) <= bottom.high
+    assert missed <= 9  # of 120, at most 2.5 % each
+    middle = quantile(results, "y", 0.5)
+    ranked = np.sort(results["y"])
+    assert (middle.low, middle.high) == (ranked[5], ranked[14])  # a table: P(6 <= K < 15) = 0.959
+    assert "to inf, 95 %" in str(top)
+
+
+@pytest.mark.parametrize("above", [9.0, -9.0])
+def test_events_that_never_or_always_happen_have_a_bound(tmp_path, above):
+    results = normal(100, propose={"a": stats.norm(0.0, 2.0)}).run(tmp_path, progress=False)
+    estimate = probability(results, "y", above=above)
+    assert 40.0 < estimate.cases < 100.0
+    bound = 0.025 ** (1.0 / estimate.cases)  # of Clopper and Pearson
+    if above > 0.0:
+        assert (estimate.value, estimate.low) == (0.0, 0.0)
+        assert estimate.high == pytest.approx(1.0 - bound)
+    else:
+        assert (estimate.value, estimate.high) == (1.0, 1.0)
+        assert estimate.low == pytest.approx(bound)

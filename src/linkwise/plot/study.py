@@ -104,7 +104,7 @@ def study_band(
         trajectory: The trajectory, as named in `keep`.
         entry: The label of its entry; default: the first one.
         q: The lower quantile, the middle and the upper one.
-        level: Of the confidence intervals around the three lines.
+        level: Of the confidence intervals around the three lines; one without an end is not drawn.
     """
     look = themed(theme)
     bands = band(results, trajectory, q=q, entry=entry, level=level)
@@ -175,11 +175,13 @@ def study_probability(
     value = np.array([x.value for x in each])
     floor = 0.3 * float(value[value > 0].min(initial=1.0))  # of a logarithmic axis
     low = [max(x.low, floor) for x in each]
+    there = value > 0.0  # beyond, nothing is known but a bound
     share = f"{100 * level:g} % interval"
     board.fill_between(
-        bounds, low, [x.high for x in each], color=look.color(1), alpha=0.25, label=share
-    )
-    board.plot(bounds[value > 0], value[value > 0], color=look.color(0), label="estimate")
+        bounds, low, [x.high for x in each], where=there, color=look.color(1), alpha=0.25,
+        label=share,
+    )  # fmt: skip
+    board.plot(bounds[there], value[there], color=look.color(0), label="estimate")
     board.set_yscale("log")
     board.set_xlabel(column)
     board.set_ylabel("probability of more")

@@ -25,8 +25,8 @@ class Estimate:
 
     Attributes:
         value: The estimate.
-        low: The lower end of the interval.
-        high: The upper end.
+        low: The lower end of the interval; infinite if the cases do not bound it.
+        high: The upper end, likewise.
         level: The probability that such an interval contains the true value.
         cases: How many cases it is made from; for weighted ones their effective number.
     """
@@ -80,6 +80,8 @@ def quantile(
     """Quantiles of a column, with intervals from order statistics that hold for any distribution.
 
     The number of cases below the q-quantile is binomial; its quantiles are the ranks of the ends.
+    Where there are too few cases for a rank, that end is infinite: the largest of 20 cases is no
+    upper bound of the 0.99-quantile.
 
     Args:
         results: The results of a study.
@@ -101,20 +103,29 @@ def quantile(
 
 
 def _ends(shares: Array, n: float, level: float) -> tuple[Array, Array]:
-    """Shares below the ends of the intervals of quantiles, from n equal cases."""
+    """Shares below the ends of the intervals of quantiles, from n equal cases.
+
+    Infinite where no rank is far enough out: the interval is open on that side.
+    """
     binomial: Any = extra("scipy", "scipy.stats", "an interval").binom
-    low, high = (binomial.ppf(p, round(n), shares) / n for p in (0.5 - level / 2, 0.5 + level / 2))
-    return low, high + 1.0 / n
+    count = round(n)
+    low, high = (binomial.ppf(p, count, shares) for p in (0.5 - level / 2, 0.5 + level / 2))
+    return (
+        np.where(low < 1.0, -np.inf, low / n),
+        np.where(high + 1.0 > count, np.inf, (high + 1.0) / n),
+    )
 
 
 def _ranked(
     x: Array, weight: Array, shares: Array, ends: tuple[Array, Array]
 ) -> tuple[list[float], list[float], list[float]]:
-    """Quantiles and the ends of their intervals: order statistics."""
+    """Quantiles and the ends of their intervals: order statistics, or infinite."""
     order = np.argsort(x, kind="stable")
     ranked, share = x[order], np.cumsum(weight[order]) / weight.sum()
     value, low, high = (
-        ranked[np.minimum(np.searchsorted(share, p, side="left"), len(x) - 1)].tolist()
+        np.where(
+            np.isinf(p), p, ranked[np.minimum(np.searchsorted(share, p, side="left"), len(x) - 1)]
+        ).tolist()
         for p in (shares, *ends)
     )
     return value, low, high
@@ -152,7 +163,8 @@ def probability(
     """The probability that a column is above or below a bound, with its interval.
 
     The interval is that of Clopper and Pearson, which holds for any number of cases; for weighted
-    cases a normal one.
+    cases a normal one, and where the event happened never or always, that of Clopper and Pearson
+    for their effective number.
 
     Args:
         results: The results of a study.
@@ -183,13 +195,17 @@ def probability(
 
 def chance(hit: Any, weight: Array, level: float, *, complete: bool = True) -> Estimate:
     """The probability of an event from cases (n,) in which it happened."""
-    n = len(hit)
-    if (weight != 1.0).any():
+    n: float = len(hit)
+    weighted = bool((weight != 1.0).any())
+    if weighted and hit.any() == hit.all():
+        n = _effective(weight)
+    elif weighted:
         value, width = _weighted(weight, hit, complete=complete)
         width *= float(extra("scipy", "scipy.special", "an interval").ndtri(0.5 + 0.5 * level))
         return Estimate(value, max(0.0, value - width), min(1.0, value + width), level,
                         _effective(weight))  # fmt: skip
-    k, beta = int(hit.sum()), extra("scipy", "scipy.stats", "an interval").beta
+    k = n if hit.all() else int(hit.sum())
+    beta: Any = extra("scipy", "scipy.stats", "an interval").beta
     low = float(beta.ppf(0.5 - level / 2, k, n - k + 1)) if k else 0.0
     high = float(beta.ppf(0.5 + level / 2, k + 1, n - k)) if k < n else 1.0
     return Estimate(k / n, low, high, level, float(n))
@@ -203,8 +219,8 @@ class Band:
         t: Times (k,) [s].
         q: The quantiles' shares (m,).
         values: The quantiles (m, k).
-        low: Lower ends of their intervals (m, k).
-        high: Upper ends (m, k).
+        low: Lower ends of their intervals (m, k); infinite where the cases do not bound them.
+        high: Upper ends (m, k), likewise.
         level: Of the intervals, at each time.
         cases: How many cases they are made from.
         left_out: Cases with gaps: failed, ended early or not computed yet.
