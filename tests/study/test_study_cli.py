@@ -71,6 +71,20 @@ def test_run_status_resume_and_report(tmp_path, capsys):
     assert "40 of" not in page and "60" in page and "http" not in page.split("<body>")[0]
 
 
+def test_status_names_damaged_chunks(tmp_path, capsys):
+    file = written(tmp_path, SMALL)
+    assert main(["study", "run", file, "--quiet"]) == 0
+    part = tmp_path / "small" / "table" / "part-0000000.parquet"
+    content = part.read_bytes()
+    for damage, said in ((content[:99] + b"?" + content[100:], "not have its checksum"),
+                         (None, "is missing")):  # fmt: skip
+        part.write_bytes(damage) if damage else part.unlink()
+        capsys.readouterr()
+        assert main(["study", "status", file]) == 2
+        assert said in capsys.readouterr().out
+    assert "0 of 40 cases" in str(load(tmp_path / "small"))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "line", "reason"),
     [

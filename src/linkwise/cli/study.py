@@ -15,7 +15,7 @@ EXAMPLES = """examples:
   linkwise study run payload.toml               run it, or go on where it was interrupted
   linkwise study run payload.toml --workers 4   on four processes of Dask
   linkwise study run payload.toml --scheduler tcp://10.0.0.1:8786
-  linkwise study status payload.toml            how far it is, and why cases failed
+  linkwise study status payload.toml            how far it is, why cases failed, checksums
   linkwise study report payload.toml            a page with all columns; --output names the file
 
 docs/how_to/run_a_study.md describes the file. Exit status: 0, 1 if cases failed, 2 for an error.
@@ -68,6 +68,9 @@ def run(options: argparse.Namespace) -> int:
     results = load(file.folder)
     if options.action == "status":
         print(results)
+        if damaged := results.check():
+            print(f"  {len(damaged)} chunks are damaged, `run` computes them again: {damaged[0]}")
+            return 2
         for reason, count in results.reasons(5) if results.failed else ():
             print(f"  {count} cases: {reason}")
         return 0

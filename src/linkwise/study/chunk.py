@@ -79,6 +79,7 @@ def encoded(
         use_dictionary=list(TEXTS),
         write_batch_size=BATCH,
         write_statistics=["case"],  # draws are in no order: those of others would skip nothing
+        write_page_checksum=True,
     )
     return memoryview(sink.getvalue())
 

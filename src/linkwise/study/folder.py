@@ -128,33 +128,52 @@ class Folder:
 
     def finished(self, *, check: bool = True) -> dict[int, Chunk]:
         """Chunks whose files are there, with the right checksums; warns about others."""
-        good, bad = dict[int, Chunk](), list[str]()
-        for index, chunk in self.lines().items():
-            reason = self._problem(chunk, check)
-            if reason:
-                bad.append(reason)
-            else:
-                good[index] = chunk
+        bad = self.problems(check=check)
         if bad:
+            reasons = list(bad.values())
             more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
             warnings.warn(
                 f"{len(bad)} chunks of {self.path} are damaged and will be computed again: "
-                f"{'; '.join(bad[:3])}{more}.",
+                f"{'; '.join(reasons[:3])}{more}.",
                 StudyWarning,
                 stacklevel=caller(),
             )
-        return good
+        return {k: x for k, x in self.lines().items() if k not in bad}
+
+    def problems(self, *, check: bool = True) -> dict[int, str]:
+        """What is wrong with files of finished chunks, by their numbers.
+
+        Args:
+            check: Whether checksums count, for which all files are read.
+        """
+        each = {k: self._problem(x, check) for k, x in self.lines().items()}
+        return {k: reason for k, reason in each.items() if reason}
 
     def _problem(self, chunk: Chunk, check: bool) -> str:
         for name, checksum in chunk.files.items():
-            try:
-                if check and sha256((self.path / name).read_bytes()) != checksum:
-                    return f"{name} does not have its checksum"
-                if not check and not (self.path / name).is_file():
-                    return f"{name} is missing"
-            except OSError as error:
-                return f"{name} cannot be read ({error.strerror})"
+            if problem := self.problem(name, checksum if check else ""):
+                return problem
         return ""
+
+    def problem(self, name: str, checksum: str = "") -> str:
+        """What is wrong with a file, "" for nothing; without a checksum whether it is there."""
+        try:
+            if checksum and sha256((self.path / name).read_bytes()) != checksum:
+                return f"{name} does not have its checksum"
+            if not checksum and not (self.path / name).is_file():
+                return f"{name} is missing"
+        except FileNotFoundError:
+            return f"{name} is missing"
+        except OSError as error:
+            return f"{name} cannot be read ({error.strerror})"
+        return ""
+
+    def damaged(self, reason: str) -> StudyError:
+        """The error for a chunk that cannot be read."""
+        return StudyError(
+            f"{self.path} has a chunk that cannot be read: {reason}. Run the study again with the "
+            "same command: chunks without their checksum are computed again."
+        )
 
     def append(self, chunks: Sequence[Chunk]) -> None:
         """Note finished chunks; returns when their lines are on the disk, all by one wait."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,9 +13,39 @@ from linkwise.errors import StudyError, unknown_name
 from linkwise.simulation.recording import Recording
 from linkwise.spatial.array import Array
 from linkwise.study.chunk import loaded
-from linkwise.study.folder import TRAJECTORIES, Folder, opened
+from linkwise.study.folder import TRAJECTORIES, Chunk, Folder, opened
 from linkwise.study.study import Study
 from linkwise.study.variable import extra
+
+
+class Records:
+    """Records in Zarr whose chunks are compared with their checksums when they are read.
+
+    A chunk that is not computed yet is NaN; one that was, and is damaged or missing, is an error.
+    """
+
+    def __init__(self, folder: Folder, name: str, stored: Any) -> None:
+        place = f"{TRAJECTORIES}/{name}/c/"
+        self.folder, self.stored = folder, stored
+        self.shape, self.dtype, self.ndim = stored.shape, stored.dtype, stored.ndim
+        self.files = {
+            k: {file: x for file, x in chunk.files.items() if file.startswith(place)}
+            for k, chunk in folder.lines().items()
+        }
+
+    def __getitem__(self, key: Any) -> Array:
+        """A part, as arrays of NumPy take it.
+
+        Raises:
+            StudyError: A file of it is damaged or missing.
+        """
+        rows: Any = cast("tuple[Any, ...]", key)[0] if isinstance(key, tuple) else key
+        cases: Any = np.arange(self.shape[0])[rows]
+        for index in np.unique(np.atleast_1d(cases) // self.folder.chunk).tolist():
+            for file, checksum in self.files.get(index, {}).items():
+                if problem := self.folder.problem(file, checksum):
+                    raise self.folder.damaged(problem)
+        return self.stored[key]
 
 
 class Results:
@@ -43,13 +73,30 @@ class Results:
 
     @property
     def done(self) -> int:
-        """Cases that are finished."""
-        return sum(x.end - x.begin for x in self.folder.lines().values())
+        """Cases that are finished, and whose files are there."""
+        return sum(x.end - x.begin for x in self._chunks())
 
     @property
     def failed(self) -> int:
         """Finished cases that failed; column `reason` says why."""
-        return sum(x.failed for x in self.folder.lines().values())
+        return sum(x.failed for x in self._chunks())
+
+    def _chunks(self) -> list[Chunk]:
+        folder = self.folder
+        missing = folder.problems(check=False)
+        return [x for k, x in folder.lines().items() if k not in missing]
+
+    def check(self) -> tuple[str, ...]:
+        """What is wrong with the files of finished chunks: all are read and compared.
+
+        Columns and trajectories are checked as they are read, by checksums of their parts; this
+        also finds damage in what nobody reads. `dataset` and `polars` of large studies are lazy,
+        and other programs may read without checking.
+
+        Returns:
+            A line for each damaged chunk; () if all files have their checksums.
+        """
+        return tuple(self.folder.problems().values())
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -72,17 +119,23 @@ class Results:
 
     @property
     def dataset(self) -> Any:
-        """The table as a `pyarrow.dataset`, which reads the requested columns and rows."""
-        lines = self.folder.lines()
+        """The table as a `pyarrow.dataset`, which reads the requested columns and rows.
+
+        Raises:
+            StudyError: No chunk is finished, or a file is missing.
+        """
+        folder = self.folder
+        lines = folder.lines()
         if not lines:
-            raise StudyError(f"{self.folder.path} has no finished chunk yet.")
-        files = [
-            str(self.folder.path / name)
-            for k in sorted(lines)
-            for name in lines[k].files
-            if name.endswith(".parquet")
-        ]
-        return extra("pyarrow", "pyarrow.dataset", "results of a study").dataset(files)
+            raise StudyError(f"{folder.path} has no finished chunk yet.")
+        names = [x for k in sorted(lines) for x in lines[k].files if x.endswith(".parquet")]
+        for name in names:
+            if problem := folder.problem(name):
+                raise folder.damaged(problem)
+        parquet: Any = extra("pyarrow", "pyarrow.dataset", "results of a study")
+        options = parquet.ParquetFragmentScanOptions(page_checksum_verification=True)
+        kind = parquet.ParquetFileFormat(default_fragment_scan_options=options)
+        return parquet.dataset([str(folder.path / x) for x in names], format=kind)
 
     def table(self, columns: Sequence[str] | None = None) -> Any:
         """Columns as a `pyarrow.Table`, in the order of the cases.
@@ -96,10 +149,7 @@ class Results:
         try:
             return dataset.to_table(columns=None if columns is None else list(columns))
         except (OSError, ValueError) as error:  # pyarrow's own errors are these too
-            raise StudyError(
-                f"{self.folder.path} has a chunk that cannot be read: {error}. Run the study again "
-                "with the same command: chunks without their checksum are computed again."
-            ) from None
+            raise self.folder.damaged(str(error)) from None
 
     def __getitem__(self, name: str) -> Array:
         """A column as an array (cases,); texts as objects."""
@@ -136,11 +186,13 @@ class Results:
         zarr: Any = extra("zarr", "zarr", "trajectories of a study")
         xarray: Any = extra("xarray", "xarray", "trajectories of a study")
         dask: Any = extra("dask", "dask.array", "trajectories of a study")
-        stored = zarr.open_array(str(self.folder.path / TRAJECTORIES / name), mode="r")
-        lazy = dask.from_array(stored, chunks=stored.chunks)
+        folder = self.folder
+        stored = zarr.open_array(str(folder.path / TRAJECTORIES / name), mode="r")
+        records = Records(folder, name, stored)
+        lazy = dask.from_array(records, chunks=stored.chunks, name=False, fancy=False)
         axes: dict[str, Any] = {
             "case": np.arange(stored.shape[0]),
-            "time": np.array(self.folder.manifest["times"])[: stored.shape[1]],
+            "time": np.array(folder.manifest["times"])[: stored.shape[1]],
             "entry": known[name]["labels"],
         }
         return xarray.DataArray(lazy, coords=axes, dims=tuple(axes), name=name)

@@ -25,7 +25,7 @@ NAMED = tuple(
 DATA = ("_hpdf", "_hbins", "xk", "pk")
 """Attributes of distributions of SciPy that are made of data: histograms and lists of values."""
 
-GRID = (np.arange(1000) + 0.5) / 1000.0
+GRID = np.linspace(0.0005, 0.9995, 1000)
 """Quantiles that tell distributions apart that have the same name."""
 
 EXAMPLE = "{'payload:hand': (0.0, 2.0), 'friction': scipy.stats.lognorm(0.3, scale=0.5)}"
