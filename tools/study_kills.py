@@ -68,10 +68,9 @@ def client(folder: str, address: str) -> None:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """The tables and trajectories of a study, by their places."""
-    places = [*(folder / "table").iterdir(), *(folder / "trajectories").rglob("*")]
-    files = {str(x.relative_to(folder)): x.read_bytes() for x in places if x.is_file()}
-    return {name: x for name, x in files.items() if not name.split("/")[-1].startswith(".")}
+    """All tables and trajectories of a study by their places, also what a crash left there."""
+    places = [*(folder / "table").rglob("*"), *(folder / "trajectories").rglob("*")]
+    return {str(x.relative_to(folder)): x.read_bytes() for x in places if x.is_file()}
 
 
 class Processes:
@@ -142,7 +141,11 @@ def compared(folder: Path) -> None:
     assert results["case"].tolist() == list(range(CASES)), "cases are lost or twice"
     killed, full = content(folder / "killed"), content(folder / "full")
     assert len(full) == 2 * -(-CASES // CHUNK) + 1, "a table and records for each chunk, zarr.json"
+    more = sorted(set(killed) - set(full))
+    assert not more, f"files that a kill left: {more[:3]}"
     assert killed == full, f"files differ: {[x for x in full if killed.get(x) != full[x]][:3]}"
+    rest = [x.name for x in (folder / "killed").iterdir() if x.name.startswith(".")]
+    assert rest in ([], [".lock"]), f"files that a kill left: {rest}"
 
 
 def main(kills: int) -> str:

@@ -86,3 +86,23 @@ def test_records_that_are_not_computed_yet_are_nan(tmp_path):
     q = results.trajectory("q").values
     assert np.isnan(q[16:32]).all() and np.isfinite(np.delete(q, slice(16, 32), axis=0)).all()
     assert results.done == 48 and results.check() == ()
+
+
+def test_files_that_a_kill_left_are_removed(tmp_path):
+    """In every folder: before the first chunk is computed, and those of lost workers at the end."""
+    study, _ = computed(tmp_path / "a")
+    good = {x.relative_to(tmp_path / "a") for x in (tmp_path / "a").rglob("*")}
+    places = ["", "table", "trajectories/q", "trajectories/q/c", "trajectories/q/c/2/0"]
+    torn = [tmp_path / "a" / x / ".linkwise-0123456789abcdef" for x in places]
+
+    def tear(what: object = None) -> None:
+        for place in torn:
+            place.write_bytes(b"torn")
+
+    tear()
+    study.run(tmp_path / "a", progress=False)
+    assert {x.relative_to(tmp_path / "a") for x in (tmp_path / "a").rglob("*")} == good
+    (tmp_path / "a" / PART).unlink()
+    with pytest.warns(StudyWarning, match="1 chunks"):
+        study.run(tmp_path / "a", progress=tear)
+    assert {x.relative_to(tmp_path / "a") for x in (tmp_path / "a").rglob("*")} == good

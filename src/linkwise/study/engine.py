@@ -98,6 +98,7 @@ def run(
             if tell is not None:
                 tell(needs)
             _run(study, home, missing, workers, tell)
+            home.clean()  # of workers that were lost on the way
     return Results(home)
 
 

@@ -201,12 +201,14 @@ class Folder:
         return shutil.disk_usage(self.path).free
 
     def clean(self) -> None:
-        """Remove files that a crash left incomplete."""
-        for place in (self.path, self.path / TABLE, *(self.path / TRAJECTORIES).rglob("c")):
-            with contextlib.suppress(OSError):
-                for name in os.listdir(place):
-                    if TEMPORARY.fullmatch(name):
-                        os.unlink(place / name)
+        """Remove files that a crash left incomplete, at any depth."""
+        places = [(str(self.path), os.listdir(self.path))]
+        for part in (TABLE, TRAJECTORIES):
+            places += [(place, names) for place, _, names in os.walk(self.path / part)]
+        for place, names in places:
+            for name in filter(TEMPORARY.fullmatch, names):
+                with contextlib.suppress(OSError):
+                    os.unlink(os.path.join(place, name))
 
 
 def made(path: Path) -> None:

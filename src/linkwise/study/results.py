@@ -27,7 +27,8 @@ class Records:
     def __init__(self, folder: Folder, name: str, stored: Any) -> None:
         place = f"{TRAJECTORIES}/{name}/c/"
         self.folder, self.stored = folder, stored
-        self.shape, self.dtype, self.ndim = stored.shape, stored.dtype, stored.ndim
+        self.shape: tuple[int, ...] = stored.shape
+        self.dtype, self.ndim = stored.dtype, stored.ndim
         self.files = {
             k: {file: x for file, x in chunk.files.items() if file.startswith(place)}
             for k, chunk in folder.lines().items()
@@ -40,8 +41,8 @@ class Records:
             StudyError: A file of it is damaged or missing.
         """
         rows: Any = cast("tuple[Any, ...]", key)[0] if isinstance(key, tuple) else key
-        cases: Any = np.arange(self.shape[0])[rows]
-        for index in np.unique(np.atleast_1d(cases) // self.folder.chunk).tolist():
+        every = np.arange(self.shape[0]) // self.folder.chunk
+        for index in set(np.atleast_1d(every[rows]).tolist()):
             for file, checksum in self.files.get(index, {}).items():
                 if problem := self.folder.problem(file, checksum):
                     raise self.folder.damaged(problem)
