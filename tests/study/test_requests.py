@@ -87,3 +87,18 @@ def test_distributions_are_known_by_what_they_draw(kind):
     assert one.digest == same.digest != other.digest
     text = one.sampling.variables[0].text
     assert " at 0x" not in text and ("sha256" in text) == (kind != "name")
+
+
+def test_the_seed_is_that_of_the_noise_too():
+    """Of equal values; a seed in the options of the rollout is kept."""
+
+    def motions(of_study, **options):
+        work = Rollouts(ARM, Q, duration=0.05, step=1e-2, noise={"tau": 0.1}, **options)
+        study = Study(work, {"damping": [0.1, 0.2]}, keep=["q"], sampler="grid", seed=of_study)
+        end = study.evaluate(study.values()).columns[f"q[{ARM.coordinate_names[1]}]"]
+        assert study.case(1).q[-1, 1] == end[1]
+        return end
+
+    base = motions(3)
+    assert np.array_equal(motions(3), base) and (motions(4) != base).all()
+    assert np.array_equal(motions(4, seed=3), base) and (motions(3, seed=0) != base).all()

@@ -96,10 +96,15 @@ class Calls:
         del kept
 
     def batch(
-        self, values: Mapping[str, Array], first: int, kept: Sequence[Kept], threads: int | None
+        self,
+        values: Mapping[str, Array],
+        first: int,
+        kept: Sequence[Kept],
+        threads: int | None,
+        seed: int = 0,
     ) -> Evaluated:
         """Calls, in one or one by one."""
-        del first, threads
+        del first, threads, seed
         if self.batched:
             count = len(next(iter(values.values())))
             return _results(self.function(**values), values, count, kept)
@@ -117,9 +122,9 @@ class Calls:
         del values
         return ()
 
-    def recording(self, values: Mapping[str, Array], case: int) -> Recording:
+    def recording(self, values: Mapping[str, Array], case: int, seed: int = 0) -> Recording:
         """The motion of a case."""
-        del case
+        del case, seed
         if self.motion is None:
             raise ModelError(
                 "the cases of this study are calls of a function, which has no motion to record: "
@@ -304,10 +309,15 @@ class Simulations:
         return simulate(changed, q, v, duration=self.duration, **options)
 
     def batch(
-        self, values: Mapping[str, Array], first: int, kept: Sequence[Kept], threads: int | None
+        self,
+        values: Mapping[str, Array],
+        first: int,
+        kept: Sequence[Kept],
+        threads: int | None,
+        seed: int = 0,
     ) -> Evaluated:
         """Simulations one by one."""
-        del first, threads
+        del first, threads, seed
 
         def compute(one: dict[str, float]) -> Evaluated:
             rec = self._simulated(one)
@@ -343,9 +353,9 @@ class Simulations:
             placed[name][:, place[there]] = records[:, there]
         return replace(result, trajectories=placed, t=grid)
 
-    def recording(self, values: Mapping[str, Array], case: int) -> Recording:
+    def recording(self, values: Mapping[str, Array], case: int, seed: int = 0) -> Recording:
         """The recording of a case; one that cannot go on has what was computed until then."""
-        del case
+        del case, seed
         try:
             return self._simulated({k: float(x[0]) for k, x in values.items()})
         except SimulationError as error:

@@ -52,12 +52,21 @@ class Work(Protocol):
         ...
 
     def batch(
-        self, values: Mapping[str, Array], first: int, kept: Sequence[Kept], threads: int | None
+        self,
+        values: Mapping[str, Array],
+        first: int,
+        kept: Sequence[Kept],
+        threads: int | None,
+        seed: int = 0,
     ) -> Evaluated:
-        """Compute cases whose numbers follow `first`, from values (cases,) by name."""
+        """Compute cases whose numbers follow `first`, from values (cases,) by name.
+
+        Args:
+            seed: Of the noise, unless the work has one.
+        """
         ...
 
-    def recording(self, values: Mapping[str, Array], case: int) -> Recording:
+    def recording(self, values: Mapping[str, Array], case: int, seed: int = 0) -> Recording:
         """One case with everything that happens in it."""
         ...
 
@@ -96,7 +105,8 @@ class Rollouts:
             (cases, n) have a row for each case; (1, steps, n) has one for each step.
         record_every: Steps from one record to the next; None for the end alone where final values
             are kept, else 1.
-        options: Further arguments of `lw.rollout`.
+        options: Further arguments of `lw.rollout`. Noise has the seed of the study, unless one is
+            given here.
     """
 
     mech: Mechanism | Callable[..., Mechanism]
@@ -259,6 +269,7 @@ class Rollouts:
         first: int,
         every: int,
         threads: int | None,
+        seed: int,
     ) -> tuple[Rollout, dict[str, Any]]:
         q, v, options = self._prepared(nominal, values)
         count = len(next(iter(values.values()))) if values else 1
@@ -266,6 +277,7 @@ class Rollouts:
         shared: dict[str, Any] = {"duration": self.duration, "step": self.step, "threads": threads}
         if "noise" in options:
             shared["first"] = first
+            options.setdefault("seed", seed)
         token = REPORTED.set(False)  # of this thread: each case has its reason instead
         try:
             return rollout(nominal.mech, q, v, record_every=every, **shared, **options), options
@@ -273,19 +285,25 @@ class Rollouts:
             REPORTED.reset(token)
 
     def batch(
-        self, values: Mapping[str, Array], first: int, kept: Sequence[Kept], threads: int | None
+        self,
+        values: Mapping[str, Array],
+        first: int,
+        kept: Sequence[Kept],
+        threads: int | None,
+        seed: int = 0,
     ) -> Evaluated:
         """Motions whose numbers follow `first`."""
         makes = self._makes(tuple(values))
         if not makes:
-            return self._of_one(self.nominal(), values, first, kept, threads)
+            return self._of_one(self.nominal(), values, first, kept, threads, seed)
         keys = np.stack([values[x] for x in makes], axis=1)
         ends = [0, *(np.flatnonzero((keys[1:] != keys[:-1]).any(axis=1)) + 1), len(keys)]
         parts = list[Evaluated]()
         for a, b in pairwise(ends):
             made = tuple(zip(makes, keys[a].tolist(), strict=True))
             some = {k: x[a:b] for k, x in values.items()}
-            parts.append(self._of_one(self.nominal(made), some, first + int(a), kept, threads))
+            begin, one = first + int(a), self.nominal(made)
+            parts.append(self._of_one(one, some, begin, kept, threads, seed))
         return merged(parts)
 
     def _of_one(
@@ -295,6 +313,7 @@ class Rollouts:
         first: int,
         kept: Sequence[Kept],
         threads: int | None,
+        seed: int,
     ) -> Evaluated:
         count = len(next(iter(values.values())))
         fill = -count % LANES
@@ -302,7 +321,7 @@ class Rollouts:
         plans = isinstance(nominal.options.get("controller"), Planner)  # forces are in the records
         records = any(x.needs_records or (plans and x.channel == "tau") for x in kept)
         every = self.record_every or (1 if records else self.steps)
-        runs, options = self._run(nominal, full, first, every, threads)
+        runs, options = self._run(nominal, full, first, every, threads, seed)
         look = Look(runs, options)
         lost = (np.asarray(runs.status) != 0) & (runs.stopped < 0)
         reasons = [""] * len(lost)
@@ -334,14 +353,14 @@ class Rollouts:
             )
         return {("parameters", k): x[:1] for k, x in first.items()}
 
-    def recording(self, values: Mapping[str, Array], case: int) -> Recording:
+    def recording(self, values: Mapping[str, Array], case: int, seed: int = 0) -> Recording:
         """One case, recorded at every step, with the mechanism of that case."""
         makes = self._makes(tuple(values))
         nominal = self.nominal(tuple((x, float(values[x][0])) for x in makes))
         full = {k: np.repeat(x, LANES) for k, x in values.items()}
         plans = isinstance(nominal.options.get("controller"), Planner)
         every = 1 if plans else self.record_every or 1
-        runs, options = self._run(nominal, full, case, every, None)
+        runs, options = self._run(nominal, full, case, every, None, seed)
         last = int(runs.failed_step[0])
         fine = np.isfinite(runs.q[0]).all(axis=1)
         if last >= 0:

@@ -107,7 +107,7 @@ class Study:
             keep: Names of channels with statistics, or a dictionary of names and functions of a
                 batch. None keeps all results of a function, and final q and v of motions.
             cases: How many; None for all of a grid or table.
-            seed: Of all random numbers.
+            seed: Of all random numbers, those of the noise of rollouts too.
             sampler: "random", "sobol", "latin", "grid", "table", "saltelli" (for Sobol indices) or
                 "morris".
             correlate: Correlations of normal scores by pairs of names (a Gaussian copula).
@@ -274,7 +274,7 @@ class Study:
 
     def _computed(self, values: dict[str, Array], first: int, threads: int | None) -> Evaluated:
         try:
-            return self.work.batch(values, first, self.kept, threads)
+            return self.work.batch(values, first, self.kept, threads, self.seed)
         except (MemoryError, OSError):  # of the machine, not of a case
             raise
         except Exception as error:
@@ -332,7 +332,7 @@ class Study:
             number: The number of the case, from 0.
         """
         number = count(number, "the number of a case", most=self.cases - 1)
-        return self.work.recording(self.values(number, number + 1), number)
+        return self.work.recording(self.values(number, number + 1), number, self.seed)
 
     @property
     def on_gpu(self) -> bool:
