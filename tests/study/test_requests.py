@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linkwise.errors import UnknownNameError
-from linkwise.study import Rollouts, Simulations, Study
+from linkwise.errors import ModelError, ShapeError, StudyError, UnknownNameError
+from linkwise.study import Calls, Rollouts, Simulations, Study, optimize
 from tests.study.test_study import ARM, Q
 
 stats = pytest.importorskip("scipy.stats")
@@ -102,3 +102,76 @@ def test_the_seed_is_that_of_the_noise_too():
     base = motions(3)
     assert np.array_equal(motions(3), base) and (motions(4) != base).all()
     assert np.array_equal(motions(4, seed=3), base) and (motions(3, seed=0) != base).all()
+
+
+@pytest.mark.parametrize("pairs", [{("a", "a"): 0.1}, {("a", "b"): 0.9, ("b", "a"): -0.9}])
+def test_correlations_are_given_once_and_of_two_variables(pairs):
+    with pytest.raises(ModelError, match="of two variables, once for each pair"):
+        Study(lambda a, b: a, {"a": (0, 1), "b": (0, 1)}, cases=3, correlate=pairs)
+
+
+@pytest.mark.parametrize("chunk", [1, 4, 20])
+def test_results_of_other_names_are_refused_in_any_chunk(tmp_path, chunk):
+    study = Study(lambda x: {"a": x} if x < 0.5 else {"b": x}, {"x": (0.0, 1.0)}, cases=20)
+    with pytest.raises(StudyError, match=r"returned '(a|b)', which the first case did not"):
+        study.run(tmp_path, chunk=chunk, progress=False)
+
+
+@pytest.mark.parametrize("chunk", [1, 20])
+def test_records_of_other_lengths_are_refused_in_any_chunk(tmp_path, chunk):
+    def work(x):
+        return {"y": np.arange(3.0 if x < 0.5 else 5.0) * x}
+
+    study = Study(work, {"x": (0.0, 1.0)}, keep=["trajectory:y"], cases=20)
+    with pytest.raises(StudyError, match="chunks could not be computed"):
+        study.run(tmp_path, chunk=chunk, progress=False)
+
+
+def test_values_to_evaluate_are_checked():
+    study = Study(lambda a, b: a + b, {"a": (0, 1), "b": (0, 1)}, cases=3)
+    with pytest.raises(ModelError, match=r"values has no 'a'; it needs a, b"):
+        study.evaluate({})
+    with pytest.raises(UnknownNameError, match="no variable called 'c'"):
+        study.evaluate({"a": 1.0, "b": 2.0, "c": 3.0})
+    with pytest.raises(ShapeError, match=r"'a' has \(2,\), 'b' has \(3,\)"):
+        study.evaluate({"a": [1, 2], "b": [1, 2, 3]})
+    assert study.evaluate({"a": [1, 2], "b": 1}).columns["value"].tolist() == [2.0, 3.0]
+
+
+def test_designs_without_a_number_are_the_worst():
+    pytest.importorskip("optuna")
+
+    def root(a, b):
+        with np.errstate(invalid="ignore"):
+            return {"y": np.sqrt(a - 0.5) + 0.0 * b}
+
+    study = Study(Calls(root, batched=True), {"a": (0.0, 1.0), "b": (0.0, 1.0)}, cases=5)
+    best = optimize(study, "y", {"a": (0.0, 1.0)}, trials=20)
+    assert 0.5 <= best.values["a"] < 0.7
+    with pytest.raises(ModelError, match=r"'y' has no finite statistic in any of 5 designs"):
+        optimize(study, "y", {"a": (0.0, 0.4)}, trials=5)
+
+
+def test_impossible_numbers_do_not_slow_the_others(monkeypatch):
+    """One rollout computes all others, with the bits that they have alone."""
+    from linkwise.study import rollouts
+
+    calls, run = list[int](), rollouts.rollout
+    work = Rollouts(ARM, Q, duration=0.05, step=1e-2, noise={"tau": 0.01})
+    monkeypatch.setattr(rollouts, "rollout", lambda *a, **k: (calls.append(1), run(*a, **k))[1])
+    vary = {"mass:link_2": stats.norm(1.0, 1.0), "damping": stats.norm(0.01, 0.01)}
+    study = Study(work, vary, keep=["q", "trajectory:v"], cases=200)
+    values = study.values()
+    result, bad = study.evaluate(values), (values["mass:link_2"] < 0) | (values["damping"] < 0)
+    assert len(calls) == 1 and 40 < bad.sum() < 90
+    assert np.array_equal(result.failed, bad)
+    assert np.isnan(result.trajectories["v"][bad]).all() and np.isnan(result.ends[bad]).all()
+    q = result.columns[f"q[{ARM.coordinate_names[1]}]"]
+    assert np.array_equal(np.isnan(q), bad)
+    for i in [*np.flatnonzero(bad)[:3], *np.flatnonzero(~bad)[:3]]:
+        alone = study.evaluate(study.values(i, i + 1), first=i)
+        assert alone.reasons[0] == result.reasons[i]
+        assert bad[i] or alone.columns[f"q[{ARM.coordinate_names[1]}]"][0] == q[i]
+    assert any("kg; it must not be negative" in x for x in result.reasons)
+    with pytest.raises(ModelError, match="must not be negative"):
+        study.case(int(np.flatnonzero(bad)[0]))

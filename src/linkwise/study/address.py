@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -37,6 +37,7 @@ SCALE = "scale:"
 _NAME = re.compile(r"(?P<head>[^\[\]]+)(\[(?P<label>[^\[\]]+)\])?")
 
 AT_JOINTS = ("damping", "stiffness", "friction", "armature")
+NOT_NEGATIVE = ("damping", "stiffness", "friction", "ground_friction")
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,17 +250,38 @@ def applied(
             rows[where] = np.tile(nominal.row(*where), (count, 1))
         for j, entry in enumerate(address.entries):
             rows[where][:, entry] = values * address.factor[j] if address.factor else values
-    _check_masses(nominal.mech, rows)
     return rows
 
 
-def _check_masses(mech: Mechanism, rows: Mapping[tuple[str, str], Array]) -> None:
-    """Raise where a body weighs less than nothing, alone or with the payloads that vary."""
+def impossible(mech: Mechanism, rows: Mapping[tuple[str, str], Array], count: int) -> Sequence[str]:
+    """Why each case cannot be computed, "" for one that can; () if all can.
+
+    A body weighs less than nothing, alone or with the payloads that vary, or a damper, a spring or
+    friction is negative.
+    """
+    reasons = [""] * count
+
+    def note(bad: Any, reason: Callable[[int], str]) -> None:
+        for i in np.flatnonzero(bad).tolist():
+            reasons[i] = reasons[i] or reason(i)
+
+    for name, mass in _masses(mech, rows):
+        text = f"the mass of body {name!r} is {{:.6g}} kg; it must not be negative."
+        note(mass < 0.0, lambda i, x=mass, text=text: text.format(float(x[i])))
+    for (group, key), row in rows.items():
+        if group == "parameters" and key in NOT_NEGATIVE:
+            text = f"parameters has {key!r}: it must not be negative."
+            note((row < 0.0).any(axis=1), lambda i, text=text: text)
+    return reasons if any(reasons) else ()
+
+
+def _masses(mech: Mechanism, rows: Mapping[tuple[str, str], Array]) -> Iterator[tuple[str, Array]]:
+    """Names of bodies whose mass varies and their masses (cases,), alone and with payloads."""
     varied, total = rows.get(("parameters", "inertia")), dict[int, Array]()
     nominal = of_mechanism.nominal(mech, "inertia")[:: of_mechanism.INERTIA]
     mass = nominal[None] if varied is None else varied[:, :: of_mechanism.INERTIA]
     for k in np.flatnonzero((mass != nominal).any(axis=0)).tolist():
-        _check_mass(mech, k, mass[:, k])
+        yield mech.bodies[k].name, mass[:, k]
     for (group, key), row in rows.items():
         kind, _, node = key.partition(":")
         if group == "parameters" and kind == "payload":
@@ -267,15 +289,7 @@ def _check_masses(mech: Mechanism, rows: Mapping[tuple[str, str], Array]) -> Non
             if k >= 0:
                 total[k] = total.get(k, mass[:, k]) + row[:, 0]
     for k, each in total.items():
-        _check_mass(mech, k, each)
-
-
-def _check_mass(mech: Mechanism, k: int, mass: Array) -> None:
-    if (mass < 0.0).any():
-        raise ModelError(
-            f"the mass of body {mech.bodies[k].name!r} is {float(mass.min()):.6g} kg; it must not "
-            "be negative."
-        )
+        yield mech.bodies[k].name, each
 
 
 def arguments(
@@ -348,6 +362,9 @@ def _driven(mech: Mechanism, key: str, numbers: Array) -> Mechanism:
             mech = mech.with_drive([body.hinge_name], **changes)
     return mech
 
+
+Rows = dict[tuple[str, str], Array]
+"""Rows (cases, n) of numbers that vary, by group and key of `Address`."""
 
 Setup = Callable[[Mapping[str, Array]], Mapping[str, Any]]
 """From values (n,) by name to arguments of `lw.rollout`."""

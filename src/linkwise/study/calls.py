@@ -22,6 +22,7 @@ from linkwise.study.address import (
     Nominal,
     applied,
     check_apart,
+    impossible,
     made_from,
     unknown,
     varied_mechanism,
@@ -47,7 +48,7 @@ def one_by_one(
         except (MemoryError, OSError):  # of the machine, not of the case
             raise
         except Exception as error:
-            parts.append(lost(1, f"{type(error).__name__}: {error}"))
+            parts.append(lost([f"{type(error).__name__}: {error}"]))
     return merged(parts)
 
 
@@ -276,6 +277,8 @@ class Simulations:
             elif name not in made:
                 rest.add(name)
         rows = applied(nominal, pairs, 1)
+        for reason in impossible(mech, rows, 1):
+            raise ModelError(reason)
         q = rows[("q", "")][0] if ("q", "") in rows else nominal.q
         v = rows[("v", "")][0] if ("v", "") in rows else nominal.v
         return varied_mechanism(mech, rows), q, v, rest

@@ -57,9 +57,9 @@ def optimize(
 
         lw.study.optimize(study, "error", {"kp": (50, 400), "kv": (5, 60)}, statistic="q95")
 
-    Failed cases count as infinite. With a folder, answers are stored there, and
-    `designs.jsonl` with what was tried: the same call goes on where it was killed and ends with the
-    same design, and more trials extend it.
+    Failed cases, and those without a number, count as infinite. With a folder, answers are stored
+    there, and `designs.jsonl` with what was tried: the same call goes on where it was killed and
+    ends with the same design, and more trials extend it.
 
     Args:
         study: The study. It varies the design variables too; their draws are replaced.
@@ -70,6 +70,9 @@ def optimize(
         seed: Of the search.
         folder: Where answers are stored; None for nowhere.
         workers: What computes the cases of a design, as for `Study.run`.
+
+    Raises:
+        ModelError: No design has a finite statistic.
     """
     search: Any = extra("optuna", "optuna", "parameter design", named="design")
     for key in mapping(design, "design", "{'kp': (50.0, 400.0)}"):
@@ -98,11 +101,19 @@ def optimize(
         def objective(trial: Any) -> float:
             chosen = {k: trial.suggest_float(k, a, b) for k, (a, b) in bounds.items()}
             each = {k: np.full(study.cases, x) for k, x in chosen.items()}
-            reached = float(min(reduce(column(values | each)), WORST))
+            y = column(values | each)
+            value = float(reduce(np.where(np.isnan(y), np.inf, y)))
+            reached = WORST if np.isnan(value) else max(-WORST, min(value, WORST))
             kept.note(trial.number, {"design": chosen, "objective": reached})
             return reached
 
         done.optimize(objective, n_trials=trials)
+    if done.best_value >= WORST:
+        raise ModelError(
+            f"{name!r} has no finite statistic in any of {len(done.trials)} designs: cases fail or "
+            "have no number in each. Look at study.evaluate(...).reasons, or use a quantile, which "
+            "some failed cases may not change."
+        )
     history = np.array([x.value for x in done.trials], np.float64)
     return Design(dict(done.best_params), float(done.best_value), len(history), history)
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import shown
-from linkwise.errors import ModelError, ShapeError
+from linkwise.errors import ModelError, ShapeError, StudyError
 from linkwise.spatial.array import Array
 
 TRAJECTORY = "trajectory"
@@ -95,6 +95,21 @@ class Evaluated:
         """Which cases failed (cases,)."""
         return lost_cases(self.reasons)
 
+    def failing(self, reasons: Sequence[str]) -> Evaluated:
+        """The same without the cases that have a reason, which fail for it."""
+        bad = lost_cases(reasons)
+        each = zip(reasons, self.reasons, self.stops, strict=True)
+        both = [(x or y, "" if x else z) for x, y, z in each]
+        return Evaluated(
+            {k: np.where(bad, np.nan, x) for k, x in self.columns.items()},
+            {k: np.where(bad[:, None, None], np.nan, x) for k, x in self.trajectories.items()},
+            self.labels,
+            self.t,
+            [x for x, _ in both],
+            np.where(bad, np.nan, self.ends),
+            [x for _, x in both],
+        )
+
     def taken(self, count: int) -> Evaluated:
         """The first cases alone."""
         return Evaluated(
@@ -109,23 +124,35 @@ class Evaluated:
 
 
 def merged(parts: Sequence[Evaluated]) -> Evaluated:
-    """Cases one after another; a column that a part lacks is NaN there, as where all failed."""
+    """Cases one after another; a column that a part lacks is NaN there, as where all failed.
+
+    Raises:
+        StudyError: Records of one trajectory have different shapes.
+    """
     if len(parts) == 1:
         return parts[0]
-    model = max(parts, key=lambda x: len(x.columns) + len(x.trajectories))
+    names = dict.fromkeys(x for part in parts for x in part.columns)
+    models = {k: x for part in reversed(parts) for k, x in part.trajectories.items()}
+    labels = {k: x for part in reversed(parts) for k, x in part.labels.items()}
 
     def column(part: Evaluated, name: str) -> Array:
         return part.columns.get(name, np.full(len(part), np.nan))
 
     def records(part: Evaluated, name: str) -> Array:
-        shape = (len(part), *model.trajectories[name].shape[1:])
-        return part.trajectories.get(name, np.full(shape, np.nan))
+        shape = models[name].shape[1:]
+        array = part.trajectories.get(name, np.full((len(part), *shape), np.nan))
+        if array.shape[1:] != shape:
+            raise StudyError(
+                f"cases returned records {name!r} of shapes {shape} and {array.shape[1:]}; all "
+                "must be alike."
+            )
+        return array
 
     return Evaluated(
-        {n: np.concatenate([column(x, n) for x in parts]) for n in model.columns},
-        {n: np.concatenate([records(x, n) for x in parts]) for n in model.trajectories},
-        model.labels,
-        model.t,
+        {n: np.concatenate([column(x, n) for x in parts]) for n in names},
+        {n: np.concatenate([records(x, n) for x in parts]) for n in models},
+        labels,
+        max((x.t for x in parts), key=len),
         [y for x in parts for y in x.reasons],
         np.concatenate([x.ends for x in parts]),
         [y for x in parts for y in x.stops],
@@ -139,11 +166,10 @@ def lost_cases(reasons: Sequence[str]) -> NDArray[np.bool_]:
     return np.fromiter(map(bool, reasons), bool, len(reasons))
 
 
-def lost(count: int, reason: str) -> Evaluated:
-    """Cases that failed."""
-    return Evaluated(
-        {}, {}, {}, np.zeros(0), [reason] * count, np.full(count, np.nan), [""] * count
-    )
+def lost(reasons: Sequence[str]) -> Evaluated:
+    """Cases that failed, for these reasons."""
+    n = len(reasons)
+    return Evaluated({}, {}, {}, np.zeros(0), list(reasons), np.full(n, np.nan), [""] * n)
 
 
 @dataclass(frozen=True, slots=True)

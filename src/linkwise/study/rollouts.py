@@ -26,17 +26,19 @@ from linkwise.spatial.array import Array
 from linkwise.study.address import (
     Address,
     Nominal,
+    Rows,
     Setup,
     applied,
     arguments,
     check_apart,
+    impossible,
     made_from,
     unknown,
     varied_mechanism,
 )
 from linkwise.study.channels import Look
 from linkwise.study.held import check_steps, of_cases
-from linkwise.study.kept import Batch, Evaluated, Kept, merged, reduced
+from linkwise.study.kept import Batch, Evaluated, Kept, lost, lost_cases, merged, reduced
 from linkwise.study.noted import Noted
 
 LANES = 16
@@ -244,14 +246,17 @@ class Rollouts:
 
     # ----------------------------------------------------------------------------- motions
 
+    def _rows(self, nominal: Nominal, values: Mapping[str, Array]) -> Rows:
+        """Rows (cases, n) of everything that varies by name."""
+        count = len(next(iter(values.values())))
+        addresses = self._addresses(nominal, tuple(values), self._makes(tuple(values)))
+        return applied(nominal, [(x, values[name]) for name, x in addresses.items()], count)
+
     def _prepared(
-        self, nominal: Nominal, values: Mapping[str, Array]
+        self, nominal: Nominal, values: Mapping[str, Array], rows: Rows
     ) -> tuple[Any, Any, dict[str, Any]]:
         """The arguments of the rollout."""
-        count = len(next(iter(values.values()))) if values else 1
-        addresses = self._addresses(nominal, tuple(values), self._makes(tuple(values)))
-        pairs = [(address, values[name]) for name, address in addresses.items()]
-        rows = applied(nominal, pairs, count)
+        count = len(next(iter(values.values())))
         q, v, options = arguments(nominal, rows)
         if self.setup is not None:
             more = of_cases(self.setup(values), count, self.steps)
@@ -266,13 +271,14 @@ class Rollouts:
         self,
         nominal: Nominal,
         values: Mapping[str, Array],
+        rows: Rows,
         first: int,
         every: int,
         threads: int | None,
         seed: int,
     ) -> tuple[Rollout, dict[str, Any]]:
-        q, v, options = self._prepared(nominal, values)
-        count = len(next(iter(values.values()))) if values else 1
+        q, v, options = self._prepared(nominal, values, rows)
+        count = len(next(iter(values.values())))
         q = np.broadcast_to(q, (count, nominal.mech.nq))
         shared: dict[str, Any] = {"duration": self.duration, "step": self.step, "threads": threads}
         if "noise" in options:
@@ -318,24 +324,48 @@ class Rollouts:
         count = len(next(iter(values.values())))
         fill = -count % LANES
         full = {k: np.concatenate([x, np.repeat(x[-1:], fill)]) for k, x in values.items()}
+        rows = self._rows(nominal, full)
+        bad = [x and f"ModelError: {x}" for x in impossible(nominal.mech, rows, count + fill)]
+        if not any(bad):
+            return self._moved(nominal, full, rows, first, kept, threads, seed).taken(count)
+        if all(bad):
+            return lost(bad[:count])
+        failed = lost_cases(bad)  # a case that can be computed takes their places
+        place = np.where(failed, np.flatnonzero(~failed)[0], np.arange(len(bad)))
+        chosen = {k: x[place] for k, x in full.items()}
+        moved = {k: x[place] for k, x in rows.items()}
+        result = self._moved(nominal, chosen, moved, first, kept, threads, seed)
+        return result.failing(bad).taken(count)
+
+    def _moved(
+        self,
+        nominal: Nominal,
+        full: Mapping[str, Array],
+        rows: Rows,
+        first: int,
+        kept: Sequence[Kept],
+        threads: int | None,
+        seed: int,
+    ) -> Evaluated:
+        """Motions of full vector registers."""
         plans = isinstance(nominal.options.get("controller"), Planner)  # forces are in the records
         records = any(x.needs_records or (plans and x.channel == "tau") for x in kept)
         every = self.record_every or (1 if records else self.steps)
-        runs, options = self._run(nominal, full, first, every, threads, seed)
+        runs, options = self._run(nominal, full, rows, first, every, threads, seed)
         look = Look(runs, options)
-        lost = (np.asarray(runs.status) != 0) & (runs.stopped < 0)
-        reasons = [""] * len(lost)
-        for i in np.flatnonzero(lost):
+        ended = (np.asarray(runs.status) != 0) & (runs.stopped < 0)
+        reasons = [""] * len(ended)
+        for i in np.flatnonzero(ended):
             when = float(runs.failed_step[i]) * self.step
             reasons[i] = f"{describe(runs.mech, int(runs.status[i]))}, after t = {when:.6g} s"
-        stops, stopped = [""] * len(lost), np.asarray(runs.stopped)
+        stops, stopped = [""] * len(ended), np.asarray(runs.stopped)
         for i in np.flatnonzero(stopped >= 0):
             stops[i] = runs.conditions[int(stopped[i])]
         early = np.asarray(runs.failed_step) >= 0
         reached = np.asarray(runs.failed_step) + (stopped >= 0)  # a condition is met after its step
         ends = np.where(early, reached * self.step, self.duration)
         batch = Batch(full, np.asarray(runs.t), look.channel)
-        return reduced(batch, kept, reasons, ends, stops).taken(count)
+        return reduced(batch, kept, reasons, ends, stops)
 
     def _numbers(
         self, nominal: Nominal, options: Mapping[str, Any]
@@ -360,7 +390,10 @@ class Rollouts:
         full = {k: np.repeat(x, LANES) for k, x in values.items()}
         plans = isinstance(nominal.options.get("controller"), Planner)
         every = 1 if plans else self.record_every or 1
-        runs, options = self._run(nominal, full, case, every, None, seed)
+        rows = self._rows(nominal, full)
+        for reason in impossible(nominal.mech, rows, LANES):
+            raise ModelError(reason)
+        runs, options = self._run(nominal, full, rows, case, every, None, seed)
         last = int(runs.failed_step[0])
         fine = np.isfinite(runs.q[0]).all(axis=1)
         if last >= 0:

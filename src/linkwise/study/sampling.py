@@ -149,6 +149,11 @@ def checked_correlation(
         for name in pair:
             if name not in names:
                 raise unknown_name("variable", name, names, owner="vary")
+        if pair[0] == pair[1] or (pair[1], pair[0]) in given:
+            raise ModelError(
+                f"correlate has {pair!r}; give the correlation of two variables, once for each "
+                "pair."
+            )
         i, j = (names.index(x) for x in pair)
         matrix[i, j] = matrix[j, i] = float(value)
     if np.linalg.eigvalsh(matrix)[0] < 1e-10:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from linkwise.arguments import count, mapping, option
-from linkwise.errors import ModelError, unknown_name
+from linkwise.errors import ModelError, ShapeError, StudyError, unknown_name
 from linkwise.simulation.recording import Recording
 from linkwise.spatial.array import Array, floats
 from linkwise.study.address import unknown
@@ -264,9 +264,23 @@ class Study:
             values: What varies.
             first: Number of the first case, for the noise.
             threads: Processor cores for a batch of motions; None for a choice by its size.
+
+        Raises:
+            UnknownNameError: A name that does not vary.
+            ModelError: A name is missing.
+            ShapeError: Different numbers of cases.
         """
-        arrays = {x: np.atleast_1d(floats(values[x], x)) for x in self.names}
+        given = mapping(values, "values", "{'payload:hand': [0.0, 1.0]}")
+        for name in given:
+            if name not in self.names:
+                raise unknown_name("variable", name, self.names, owner="the study")
+        if missing := [x for x in self.names if x not in given]:
+            raise ModelError(f"values has no {missing[0]!r}; it needs {', '.join(self.names)}.")
+        arrays = {x: np.atleast_1d(floats(given[x], x)) for x in self.names}
         size = max(len(x) for x in arrays.values())
+        if any(x.ndim != 1 or len(x) not in (1, size) for x in arrays.values()):
+            shapes = ", ".join(f"{k!r} has {x.shape}" for k, x in arrays.items())
+            raise ShapeError(f"values must be one number a case each, and as many: {shapes}.")
         arrays = {k: np.ascontiguousarray(np.broadcast_to(x, size)) for k, x in arrays.items()}
         if not size:
             raise ModelError("values are empty: there is no case to compute.")
@@ -275,12 +289,12 @@ class Study:
     def _computed(self, values: dict[str, Array], first: int, threads: int | None) -> Evaluated:
         try:
             return self.work.batch(values, first, self.kept, threads, self.seed)
-        except (MemoryError, OSError):  # of the machine, not of a case
+        except (MemoryError, OSError, StudyError):  # not of a case
             raise
         except Exception as error:
             n = len(next(iter(values.values())))
             if n == 1:
-                return lost(1, f"{type(error).__name__}: {error}")
+                return lost([f"{type(error).__name__}: {error}"])
             half = n // 2
             parts = [
                 self._computed({k: x[:half] for k, x in values.items()}, first, threads),
