@@ -52,6 +52,8 @@ def test_a_flipped_bit_is_an_error(tmp_path):
     for read in readers:
         with pytest.raises(StudyError, match=r"cannot be read.*Run the study again"):
             read()
+    with pytest.raises(StudyError, match=f"{PART} does not have its checksum"):
+        again.table()
     assert np.isfinite(again.trajectory("q")[:16].values).all()  # others are right
     assert again["damping"].shape == (64,)
     problems = again.check()

@@ -150,7 +150,7 @@ class Results:
         try:
             return dataset.to_table(columns=None if columns is None else list(columns))
         except (OSError, ValueError) as error:  # pyarrow's own errors are these too
-            raise self.folder.damaged(str(error)) from None
+            raise self.folder.damaged("; ".join(self.check()[:1]) or str(error)) from None
 
     def __getitem__(self, name: str) -> Array:
         """A column as an array (cases,); texts as objects."""
