@@ -29,8 +29,9 @@ RESULTS = Path(__file__).parent / "results" / "study.md"
 HEAD = """# Studies
 
 Written by `make bench`. A seven-axis arm under an operational-space law (`lw.control_law`), 200
-steps of 1 ms by "euler"; the payload is uniform between 0 and 3 kg, the damping of each joint
-log-normal. Final positions, velocities and the place of the hand are kept. Rates are cases per
+steps of 1 ms by "euler"; the payload is uniform between 0 and 3 kg, the viscous friction of each
+joint (its damping) log-normal. Coulomb friction acts in implicit steps only and is no part of this
+study. Final positions, velocities and the place of the hand are kept. Rates are cases per
 second. The machine is shared with other programs, so each rate is given twice: by the clock, and by
 the processor time of all processes, scaled to {cores} cores.
 
@@ -50,9 +51,9 @@ def arm_study(cases: int, *, law: bool = True) -> lw.Study:
     work = lw.study.Rollouts(
         arm, q, duration=STEPS * STEP, step=STEP, integrator="euler", **options
     )
-    friction = {f"damping[{x}]": stats.lognorm(0.3, scale=0.5) for x in arm.velocity_names}
+    damping = {f"damping[{x}]": stats.lognorm(0.3, scale=0.5) for x in arm.velocity_names}
     keep = ["q", "v", "position:hand"]
-    return lw.Study(work, {"payload:hand": (0.0, 3.0)} | friction, keep=keep, cases=cases, seed=1)
+    return lw.Study(work, {"payload:hand": (0.0, 3.0)} | damping, keep=keep, cases=cases, seed=1)
 
 
 def spent() -> float:

@@ -50,8 +50,8 @@ def arm_study(cases: int, *, law: bool = False, **options) -> lw.Study:
     work = lw.study.Rollouts(
         arm, q, duration=STEPS * STEP, step=STEP, integrator="euler", **options
     )
-    friction = {f"damping[{x}]": (0.2, 1.0) for x in arm.velocity_names}
-    vary = {"payload:hand": (0.0, 3.0)} | friction
+    damping = {f"damping[{x}]": (0.2, 1.0) for x in arm.velocity_names}
+    vary = {"payload:hand": (0.0, 3.0)} | damping
     return lw.Study(work, vary, keep=["q", "v"], cases=cases, seed=1)
 
 

@@ -1,4 +1,4 @@
-"""The worst payload of a controller: 20,000 runs of an arm with uncertain payload and friction.
+"""The worst payload of a controller: 20,000 runs of an arm with uncertain payload and damping.
 
 A seven-axis arm moves its hand by 12 cm under an operational-space law that does not know the load
 in its hand. How far from the goal is the hand in the end, which load is too much, and which case is
@@ -17,7 +17,7 @@ import linkwise as lw
 
 
 def arm_study(cases: int) -> lw.Study:
-    """Payload between 0 and 3 kg, friction of each joint log-normal."""
+    """Payload between 0 and 3 kg, viscous friction of each joint log-normal."""
     arm = lw.models.seven_dof_arm()
     q = np.array([0.0, 0.5, 0.0, 1.2, 0.0, 0.6, 0.0])
     hand = lw.Task.pose("hand")
@@ -28,7 +28,7 @@ def arm_study(cases: int) -> lw.Study:
     def error(batch: lw.study.Batch) -> np.ndarray:
         return np.linalg.norm(batch["position:hand"][:, -1] - place, axis=1)
 
-    friction = {f"damping[{x}]": stats.lognorm(0.3, scale=0.5) for x in arm.velocity_names}
+    damping = {f"damping[{x}]": stats.lognorm(0.3, scale=0.5) for x in arm.velocity_names}
     work = lw.study.Rollouts(
         arm,
         q,
@@ -38,7 +38,7 @@ def arm_study(cases: int) -> lw.Study:
         integrator="euler",
         record_every=200,
     )
-    vary = {"payload:hand": (0.0, 3.0)} | friction
+    vary = {"payload:hand": (0.0, 3.0)} | damping
     return lw.Study(work, vary, keep={"error": error}, cases=cases, seed=1)
 
 

@@ -394,9 +394,10 @@ class Study:
 
         Args:
             folder: Where results go; made if it does not exist.
-            workers: None for the cores of this process; a number of processes, on a
-                `LocalCluster` of Dask; the address of a scheduler, a cluster or a
-                `dask.distributed.Client`, of any cluster whose workers see the folder.
+            workers: None for this process: all of its cores for rollouts, one for simulations and
+                functions, which run Python; a number of processes, on a `LocalCluster` of Dask; the
+                address of a scheduler, a cluster or a `dask.distributed.Client`, of any cluster
+                whose workers see the folder.
             chunk: Cases of a chunk; default: about a second of work. A folder keeps the size it was
                 begun with.
             progress: True prints a line with rate and time left; a function is called with a
