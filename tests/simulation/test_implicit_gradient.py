@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.errors import ModelError, ShapeError, UnknownNameError
 from linkwise.simulation import ContactPoint, Ground
 
 EPS = 1e-6
@@ -149,3 +150,64 @@ def test_one_step_is_linearised_with_loops_held():
     np.testing.assert_allclose(linear.B @ tau, difference, atol=1e-8)
     J = lw.loops.constraint_jacobian(mech, step(np.zeros(3))[:3])
     assert np.abs(J @ linear.B[3:]).max() < 1e-4 * np.abs(linear.B[3:]).max()
+
+
+@pytest.mark.parametrize("depth", [1e-4, -0.2], ids=["on the ground", "in the air"])
+def test_one_step_is_linearised_with_servos_and_contacts(depth):
+    mech, q, v, contacts = leg(0.05, depth)
+    tau, h = np.array([0.0, 0.3, 0.2]), 2e-3
+    acting = {"controls": np.array([0.2, -0.6]), "contacts": contacts}
+    given = {"step": h, "integrator": "implicit"} | acting
+
+    def step(q, v, tau):
+        runs = lw.rollout(mech, q, v, tau=tau, duration=h, **given)
+        return np.concatenate([runs.q[-1], runs.v[-1]])
+
+    linear = lw.linearize(mech, q, v, tau, **given)
+    for i, e in enumerate(EPS * np.eye(3)):
+        columns = (
+            (linear.A[:, i], step(q + e, v, tau) - step(q - e, v, tau)),
+            (linear.A[:, 3 + i], step(q, v + e, tau) - step(q, v - e, tau)),
+            (linear.B[:, i], step(q, v, tau + e) - step(q, v, tau - e)),
+        )
+        for column, difference in columns:
+            np.testing.assert_allclose(column, difference / (2 * EPS), rtol=1e-5, atol=1e-6)
+    many = lw.linearize(mech, [q] * 3, v, tau, **given | {"controls": [[0.2, -0.6]] * 3})
+    np.testing.assert_allclose(many.A, [linear.A] * 3, rtol=1e-12, atol=1e-13)
+    for missing in ("controls", "contacts"):  # both make a difference
+        bare = given | {missing: None if missing == "controls" else ()}
+        other = lw.linearize(mech, q, v, tau, **bare)
+        assert (np.abs(other.A - linear.A).max() > 1e-3) == (missing == "controls" or depth > 0)
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "euler"])
+def test_steps_of_other_integrators_are_linearised_with_servos(integrator):
+    mech, q, v, _ = leg(0.5, -0.2)
+    given = {"step": 2e-3, "integrator": integrator, "controls": [0.2, -0.6]}
+    linear = lw.linearize(mech, q, v, np.zeros(3), **given)
+    for i, e in enumerate(EPS * np.eye(3)):
+        two = [lw.rollout(mech, q + x, v, duration=2e-3, **given) for x in (e, -e)]
+        slope = (two[0].v[-1] - two[1].v[-1]) / (2 * EPS)
+        np.testing.assert_allclose(linear.A[3:, i], slope, rtol=1e-5, atol=1e-6)
+
+
+def test_linearize_refuses_what_it_does_not_know():
+    mech, q, v, contacts = leg(0.5, -0.2)
+    still = np.zeros(3)
+    with pytest.raises(UnknownNameError, match="no keyword called 'sweeps'"):
+        lw.linearize(mech, q, v, still, step=1e-3, integrator="implicit", sweeps=1)
+    with pytest.raises(UnknownNameError, match=r"'control'.*did you mean 'controls'"):
+        lw.linearize(mech, q, v, still, control=[0.0, 0.0])
+    with pytest.raises(ModelError, match="implicit"):
+        lw.linearize(mech, q, v, still, step=1e-3, contacts=contacts)
+    with pytest.raises(ModelError, match="contacts without step"):
+        lw.linearize(mech, q, v, still, contacts=())
+    with pytest.raises(ShapeError, match=r"controls has shape \(3,\)"):
+        lw.linearize(mech, q, v, still, step=1e-3, integrator="implicit", controls=still)
+    lasting = lw.Actuator("slow", (("thigh", 1.0),), dynamics="filter", time_constant=0.1)
+    b = lw.Builder("slow").body(
+        "thigh", "world", PIN, inertia=lw.SpatialInertia.solid_sphere(1.0, 0.1)
+    )
+    with pytest.raises(ModelError, match="'slow' have an activation"):
+        slow = b.actuator(lasting).build()
+        lw.linearize(slow, [0.0], [0.0], [0.0], step=1e-3, integrator="implicit", controls=[1.0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
@@ -28,14 +28,23 @@ from linkwise.dynamics.kernels import (
 )
 from linkwise.dynamics.path_dependent import path_dependent, require_rest
 from linkwise.dynamics.quantity import Frame
-from linkwise.errors import ClosureError, LoweringError, ModelError, ShapeError, TroubleWarning
+from linkwise.errors import (
+    ClosureError,
+    LoweringError,
+    ModelError,
+    ShapeError,
+    TroubleWarning,
+    unknown_name,
+)
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
+from linkwise.simulation.actuation import with_activation
+from linkwise.simulation.implicit.ground import ContactPoint, Ground
 from linkwise.simulation.rates import as_velocities, is_traceable
 from linkwise.simulation.rollout import Rollout, rollout
 from linkwise.simulation.rollout_gradient import gradient
-from linkwise.simulation.rollout_input import joint_forces
+from linkwise.simulation.rollout_input import actuator_commands, joint_forces
 from linkwise.simulation.transition import TRANSITION
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -50,6 +59,19 @@ AT_ONCE = 1 << 16
 """Rows of A that are computed in one call."""
 
 
+KEYWORDS = (
+    "step",
+    "integrator",
+    "passive",
+    "forces",
+    "forces_frame",
+    "loops",
+    "controls",
+    "contacts",
+)
+"""Those of `linearize` besides the options of a record."""
+
+
 def linearize(
     mech: Mechanism,
     q: ArrayLike,
@@ -62,6 +84,8 @@ def linearize(
     forces: Forces | None = None,
     forces_frame: Frame = "node",
     loops: Loops = "closed",
+    controls: ArrayLike | None = None,
+    contacts: Ground | Sequence[ContactPoint] | None = None,
     **options: Unpack[RecordOptions],
 ) -> Linearization:
     """The equations of motion linearised about a state, in continuous time or over one step.
@@ -89,6 +113,10 @@ def linearize(
             also Coulomb friction.
         forces: In continuous time, external forces by node name, as in `lw.forward_dynamics`,
             constant in the axes of `forces_frame`. A step of `lw.rollout` has none.
+        controls: With `step`, commands of the actuators (a,) or (batch, a), held over the step;
+            default: the actuators do not act. B remains that of δτ.
+        contacts: With `step` and "implicit", what may touch, as in `lw.rollout`; default: what the
+            mechanism describes.
         loops: "open" linearises the tree of a mechanism that has loops or couplings. With
             "closed" they are held in continuous time and in a step by "implicit"; other steps with
             them are refused.
@@ -104,7 +132,9 @@ def linearize(
         LoweringError: A mechanism whose steps cannot be compiled.
     """
     integrator, passive = name(integrator, "integrator"), flag(passive, "passive")
+    _check_options(options)
     if step is None:
+        _check_step_alone(controls=controls, contacts=contacts)
         if forces is None and loops is HELD and not options:
             return linearized(mech, q, v, tau, forces_frame=forces_frame, passive=passive)
         given: dict[str, Any] = {"forces": forces, "forces_frame": forces_frame, "passive": passive}
@@ -131,7 +161,8 @@ def linearize(
             "loops='open' for the tree."
         )
     length = number(step, "step", above=0.0)
-    if not options and not closed:  # most calls: one state
+    plain = controls is None and contacts is None
+    if plain and not options and not closed:  # most calls: one state
         quick = _one_step(tree_of(mech), integrator, passive, length)(q, v, tau)
         if quick is not None:
             return quick
@@ -139,9 +170,46 @@ def linearize(
     def step_of(some: dict[str, Any]) -> dict[str, Array]:
         batch = some.get("status"), some.get("threads")
         held = mech if closed else tree_of(mech)
-        return _of_step(held, (q, v, tau), length, integrator, passive, *batch)
+        more = {"controls": controls, "contacts": contacts}
+        return _of_step(held, (q, v, tau), length, integrator, passive, *batch, more)
 
     return Linearization(**recorded(step_of, options))
+
+
+def _check_options(options: RecordOptions) -> None:
+    """Raise for an unknown keyword: a step would not look at it."""
+    known = RecordOptions.__optional_keys__
+    for word in options:
+        if word not in known:
+            raise unknown_name("keyword", word, (*KEYWORDS, *sorted(known)), owner="lw.linearize")
+
+
+def _check_step_alone(**given: object) -> None:
+    """Raise for what acts in steps of time only."""
+    for keyword, value in given.items():
+        if value is not None:
+            raise ModelError(
+                f"lw.linearize(...) was given {keyword} without step; they act in steps of time. "
+                "Give step=..., with integrator='implicit' for contacts, or leave them out."
+            )
+
+
+def _commands(mech: Mechanism, controls: ArrayLike) -> Array:
+    """Commands as an array; refuses actuators with an activation, a further state."""
+    command = actuator_commands(mech, controls)
+    lasting = [repr(x.name) for x in with_activation(mech)]
+    if lasting:
+        raise ModelError(
+            f"lw.linearize(..., controls=...) was called for {mech.name!r}, whose actuators "
+            f"{', '.join(lasting)} have an activation: a state besides q and v, which A and B do "
+            "not contain. Leave out controls, and add the forces of these actuators to tau."
+        )
+    count = len(mech.actuators)
+    if command.ndim not in (1, 2) or command.shape[-1] != count:
+        raise ShapeError(
+            f"controls has shape {command.shape}; it must be ({count},) or (batch, {count})."
+        )
+    return command
 
 
 @once_per_mechanism
@@ -182,14 +250,23 @@ def _of_step(
     passive: bool,
     codes: Status | None,
     threads: int | None,
+    more: dict[str, Any],
 ) -> dict[str, Array]:
-    """A and B of one step: their rows are the gradients of each number after it."""
+    """A and B of one step: their rows are the gradients of each number after it.
+
+    Args:
+        more: `controls` and `contacts`, as given.
+    """
     q, v, tau = mech.check_q(given[0]), mech.check_v(given[1]), joint_forces(mech, given[2])
-    lead = np.broadcast_shapes(*(x.shape[:-1] for x in (q, v, tau)))
+    command: list[Array] = []
+    if more["controls"] is not None:
+        command = [_commands(mech, more["controls"])]
+    lead = np.broadcast_shapes(*(x.shape[:-1] for x in (q, v, tau, *command)))
     if codes is not None and getattr(codes, "shape", None) != lead:
         raise ShapeError(f"status is {shown(codes)}; it must be an array of int32 {lead}.")
-    states = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in (q, v, tau)]
-    kernel = None if mech.loops or mech.couplings else _kernel(mech, integrator, passive)
+    states = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in (q, v, tau, *command)]
+    bare = not (mech.loops or mech.couplings or command) and more["contacts"] is None
+    kernel = _kernel(mech, integrator, passive) if bare else None
     if kernel is not None:
         trouble = np.zeros(lead, np.int32)
         parts = kernel(*states, np.array([step]), status=trouble, threads=threads)
@@ -202,10 +279,13 @@ def _of_step(
     with warnings.catch_warnings():
         if codes is not None:
             warnings.simplefilter("ignore", TroubleWarning)
+        held = [x[..., None, :] if x.ndim == 2 else x for x in states[2:]]
         runs = rollout(
             mech,
             *states[:2],
-            tau=states[2][..., None, :] if states[2].ndim == 2 else states[2],
+            tau=held[0],
+            controls=held[1] if command else None,
+            contacts=more["contacts"],
             duration=step,
             step=step,
             integrator=integrator,
@@ -214,17 +294,26 @@ def _of_step(
         )
         ends = [x.reshape(-1, 2, x.shape[-1]) for x in (runs.q, runs.v)]
         require_rest(mech, ends[1], f"lw.linearize(..., step={step!r})")
-        A, B, status = _rows(runs, ends, states[2].reshape(-1, mech.nv))
+        names = ("tau", "control")[: len(held)]
+        flat = {n: x.reshape(-1, x.shape[-1]) for n, x in zip(names, states[2:], strict=True)}
+        A, B, status = _rows(runs, ends, flat)
     if codes is not None:
         codes[...] = status.reshape(lead)
     n = 2 * mech.nv
     return {"A": A.reshape(*lead, n, n), "B": B.reshape(*lead, n, mech.nv)}
 
 
-def _rows(runs: Rollout, ends: list[Array], tau: Array) -> tuple[Array, Array, Status]:
-    """A and B of many states, and their status; `ends` are q and v before and after the step."""
+def _rows(
+    runs: Rollout, ends: list[Array], held: Mapping[str, Array]
+) -> tuple[Array, Array, Status]:
+    """A and B of many states, and their status.
+
+    Args:
+        ends: q and v before and after the step.
+        held: Joint forces and commands, with a row for each state.
+    """
     mech, nv = runs.mech, runs.mech.nv
-    count, rows = len(tau), 2 * nv
+    count, rows = len(held["tau"]), 2 * nv
     if runs.origin is None:
         raise LoweringError(
             f"lw.linearize(..., step={runs.step!r}) was called for {mech.name!r}, whose steps "
@@ -236,13 +325,15 @@ def _rows(runs: Rollout, ends: list[Array], tau: Array) -> tuple[Array, Array, S
     some = max(AT_ONCE // max(rows, 1), 1)
     for begin in range(0, count, some):
         at = slice(begin, begin + some)
-        q, v, forces = (np.repeat(x[at], rows, axis=0) for x in (*ends, tau[:, None]))
+        q, v = (np.repeat(x[at], rows, axis=0) for x in ends)
+        rest = {name: np.repeat(x[at, None], rows, axis=0) for name, x in held.items()}
         weights = as_velocities(mech, ends[0][at, 1])
         k = len(weights)
         w_q, w_v = np.zeros((k, rows, mech.nq)), np.zeros((k, rows, nv))
         w_q[:, :nv], w_v[:, nv:] = weights.swapaxes(1, 2), np.eye(nv)
-        shapes = {"q": (k * rows, mech.nq), "v": (k * rows, nv), "tau": forces.shape}
-        origin = replace(runs.origin, held={"tau": forces}, shapes=shapes)
+        shapes = {"q": (k * rows, mech.nq), "v": (k * rows, nv)}
+        shapes |= {name: x.shape for name, x in rest.items()}
+        origin = replace(runs.origin, held=rest, shapes=shapes)
         before = np.repeat(np.atleast_1d(runs.status)[at], rows)
         flat = w_q.reshape(k * rows, -1), w_v.reshape(k * rows, -1)
         slopes = gradient(mech, runs.integrator, runs.step, (q, v), before, origin, flat)
