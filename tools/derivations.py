@@ -11,7 +11,7 @@ from linkwise.algebra.differential import differentiate
 from linkwise.algebra.expr import Expr
 from linkwise.codegen.cheapest import searched, ship
 from linkwise.dynamics.closure import CLOSED, Setting
-from linkwise.dynamics.derivatives import INVERSE
+from linkwise.dynamics.derivative_formula import INVERSE
 from linkwise.dynamics.quantity import AS_WRITTEN, FRAMES, QUANTITIES, expression
 
 

@@ -7,7 +7,11 @@ import pytest
 
 import linkwise as lw
 from linkwise.codegen.cpu import llvm
-from linkwise.dynamics.derivatives import FORWARD_DERIVATIVES, INVERSE_DERIVATIVES, LINEARIZED
+from linkwise.dynamics.derivative_formula import (
+    FORWARD_DERIVATIVES,
+    INVERSE_DERIVATIVES,
+    LINEARIZED,
+)
 
 
 @pytest.fixture(params=[False, True], ids=["straight", "loops"])

@@ -116,7 +116,7 @@ def test_products_of_numbers_and_nodes_leave_zeros_out():
 
 def test_values_of_a_formula_share_their_axes_where_that_is_smaller():
     import linkwise as lw
-    from linkwise.dynamics.derivatives import INVERSE_DERIVATIVES
+    from linkwise.dynamics.derivative_formula import INVERSE_DERIVATIVES
     from linkwise.pipeline import requested
 
     request = requested(INVERSE_DERIVATIVES, lw.models.seven_dof_arm())

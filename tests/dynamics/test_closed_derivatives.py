@@ -10,7 +10,7 @@ from linkwise.algebra import JOINT, bias, mass, vector
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar import status
 from linkwise.dynamics.closure import closed_expression
-from linkwise.dynamics.derivatives import FORWARD_DERIVATIVES
+from linkwise.dynamics.derivative_formula import FORWARD_DERIVATIVES
 from linkwise.model.closure import closure_nodes
 from linkwise.sweeps.interpret import run
 from tests.cases import close, state

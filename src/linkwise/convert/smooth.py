@@ -31,7 +31,7 @@ from linkwise.codegen.scalar.trace import Sketch, Traced
 from linkwise.codegen.sensitivity import pulled, pushed
 from linkwise.codegen.stages import MOST_BODIES, traced as traced_of
 from linkwise.codegen.tangents import quaternions
-from linkwise.dynamics.derivatives import FORWARD_DERIVATIVES
+from linkwise.dynamics.derivative_formula import FORWARD_DERIVATIVES
 from linkwise.dynamics.kernels import is_closed
 from linkwise.dynamics.quantity import expression
 from linkwise.errors import ExpressionError, LoweringError, ModelError

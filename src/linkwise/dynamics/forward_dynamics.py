@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias, Unpack
 
 from linkwise.arguments import flag
+from linkwise.dynamics.actuator_force import with_actuator_force
 from linkwise.dynamics.closure import run
 from linkwise.dynamics.closure_rank import accelerated
 from linkwise.dynamics.constrained import check_closing
@@ -44,6 +45,7 @@ def forward_dynamics(
     forces: Forces | None = None,
     forces_frame: Frame = "node",
     passive: bool = False,
+    controls: ArrayLike | None = None,
     method: Method | None = None,
     loops: Loops = "closed",
     closing: ArrayLike | None = None,
@@ -80,10 +82,13 @@ def forward_dynamics(
     the state, reports it.
 
     With passive=True the dampers, springs and carried weight of the mechanism act as well, by
-    `lw.passive_force`. Coulomb friction, limits and contacts act in steps of time only.
+    `lw.passive_force`, and with `controls` its actuators. Coulomb friction, limits and contacts act
+    in steps of time only.
 
     Args:
         passive: Whether `lw.passive_force` is added to tau, as simulations and rollouts do.
+        controls: Commands of the actuators (a,) or (batch, a), whose forces are added to tau;
+            default: they do not act. Not for actuators with an activation.
         method: An algorithm to run as written: "FD1" to "FD4" for trees (with loops or couplings,
             pass loops="open"), "RCCFD1" to "RCCFD3" with loops or couplings held. Default: the
             cheapest form that is derived. All agree up to round-off.
@@ -101,6 +106,8 @@ def forward_dynamics(
     """
     if passive is not False and flag(passive, "passive"):
         tau = with_passive_force(mech, q, v, tau)
+    if controls is not None:
+        tau = with_actuator_force(mech, q, v, tau, controls)
     plain = forces_frame is NODE_AXES and loops is HELD and forces is closing is None
     if plain and not options:  # most calls: one state
         calls = one_state(mech)

@@ -31,12 +31,12 @@ from linkwise.codegen.sensitivity import NoGraphError, jvp, slopes
 from linkwise.dynamics.closed_derivatives import held
 from linkwise.dynamics.closure import closed_kernel
 from linkwise.dynamics.constrained import obeyed
-from linkwise.dynamics.derivatives import (
+from linkwise.dynamics.derivative_formula import (
     FORWARD_DERIVATIVES,
     INVERSE_DERIVATIVES,
     WITH_PASSIVE,
-    forward_dynamics_derivatives,
 )
+from linkwise.dynamics.derivatives import forward_dynamics_derivatives
 from linkwise.dynamics.directions import STRAIGHT, along_all, along_each
 from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.dynamics.joint_force import (

@@ -14,7 +14,7 @@ import numpy as np
 
 from linkwise.codegen.request import Request
 from linkwise.codegen.stages import traced
-from linkwise.dynamics.derivatives import ACCELERATION, PUSHED
+from linkwise.dynamics.derivative_formula import ACCELERATION, PUSHED
 from linkwise.dynamics.passive import passive
 from linkwise.dynamics.quantity import expression
 from linkwise.filtering.tangent import Slopes

@@ -11,7 +11,7 @@ from linkwise.codegen.kernel import Kernel
 from linkwise.codegen.request import Request
 from linkwise.dynamics.closure import CLOSED, closed_kernel
 from linkwise.dynamics.closure_rank import known_rank
-from linkwise.dynamics.derivatives import FORWARD_DERIVATIVES, INVERSE_DERIVATIVES
+from linkwise.dynamics.derivative_formula import FORWARD_DERIVATIVES, INVERSE_DERIVATIVES
 from linkwise.dynamics.energy import BOTH
 from linkwise.dynamics.kernels import is_closed, kernel, require_open
 from linkwise.dynamics.momentum import CENTERS, FORMULAS as MOMENTA

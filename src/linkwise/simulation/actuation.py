@@ -11,46 +11,33 @@ one joint, 0 while a bound holds the force.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from linkwise.algebra import J, f, rot_W
 from linkwise.codegen.request import Request
 from linkwise.codegen.stepping.stepping import STEP, Segment, Sketch, Stepping
 from linkwise.codegen.writing import Writing
+from linkwise.dynamics.actuator_force import (
+    PUSHED,
+    actuator_forces,
+    joint_places,
+    with_activation,
+    within,
+)
 from linkwise.dynamics.kinematics import forward_kinematics
-from linkwise.dynamics.quantity import expression
-from linkwise.model.actuator import ALL, Actuator, Range
+from linkwise.model.actuator import Actuator
 from linkwise.model.mechanism import Mechanism
-from linkwise.model.memo import once_per_mechanism
-from linkwise.model.state import split_coordinate
 from linkwise.simulation.rates import velocities
 from linkwise.spatial.array import Array, ArrayLike
-from linkwise.spatial.choice import clip, gate, maximum, norm
 
 SLOPES = ("servo_stiffness", "servo_damping")
 """Registers of k and d (nv,)."""
 
-PUSHED = J.T @ f
-"""Joint forces of wrenches at nodes."""
-
-PULLED = (rot_W @ J).T @ f
-"""Joint forces of wrenches at nodes, in world axes."""
-
-SHORT = 1e-12
-"""A cable shorter than this [m] has no direction, and pulls nothing."""
-
 TERMS, HALVINGS = 12, 4
 """Of the exponential: a series for x/16, squared four times; x up to 16 to the last digit."""
-
-
-def with_activation(mech: Mechanism) -> list[Actuator]:
-    """The actuators whose activation has dynamics, in order."""
-    return [a for a in mech.actuators if a.dynamics != "none"]
 
 
 def with_actuators(
@@ -99,73 +86,21 @@ def write_actuation(at: Any, mech: Mechanism, *, slopes: bool, numbers: Sequence
     v, (h,) = velocities(mech, q, u), at.read(STEP, 1)
     command = at.read("control", len(mech.actuators))
     state = iter(at.read("activation", len(with_activation(mech))))
-    total, after, arm = np.zeros(mech.nv, dtype=object), list[Any](), 0.0
-    stiffness, damping = np.zeros(mech.nv, dtype=object), np.zeros(mech.nv, dtype=object)
-    wrenches = dict[str, Any]()
-    given_numbers = {name: at.read(name, 3 * len(mech.actuators)) for name in numbers}
-    for i, (actuator, given) in enumerate(zip(mech.actuators, command, strict=True)):
-        u_now = _within(given, actuator.control)
+    activations, after = list[Any](), list[Any]()
+    given = {name: at.read(name, 3 * len(mech.actuators)) for name in numbers}
+    for actuator, number in zip(mech.actuators, command, strict=True):
+        u_now = within(number, actuator.control)
         a = u_now if actuator.dynamics == "none" else next(state)
         if actuator.dynamics != "none":
-            after.append(_within(_later(actuator, a, u_now, h), actuator.activation))
-        places = _places(mech, actuator)
-        length: Any = sum((c * q[i] for i, _, c in places), 0.0)
-        rate: Any = sum((c * v[j] for _, j, c in places), 0.0)
-        if actuator.cables:
-            arm, length, rate = _cables(at, q, v, actuator)
-        g, b = (
-            given_numbers[name][3 * i : 3 * i + 3] if name in numbers else getattr(actuator, name)
-            for name in ("gain", "bias")
-        )
-        free = (g[0] + g[1] * length + g[2] * rate) * a + b[0] + b[1] * length + b[2] * rate
-        force = _within(free, actuator.force)
-        for _, j, c in places:
-            total[j] = total[j] + c * force
-        if actuator.cables:
-            total = total + force * arm
-        if actuator.node:
-            wrench = force * np.array(actuator.wrench)
-            wrenches[actuator.node] = wrenches.get(actuator.node, 0.0) + wrench
-        if len(places) == 1 and slopes:
-            (_, j, c), acts = places[0], _unbounded(free, actuator.force)
-            stiffness[j] = stiffness[j] - acts * c * c * (g[1] * a + b[1])
-            damping[j] = damping[j] - acts * c * c * (g[2] * a + b[2])
-    largest = efforts(mech)
-    for j in sorted({j for x in mech.actuators for _, j, _ in _places(mech, x)}):
-        bounds = (-largest[j], largest[j])
-        acts = _unbounded(total[j], bounds)
-        # slopes that would push away are left to the explicit part
-        stiffness[j], damping[j] = (acts * maximum(x[j], 0.0) for x in (stiffness, damping))
-        total[j] = _within(total[j], bounds)
-    if wrenches:
-        given = np.concatenate(list(wrenches.values()))
-        total = total + at.value(PUSHED, nodes=tuple(wrenches), q=q, f=given)
+            after.append(within(_later(actuator, a, u_now, h), actuator.activation))
+        activations.append(a)
+    total, *each = actuator_forces(at, q, v, activations, slopes=slopes, numbers=given)
     at.write("tau", at.read("tau", mech.nv) + total)
     if after:
         at.write("activation", after)
     if slopes:
-        for name, values in zip(SLOPES, (stiffness, damping), strict=True):
+        for name, values in zip(SLOPES, each, strict=True):
             at.write(name, values.tolist())
-
-
-def _cables(at: Writing, q: Any, v: Any, actuator: Actuator) -> tuple[Any, Any, Any]:
-    """∂l/∂q (nv,), the length l and its rate, on graph nodes.
-
-    A unit force along each cable, outwards at both ends, has the joint forces ∂l/∂q.
-    """
-    names = tuple(dict.fromkeys(x for cable in actuator.cables for x in cable[:2]))
-    poses = at.value(expression("node_poses"), nodes=names, q=q).reshape(-1, 3, 4)
-    forces, length = np.zeros((len(names), 6), dtype=object), 0.0
-    for a, b, gear in actuator.cables:
-        i, j = names.index(a), names.index(b)
-        between = poses[j, :, 3] - poses[i, :, 3]
-        size = norm(between)
-        length = length + gear * size
-        along = gate(size - SHORT, gear / maximum(size, SHORT)) * between
-        forces[j, 3:] = forces[j, 3:] + along
-        forces[i, 3:] = forces[i, 3:] - along
-    arm = at.value(PULLED, nodes=names, q=q, f=forces.ravel())
-    return arm, length, sum(x * y for x, y in zip(arm, v, strict=True))
 
 
 def cable_length(mech: Mechanism, q: Array, actuator: Actuator) -> float:
@@ -192,48 +127,13 @@ def hold_commands(mech: Mechanism, q: ArrayLike | None = None) -> Array:
     commands = np.zeros(len(mech.actuators))
     for i, actuator in enumerate(mech.actuators):
         g, b = actuator.gain, actuator.bias
-        length = sum(c * float(q[j]) for j, _, c in _places(mech, actuator))
+        length = sum(c * float(q[j]) for j, _, c in joint_places(mech, actuator))
         length = cable_length(mech, q, actuator) if actuator.cables else length
         gain = g[0] + g[1] * length
         if b[1] and gain and actuator.dynamics != "integrator":
             commands[i] = -(b[0] + b[1] * length) / gain
         commands[i] = np.clip(commands[i], *actuator.control)
     return commands
-
-
-def _places(mech: Mechanism, actuator: Actuator) -> list[tuple[int, int, float]]:
-    """Places in q and v, and gears, of the joints that move."""
-    places = list[tuple[int, int, float]]()
-    for name, gear in actuator.joints:
-        hinge, index = split_coordinate(name, mech.hinge_index)
-        k = mech.hinge_index[hinge]
-        if mech.bodies[k].hinge.nv and gear:
-            i = index or 0
-            places.append((int(mech.q_start[k]) + i, int(mech.v_start[k]) + i, gear))
-    return places
-
-
-@once_per_mechanism
-def efforts(mech: Mechanism) -> list[float]:
-    """The largest force of the drive of each velocity (nv,)."""
-    each = [body.drive.array("effort", body.hinge) for body in mech.bodies]
-    return np.concatenate([np.zeros(0), *each]).tolist()
-
-
-def _within(x: Any, bounds: Range) -> Any:
-    low, high = bounds
-    if bounds == ALL:
-        return x
-    return clip(x, low if np.isfinite(low) else -LARGEST, high if np.isfinite(high) else LARGEST)
-
-
-def _unbounded(x: Any, bounds: Range) -> Any:
-    """1 where a force is within its bounds, else 0."""
-    low, high = bounds
-    inside: Any = 1.0
-    if np.isfinite(high):
-        inside = gate(high - x, inside)
-    return gate(x - low, inside) if np.isfinite(low) else inside
 
 
 def _later(actuator: Actuator, a: Any, u: Any, h: Any) -> Any:
@@ -252,7 +152,3 @@ def _decay(x: Any) -> Any:
     for _ in range(HALVINGS):
         total = total * total
     return total
-
-
-LARGEST = math.sqrt(np.finfo(np.float32).max)
-"""The bound where there is none."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from linkwise.arguments import flag, name, number, shown
 from linkwise.codegen.stages import MOST_BODIES
+from linkwise.dynamics.actuator_force import instant_commands
 from linkwise.dynamics.derivatives import Linearization, linearized
 from linkwise.dynamics.kernels import (
     HELD,
@@ -39,12 +40,11 @@ from linkwise.errors import (
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
-from linkwise.simulation.actuation import with_activation
 from linkwise.simulation.implicit.ground import ContactPoint, Ground
 from linkwise.simulation.rates import as_velocities, is_traceable
 from linkwise.simulation.rollout import Rollout, rollout
 from linkwise.simulation.rollout_gradient import gradient
-from linkwise.simulation.rollout_input import actuator_commands, joint_forces
+from linkwise.simulation.rollout_input import joint_forces
 from linkwise.simulation.transition import TRANSITION
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -113,8 +113,8 @@ def linearize(
             also Coulomb friction.
         forces: In continuous time, external forces by node name, as in `lw.forward_dynamics`,
             constant in the axes of `forces_frame`. A step of `lw.rollout` has none.
-        controls: With `step`, commands of the actuators (a,) or (batch, a), held over the step;
-            default: the actuators do not act. B remains that of δτ.
+        controls: Commands of the actuators (a,) or (batch, a), held over a step; default: the
+            actuators do not act. B remains that of δτ. Not for actuators with an activation.
         contacts: With `step` and "implicit", what may touch, as in `lw.rollout`; default: what the
             mechanism describes.
         loops: "open" linearises the tree of a mechanism that has loops or couplings. With
@@ -134,10 +134,16 @@ def linearize(
     integrator, passive = name(integrator, "integrator"), flag(passive, "passive")
     _check_options(options)
     if step is None:
-        _check_step_alone(controls=controls, contacts=contacts)
+        if contacts is not None:
+            raise ModelError(
+                "lw.linearize(...) was given contacts without step; they act in steps of time. "
+                "Give step=... with integrator='implicit', or leave them out."
+            )
+        given: dict[str, Any] = {"forces_frame": forces_frame, "passive": passive}
+        given["controls"] = controls
         if forces is None and loops is HELD and not options:
-            return linearized(mech, q, v, tau, forces_frame=forces_frame, passive=passive)
-        given: dict[str, Any] = {"forces": forces, "forces_frame": forces_frame, "passive": passive}
+            return linearized(mech, q, v, tau, **given)
+        given["forces"] = forces
         return linearized(mech, q, v, tau, **given, loops=loops, **options)
     check_mechanism(mech)
     if acting(forces):
@@ -182,34 +188,6 @@ def _check_options(options: RecordOptions) -> None:
     for word in options:
         if word not in known:
             raise unknown_name("keyword", word, (*KEYWORDS, *sorted(known)), owner="lw.linearize")
-
-
-def _check_step_alone(**given: object) -> None:
-    """Raise for what acts in steps of time only."""
-    for keyword, value in given.items():
-        if value is not None:
-            raise ModelError(
-                f"lw.linearize(...) was given {keyword} without step; they act in steps of time. "
-                "Give step=..., with integrator='implicit' for contacts, or leave them out."
-            )
-
-
-def _commands(mech: Mechanism, controls: ArrayLike) -> Array:
-    """Commands as an array; refuses actuators with an activation, a further state."""
-    command = actuator_commands(mech, controls)
-    lasting = [repr(x.name) for x in with_activation(mech)]
-    if lasting:
-        raise ModelError(
-            f"lw.linearize(..., controls=...) was called for {mech.name!r}, whose actuators "
-            f"{', '.join(lasting)} have an activation: a state besides q and v, which A and B do "
-            "not contain. Leave out controls, and add the forces of these actuators to tau."
-        )
-    count = len(mech.actuators)
-    if command.ndim not in (1, 2) or command.shape[-1] != count:
-        raise ShapeError(
-            f"controls has shape {command.shape}; it must be ({count},) or (batch, {count})."
-        )
-    return command
 
 
 @once_per_mechanism
@@ -260,7 +238,7 @@ def _of_step(
     q, v, tau = mech.check_q(given[0]), mech.check_v(given[1]), joint_forces(mech, given[2])
     command: list[Array] = []
     if more["controls"] is not None:
-        command = [_commands(mech, more["controls"])]
+        command = [instant_commands(mech, more["controls"])]
     lead = np.broadcast_shapes(*(x.shape[:-1] for x in (q, v, tau, *command)))
     if codes is not None and getattr(codes, "shape", None) != lead:
         raise ShapeError(f"status is {shown(codes)}; it must be an array of int32 {lead}.")

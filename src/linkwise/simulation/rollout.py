@@ -17,6 +17,7 @@ from linkwise.arguments import count, is_tracked, itemsize, number
 from linkwise.codegen import arrays
 from linkwise.codegen.scalar.status import stopped
 from linkwise.codegen.stepping.kernel import Motions, RolloutKernel, describe
+from linkwise.dynamics.actuator_force import actuator_commands, with_activation
 from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, refuse, tree_of
 from linkwise.dynamics.passive import passive as dampers_and_springs
 from linkwise.errors import (
@@ -30,7 +31,6 @@ from linkwise.errors import (
 from linkwise.model.bending import warn_if_bent
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation import motion_parameters
-from linkwise.simulation.actuation import with_activation
 from linkwise.simulation.episode import NOTHING, Episode, checked_noise, checked_stop
 from linkwise.simulation.implicit.equality import check_beginning
 from linkwise.simulation.implicit.ground import ContactPoint, Ground, HeightField, axes_of
@@ -42,7 +42,6 @@ from linkwise.simulation.planned import Planner, planned_motion
 from linkwise.simulation.rates import is_traceable
 from linkwise.simulation.rollout_gradient import Origin, RolloutGradient, gradient
 from linkwise.simulation.rollout_input import (
-    actuator_commands,
     check_controller,
     commands,
     joint_forces,

@@ -84,20 +84,6 @@ def joint_forces(mech: Mechanism, tau: ArrayLike | None) -> Array:
     return forces
 
 
-def actuator_commands(mech: Mechanism, controls: ArrayLike) -> Array:
-    """Commands of actuators as an array; raises unless they are finite."""
-    if not mech.actuators:
-        raise ModelError(
-            f"controls were given, and {mech.name!r} has no actuators. Load them from an MJCF "
-            "file, or add them: builder.actuator(lw.Actuator.motor('knee', 'knee'))."
-        )
-    values = floats(controls, "controls")
-    if not np.isfinite(values).all():
-        index = tuple(int(i) for i in np.argwhere(~np.isfinite(values))[0])
-        raise ModelError(f"controls are not finite, first at {index}.")
-    return values
-
-
 def mechanism_numbers(
     mech: Mechanism, given: Mapping[str, ArrayLike] | None, contacts: Sequence[ContactPoint]
 ) -> dict[str, Array]:

@@ -16,7 +16,7 @@ from linkwise.codegen.stages import MOST_BODIES, is_rolled, traced
 from linkwise.codegen.stepping.cuda_kernel import CudaMotion, suited
 from linkwise.codegen.stepping.kernel import RolloutKernel, rollout_key
 from linkwise.codegen.stepping.stepping import Sketch, Stepping
-from linkwise.dynamics.derivatives import INVERSE
+from linkwise.dynamics.derivative_formula import INVERSE
 from linkwise.dynamics.kernels import check_mechanism, require_open, tree_of
 from linkwise.dynamics.passive import Passive, passive
 from linkwise.dynamics.quantity import Frame, expression

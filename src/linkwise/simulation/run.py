@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.dynamics.actuator_force import actuator_commands
 from linkwise.dynamics.kernels import Loops, check_loops, check_mechanism, tree_of
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import (
@@ -53,7 +54,6 @@ from linkwise.simulation.loop_keeper import DRIFT_LIMIT, LoopKeeper, Stabilizati
 from linkwise.simulation.margin import Margin, MarginGroup, Watch
 from linkwise.simulation.observer import Log, Observer, Probe
 from linkwise.simulation.recording import Recording
-from linkwise.simulation.rollout_input import actuator_commands
 from linkwise.simulation.stepper import Moment, Stepper
 from linkwise.simulation.timetable import Progress, Timetable, timetable
 from linkwise.simulation.work import energy_lost

@@ -19,7 +19,7 @@ from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar.trace import Sketch, Traced
 from linkwise.codegen.sensitivity import pushed
 from linkwise.dynamics.configuration import places
-from linkwise.dynamics.derivatives import moving
+from linkwise.dynamics.derivative_formula import moving
 from linkwise.dynamics.passive import Passive, passive
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.integrators import INTEGRATORS

@@ -18,13 +18,14 @@ from linkwise.codegen.request import Request
 from linkwise.codegen.stepping.kernel import RolloutKernel
 from linkwise.codegen.stepping.stepping import STEP, Segment, Sketch, Stepping
 from linkwise.codegen.writing import Writing
+from linkwise.dynamics.actuator_force import with_activation
 from linkwise.dynamics.kernels import require_open
 from linkwise.dynamics.mass_root import root_of
 from linkwise.dynamics.passive import passive as dampers_and_springs
 from linkwise.dynamics.quantity import expression
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
-from linkwise.simulation.actuation import SLOPES, actuate, inputs, with_activation
+from linkwise.simulation.actuation import SLOPES, actuate, inputs
 from linkwise.simulation.implicit.segments import AT_JOINTS, FORCES, MOTION, ON_BODIES
 from linkwise.simulation.integrators.traced import leave
 from linkwise.simulation.rates import carried, rates, velocities

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.simulation.actuation import with_activation
+from linkwise.dynamics.actuator_force import with_activation
 from linkwise.simulation.applied_force import AppliedForces
 from linkwise.simulation.channel import Channel, Event
 from linkwise.simulation.controller import Commands

@@ -28,6 +28,7 @@ from linkwise.codegen.scalar import status
 from linkwise.codegen.stages import MOST_BODIES
 from linkwise.codegen.stepping.stepping import STEP
 from linkwise.codegen.stepping.sweeps import LANES, solve_impulses
+from linkwise.dynamics.actuator_force import PUSHED, with_activation
 from linkwise.dynamics.closure import constraint_bias, constraint_error, constraint_jacobian
 from linkwise.dynamics.kernels import is_closed, tree_of
 from linkwise.dynamics.passive import passive as dampers_and_springs
@@ -36,7 +37,7 @@ from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.pipeline import compile
-from linkwise.simulation.actuation import PUSHED, SLOPES, with_activation, write_actuation
+from linkwise.simulation.actuation import SLOPES, write_actuation
 from linkwise.simulation.implicit.collision_steps import SWEEPS, closing
 from linkwise.simulation.implicit.equality import DEPENDENT, RECOVERY, check_formulas
 from linkwise.simulation.implicit.impulse import IMMOVABLE

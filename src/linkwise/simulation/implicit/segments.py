@@ -36,12 +36,13 @@ from linkwise.codegen.request import Request
 from linkwise.codegen.scalar.parameters import size as size_of
 from linkwise.codegen.stepping.stepping import STEP, Segment, Sketch, Stepping, part
 from linkwise.codegen.writing import Writing
+from linkwise.dynamics.actuator_force import with_activation
 from linkwise.dynamics.kernels import is_closed
 from linkwise.dynamics.mass_root import HingeRoot, root_of
 from linkwise.dynamics.passive import Passive
 from linkwise.errors import UnsolvedWarning, caller
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.actuation import SLOPES, actuate, inputs, with_activation
+from linkwise.simulation.actuation import SLOPES, actuate, inputs
 from linkwise.simulation.implicit.contact_rows import contact_rows
 from linkwise.simulation.implicit.equality import Held, dot, equality_rows, filled, held
 from linkwise.simulation.implicit.ground import ContactPoint, HeightField
