@@ -256,7 +256,7 @@ def test_impossible_inertias_are_kept_and_reported():
 def test_a_plane_that_moves_is_left_out():
     plane = Geometry("p", "plane", (1.0, 1.0), PLACE)
     back, report = again(two(Pin(), geometry=(plane,)))
-    assert [(i.element, i.affects) for i in report] == [("plane on 'hand'", "appearance")]
+    assert [(i.element, i.affects) for i in report] == [("plane on 'hand'", "motion")]
     assert not back.body("hand").geometry
 
 

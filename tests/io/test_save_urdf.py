@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from linkwise.io.urdf.split import split_hinge
 from linkwise.io.urdf.write import write_urdf
 from linkwise.io.xml import parse_xml
 from linkwise.model.builder import Builder
+from linkwise.model.contact import ContactPair, ContactRules, Surface
 from linkwise.model.drive import Drive
 from linkwise.model.geometry import Geometry
 from linkwise.model.hinges import (
@@ -327,7 +329,7 @@ def test_capsules_and_ellipsoids_are_written_so_that_readers_know_them():
         assert shape.rgba == (1.0, 0.0, 0.0, 1.0)
     assert [(i.element, i.effect, i.affects) for i in reporter.report()] == [
         ("shape 'c' of 'b'", "approximate", "appearance"),
-        ("shape 's' of 'b'", "approximate", "appearance"),
+        ("shape 's' of 'b'", "approximate", "contact"),
         ("shape 'e' of 'b'", "ignored", "appearance"),
     ]
     pin = pytest.importorskip("pinocchio")
@@ -494,3 +496,60 @@ def test_the_root_link_of_a_file_stays_its_root(tmp_path):
     children = {joint.find("child").get("link") for joint in robot.iter("joint")}
     links = {link.get("name") for link in robot.iter("link")}
     assert links == {"base", "arm", "plate", "mark"} and links - children == {"base"}
+
+
+ROUGH = Surface(0.1, torsional=0.02, condim=4, contype=2, conaffinity=2, margin=0.01)
+
+
+def touching(*shapes: Geometry, rules: ContactRules | None = None) -> Mechanism:
+    builder = Builder("r")
+    builder.body("b", "world", Free(), inertia=some_inertia(), geometry=shapes)
+    return builder.build(contact_rules=rules)
+
+
+def test_friction_of_shapes_is_written_whatever_their_priority():
+    box = Geometry("box", "box", (0.2, 0.2, 0.2), Pose.identity(), "collision")
+    back, report = again(touching(replace(box, surface=Surface(0.1))))
+    assert back.body("b").geometry[0].surface == Surface(0.1, priority=1)
+    assert [(i.element, i.effect, i.affects) for i in report] == [
+        ("friction of 'b'", "approximate", "contact")
+    ]
+    back, report = again(touching(replace(box, surface=Surface(0.1)), box))
+    assert [(i.effect, i.affects) for i in report] == [("ignored", "motion")]
+    back, report = again(touching(box))  # nothing but what every file means
+    assert back.body("b").geometry[0].surface == Surface() and not len(report)
+    seen = replace(box, role="visual", surface=Surface(0.1, contype=0))
+    assert not len(again(touching(seen))[1])
+
+
+def test_contact_laws_that_a_urdf_cannot_say_are_lost_aloud(tmp_path):
+    shapes = [
+        Geometry("box", "box", (0.2, 0.2, 0.2), Pose.identity(), "both", surface=ROUGH),
+        Geometry("egg", "ellipsoid", (0.1, 0.2, 0.3), Pose.identity(), "collision"),
+        Geometry("floor", "plane", (0.0, 0.0), Pose.identity()),
+    ]
+    rules = ContactRules((ContactPair("box", "egg"),), (("b", "world"),), False, False)
+    mech = touching(*shapes, rules=rules)
+    _, report = again(mech)
+    lost = [i.element for i in report if (i.effect, i.affects) == ("ignored", "motion")]
+    assert lost == [
+        "shape 'egg' of 'b'",
+        "shape 'floor' of 'b'",
+        "friction of 'b'",
+        "masks of 'box'",
+        "spinning and rolling friction, or none of 'box'",
+        "margins of 'box'",
+        "contact pairs 'box' and 'egg'",
+        "exclusion of 'b' and 'world'",
+        "contacts with parents",
+        "contacts that are off",
+    ]
+    with pytest.warns(UserWarning, match=r"does not move like 'r'(.|\n)*shape 'egg'(.|\n)*5 more"):
+        save(mech, tmp_path / "r.urdf")
+    for strict in ("motion", True):
+        with pytest.raises(ModelError, match="refuses this:\n  shape 'egg' of 'b'"):
+            save(mech, tmp_path / "refused.urdf", strict=strict)
+    assert not (tmp_path / "refused.urdf").exists()
+    save(mech, tmp_path / "r.json", strict=True)
+    with pytest.raises(ModelError, match="allowed are False, True and 'motion'"):
+        save(mech, tmp_path / "r.json", strict="some")

@@ -28,6 +28,12 @@ _EFFECTS: Final[dict[Effect, str]] = {
 }
 
 
+def check_strict(strict: object) -> None:
+    """Raise unless it is one of the three."""
+    if strict not in (True, False, "motion"):
+        raise ModelError(f"strict is {strict!r}; allowed are False, True and 'motion'")
+
+
 class Reporter:
     """Collects report items, and raises on the first one that `strict` does not allow.
 
@@ -38,8 +44,7 @@ class Reporter:
     """
 
     def __init__(self, source: str | os.PathLike[str], strict: Strict = False) -> None:
-        if strict not in (True, False, "motion"):
-            raise ModelError(f"strict is {strict!r}; allowed are False, True and 'motion'")
+        check_strict(strict)
         self.source = os.fspath(source)
         self.strict: Strict = strict
         self._items: list[LoadItem] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -11,8 +12,9 @@ from linkwise.atomic_file import write_file
 from linkwise.errors import ModelError
 from linkwise.front_door import open_front_door
 from linkwise.io.mesh_path import move_meshes
-from linkwise.io.report import Reporter, SaveReport
+from linkwise.io.report import Reporter, SaveReport, Strict, check_strict
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.report import LoadItem
 
 SHOWN = 5
 """Losses named in a warning; all are in the report."""
@@ -25,6 +27,7 @@ def save(
     path: str | os.PathLike[str],
     *,
     format: Literal["urdf", "mjcf", "json"] | None = None,
+    strict: Strict = False,
 ) -> SaveReport:
     """Write a mechanism to a file; loading it again gives the same physics, unless it warns.
 
@@ -37,16 +40,20 @@ def save(
         mech: The mechanism.
         path: The file (`~` is your home folder); replaced once the new text is complete.
         format: Default: given by the suffix, `.urdf`, `.json`, or `.xml` and `.mjcf` for MJCF.
+        strict: "motion" refuses a loss that changes how the mechanism moves, True anything that
+            the report would name; the file is then not written.
 
     Returns:
         What was written in another form, or not at all.
 
     Raises:
-        ModelError: The format has no way to express the mechanism; says why and what to do.
+        ModelError: The format has no way to express the mechanism, or `strict` refuses what is
+            lost; says why and what to do.
         WriteError: The file cannot be written; an existing one is unchanged.
     """
     target = Path(path).expanduser()
     kind = format or _SUFFIXES.get(target.suffix.lower())
+    check_strict(strict)
     reporter = Reporter(path)
     if mech.flexible and kind != "json":
         name = mech.bodies[mech.flexible[0]].name
@@ -74,18 +81,28 @@ def save(
             f"the suffix of '{target.name}' does not name a format; use .urdf, .xml (MJCF) or "
             ".json, or give format='urdf', 'mjcf' or 'json'"
         )
-    write_file(target, text)
     report = reporter.report()
     lost = [item for item in report.affecting("motion") if item.effect == "ignored"]
+    refused = list(report) if strict is True else lost if strict == "motion" else []
+    if refused:
+        raise ModelError(
+            f"'{target.name}' would not say all about {mech.name!r}, and strict={strict!r} refuses "
+            f"this:{_listed(refused)}\nSave it as .json, which has everything."
+        )
+    write_file(target, text)
     if lost:
-        shown = "".join(f"\n  {item.element}: {item.reason}" for item in lost[:SHOWN])
-        more = f"\n  and {len(lost) - SHOWN} more" if len(lost) > SHOWN else ""
         warnings.warn(
             f"'{target.name}' does not move like {mech.name!r}; this could not be written:"
-            f"{shown}{more}",
+            f"{_listed(lost)}",
             stacklevel=2,
         )
     return report
+
+
+def _listed(items: Sequence[LoadItem]) -> str:
+    """A line for each of the first items."""
+    shown = "".join(f"\n  {item.element}: {item.reason}" for item in items[:SHOWN])
+    return shown + (f"\n  and {len(items) - SHOWN} more" if len(items) > SHOWN else "")
 
 
 open_front_door(globals(), ("save",))

@@ -328,7 +328,8 @@ class ShapeWriter:
         for shape in shapes:
             if shape.shape == "plane" and moving:
                 reason = "MJCF allows planes on the ground only"
-                self.reporter.note(f"plane on '{where}'", "ignored", reason, "appearance")
+                about = "appearance" if shape.role == "visual" else "motion"
+                self.reporter.note(f"plane on '{where}'", "ignored", reason, about)
                 continue
             attrib = {"type": shape.shape, **self._size(shape), **pose_attributes(_placed(shape))}
             if shape.name and shape.name not in self.geom_names:

@@ -313,6 +313,7 @@ def _inertial(name: str, inertia: SpatialInertia | None) -> Element | None:
 
 def _shape_elements(link: str, shape: Geometry, reporter: Reporter) -> list[Element]:
     """`<visual>` and `<collision>` elements for one geometry."""
+    touching = shape.role != "visual"
     size = [digits(value) for value in shape.size]
     match shape.shape:
         case "box":
@@ -323,7 +324,8 @@ def _shape_elements(link: str, shape: Geometry, reporter: Reporter) -> list[Elem
             body = make("cylinder", {"radius": size[0], "length": size[1]})
         case "capsule":
             reason = "URDF readers know no capsule; written as a cylinder and two spheres"
-            reporter.note(f"shape '{shape.name}' of '{link}'", "approximate", reason, "appearance")
+            about: Affects = "contact" if touching else "appearance"
+            reporter.note(f"shape '{shape.name}' of '{link}'", "approximate", reason, about)
             return [
                 e for part in _capsule_parts(shape) for e in _shape_elements(link, part, reporter)
             ]
@@ -335,7 +337,8 @@ def _shape_elements(link: str, shape: Geometry, reporter: Reporter) -> list[Elem
             body = make("mesh", {"filename": shape.file or "", **factors})
         case _:
             reason = f"a {shape.shape} has no form in URDF"
-            reporter.note(f"shape '{shape.name}' of '{link}'", "ignored", reason, "appearance")
+            about = "motion" if touching else "appearance"
+            reporter.note(f"shape '{shape.name}' of '{link}'", "ignored", reason, about)
             return []
     roles = ("visual", "collision") if shape.role == "both" else (shape.role,)
     return [_placed(role, shape, body) for role in roles]

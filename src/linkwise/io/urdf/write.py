@@ -15,7 +15,7 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.io.report import Reporter
-from linkwise.io.urdf.gazebo import friction_elements
+from linkwise.io.urdf.gazebo import friction_elements, report_contact_laws
 from linkwise.io.urdf.joint import (
     differential_element,
     dynamics_elements,
@@ -97,6 +97,7 @@ def write_urdf(mech: Mechanism, reporter: Reporter) -> str:
         reason = "a URDF has no gravity compensation"
         reporter.note("gravity compensation", "ignored", reason, "motion")
     children = draft.out + draft.after + friction_elements(mech, reporter)
+    report_contact_laws(mech, reporter)
     robot = make("robot", {"name": mech.name, **_namespaces(children)}, *children)
     return xml_text(robot, comment="Written by Linkwise.")
 
