@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.codegen.scalar.parameters import numbers as inertia_numbers
 from linkwise.errors import UnknownNameError
 from linkwise.io.mjcf.write import write_mjcf
 from linkwise.io.report import Reporter
@@ -50,3 +53,51 @@ def test_what_is_carried_entirely_floats_and_is_written():
     assert dict(free.gravity_compensation) == {"a": 1.0, "b": 1.0}
     with pytest.raises(UnknownNameError, match="nobody"):
         lw.Mechanism("m", arm.bodies, gravity_compensation=(("nobody", 1.0),))
+
+
+def other_masses(mech):
+    """Twice the mass of "c", and half that of "a" at another centre of mass."""
+    parts = {x.name: x.inertia for x in mech.bodies}
+    heavy = parts["c"].moved(lw.Pose.translation((0.0, 0.05, 0.0)))
+    changed = {
+        "c": lw.SpatialInertia(2.0 * heavy.mass, 2.0 * heavy.h, 2.0 * heavy.J),
+        "a": lw.SpatialInertia(0.5 * parts["a"].mass, 0.4 * parts["a"].h, 0.5 * parts["a"].J),
+    }
+    bodies = [replace(x, inertia=changed.get(x.name, x.inertia)) for x in mech.bodies]
+    return replace(mech, bodies=tuple(bodies))
+
+
+def tens(mech):
+    each = [mech.inertias[k] for k in range(mech.n_bodies)]
+    return np.concatenate([inertia_numbers(x) for x in each])
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "euler", "implicit"])
+def test_given_inertias_change_what_is_carried(integrator):
+    mech = read(ARM)
+    heavy, q = other_masses(mech), mech.random(3)
+    assert mech.inertias[0].mass > mech.body("a").inertia.mass  # with what is welded to it
+    options = {"duration": 0.1, "step": 1e-3, "integrator": integrator}
+    given = lw.rollout(mech, q, parameters={"inertia": tens(heavy)}, **options)
+    built = lw.rollout(heavy, q, **options)
+    np.testing.assert_allclose(given.q, built.q, rtol=0, atol=1e-12)
+    light = lw.rollout(mech, q, **options)
+    assert np.abs(given.q[-1] - light.q[-1]).max() > 1e-3
+    same = lw.rollout(mech, q, parameters={"inertia": tens(mech)}, **options)
+    np.testing.assert_allclose(same.q, light.q, rtol=0, atol=1e-12)
+
+
+def test_gradients_by_inertias_count_what_is_carried():
+    mech = read(ARM)
+    q, ten = mech.random(3), tens(mech)
+    options = {"duration": 0.02, "step": 2e-3, "integrator": "rk4"}
+
+    def run(ten):
+        return lw.rollout(mech, q, parameters={"inertia": ten}, **options)
+
+    weights = np.arange(1.0, 1.0 + mech.nv)
+    slopes = run(ten).gradient(v=weights).inputs["inertia"]
+    for i in (0, 1, 20, 21):  # masses of "a" and "c", and a first moment of each
+        e = 1e-6 * np.eye(len(ten))[i]
+        difference = (run(ten + e).v[-1] - run(ten - e).v[-1]) @ weights / 2e-6
+        np.testing.assert_allclose(slopes[i], difference, rtol=1e-6, atol=1e-7)

@@ -29,7 +29,7 @@ from linkwise.codegen.scalar import status as status_code
 from linkwise.codegen.scalar.pivots import SINGULAR
 from linkwise.codegen.sensitivity import slopes
 from linkwise.dynamics.closure import closure_nodes, setting_of
-from linkwise.dynamics.passive import Passive
+from linkwise.dynamics.passive import Passive, carried_numbers
 from linkwise.dynamics.quantity import expression
 from linkwise.model.closure import constraint_sizes
 from linkwise.model.mechanism import Mechanism
@@ -114,7 +114,8 @@ def held(
         force = solve @ (rows - J @ free)
         return free + answer @ force, force
 
-    load = tau if forces is None else forces.added(at, tau, at.q, at.v)
+    numbers = carried_numbers(at, mech, given)
+    load = tau if forces is None else forces.added(at, tau, at.q, at.v, numbers)
     off = J @ at.v / h + hold * (0.5 * curve * gamma + pull * error / (h * h))
     motion, force = solved((load - c)[:, None], -off[:, None])
     motion, force = motion[:, 0], force[:, 0]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.control.holding import Held, held
-from linkwise.dynamics.passive import Passive
+from linkwise.dynamics.passive import Passive, carried_numbers
 from linkwise.dynamics.quantity import expression
 from linkwise.simulation.integrators import INTEGRATORS
 from linkwise.simulation.rates import check_turns, rate_acceleration, rates, velocities
@@ -43,7 +43,8 @@ def stepped(
             rows = held(at, tau, h, forces, given, None, derivatives=False)
             pull = rows.force
             return rate_acceleration(mech, q, v, rows.vdot)
-        force = tau if forces is None else forces.added(at, tau, q, v)
+        numbers = carried_numbers(at, mech, given)
+        force = tau if forces is None else forces.added(at, tau, q, v, numbers)
         name = expression("forward_dynamics")
         return rate_acceleration(mech, q, v, at.value(name, parameters=given, q=q, v=v, tau=force))
 
@@ -64,7 +65,7 @@ def transition(
     mech, nv = at.mech, at.mech.nv
     if not mech.loops and not mech.couplings:
         return *chained(at, integrator, h, accelerated_by(at, tau, forces, given)), None
-    more = None if forces is None else passive_rates(at, at.q, at.v, forces)
+    more = None if forces is None else passive_rates(at, at.q, at.v, forces, given)
     rows = held(at, tau, h, forces, given, more, derivatives=True)
     assert rows.by is not None
     by_q, by_v, by_tau = (x[:nv] for x in rows.by)

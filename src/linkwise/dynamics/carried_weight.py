@@ -1,4 +1,9 @@
-"""Gravity compensation: a share of the weight of some bodies is carried from outside."""
+"""Gravity compensation: a share of the weight of some bodies is carried from outside.
+
+Where the inertias of bodies are inputs of a kernel ("inertia"), each is that of a body with all
+that is welded to it. What differs from the mechanism then counts as the body's, with its share;
+what is welded to it keeps its weight and share. A payload is not carried.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +15,7 @@ import numpy as np
 from linkwise.algebra import J, f
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.request import Request
+from linkwise.codegen.scalar.parameters import INERTIA, size
 from linkwise.dynamics.kernels import kernel, written
 from linkwise.dynamics.quantity import expression
 from linkwise.model.mechanism import Mechanism
@@ -42,9 +48,13 @@ def carried_mass(mech: Mechanism) -> dict[str, tuple[float, Array]]:
     return carried
 
 
-def carrying_force(at: Writing, q: Any, gravity: Any) -> Any:
-    """The joint forces (nv,) that carry it: Σ J* (h × a, m a), a = −gravity in body axes."""
-    carried = carried_mass(at.mech)
+def carrying_force(at: Writing, q: Any, gravity: Any, inertia: Any = None) -> Any:
+    """The joint forces (nv,) that carry it: Σ J* (h × a, m a), a = −gravity in body axes.
+
+    Args:
+        inertia: Ten numbers for each body that replace those of the mechanism; default: none.
+    """
+    carried = _carried_parts(at.mech, inertia)
     names = tuple(carried)
     poses = at.value(expression("node_poses"), nodes=names, q=q).reshape(-1, 3, 4)
     up = -np.asarray(gravity)
@@ -55,6 +65,23 @@ def carrying_force(at: Writing, q: Any, gravity: Any) -> Any:
     return at.value(PUSHED, nodes=names, q=q, f=np.array(wrenches, dtype=object))
 
 
+def _carried_parts(mech: Mechanism, inertia: Any) -> dict[str, tuple[Any, Any]]:
+    """`carried_mass`, with the ten numbers of each body in place of those of the mechanism."""
+    carried: dict[str, tuple[Any, Any]] = dict(carried_mass(mech))
+    if inertia is None:
+        return carried
+    for name, share in mech.gravity_compensation:
+        k = -1 if name in mech.node_index else mech.body_index[name]
+        if k < 0:
+            continue
+        mass, moment = carried[name]
+        ten, usual = inertia[INERTIA * k : INERTIA * (k + 1)], mech.inertias[k]
+        mass = mass + share * (ten[0] - float(usual.mass))
+        moment = moment + share * (ten[1:4] - np.asarray(usual.h))
+        carried[name] = mass, moment
+    return carried
+
+
 def _carried(at: Writing) -> Any:
     return carrying_force(at, at.q, at.mech.gravity)
 
@@ -63,12 +90,19 @@ CARRIED = Formula(_carried)
 
 
 @once_per_mechanism
-def carrying(mech: Mechanism) -> Traced:
-    """The joint forces that carry it as a graph of q and gravity, without checks of q."""
+def carrying(mech: Mechanism, inertia: bool) -> Traced:
+    """The joint forces that carry it as a graph of q and gravity, without checks of q.
+
+    Args:
+        mech: The mechanism.
+        inertia: Whether the inertias of bodies are an input as well.
+    """
     from linkwise.codegen.writing import Writing
 
     at = Writing(Request((PUSHED,), mech, ()), plain=True)
-    force = carrying_force(at, at.read("q", mech.nq), at.read("gravity", 3))
+    q, gravity = at.read("q", mech.nq), at.read("gravity", 3)
+    tens = at.read("inertia", size(mech, "inertia")) if inertia else None
+    force = carrying_force(at, q, gravity, tens)
     at.write("force", force.tolist())
     return replace(at.traced(), checks=())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.codegen.scalar.parameters import size
 from linkwise.dynamics.carried_weight import carried_energy, carried_force, carrying
 from linkwise.model.hinges import Spherical
 from linkwise.model.hinges.modified import is_plain
@@ -96,12 +97,32 @@ class Passive:
         return out
 
     def added(self, s: Sketch, tau: Any, q: Any, v: Any, given: Mapping[str, Any] = EMPTY) -> Any:
-        """`tau` with all of these forces, in a graph."""
+        """`tau` with all of these forces, in a graph.
+
+        Args:
+            s: The graph.
+            tau: Joint forces (nv,).
+            q: Joint positions (nq,).
+            v: Joint velocities (nv,).
+            given: Numbers that replace those of the mechanism: "damping", "stiffness", "gravity"
+                and "inertia" count.
+        """
         out = self.drawn(tau, q, v, given)
         if self.lifted is None:
             return out
-        gravity = given.get("gravity", self.lifted.gravity)
-        return out + np.array(s.replay(carrying(self.lifted), {"q": q, "gravity": gravity}))
+        numbers = {"q": q, "gravity": given.get("gravity", self.lifted.gravity)}
+        if "inertia" in given:
+            numbers["inertia"] = given["inertia"]
+        return out + np.array(s.replay(carrying(self.lifted, "inertia" in given), numbers))
+
+
+CARRIED = ("gravity", "inertia")
+"""Numbers of a mechanism on which carried weight depends."""
+
+
+def carried_numbers(s: Sketch, mech: Mechanism, names: Sequence[str]) -> dict[str, Any]:
+    """Those among inputs of a kernel, as `Passive.added` takes them."""
+    return {x: s.read(x, size(mech, x)) for x in CARRIED if x in names}
 
 
 def _is_none(x: Any) -> bool:

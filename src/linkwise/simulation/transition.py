@@ -20,7 +20,7 @@ from linkwise.codegen.scalar.trace import Sketch, Traced
 from linkwise.codegen.sensitivity import pushed
 from linkwise.dynamics.configuration import places
 from linkwise.dynamics.derivative_formula import moving
-from linkwise.dynamics.passive import Passive, passive
+from linkwise.dynamics.passive import Passive, carried_numbers, passive
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.integrators import INTEGRATORS
 from linkwise.simulation.rates import check_turns, rate_acceleration, rates, velocities
@@ -67,25 +67,28 @@ def accelerated_by(
     def accelerated(q: Any, v: Any) -> tuple[Any, Any, Any, Any]:
         force, slopes = tau, None
         if forces is not None:
-            force, nv = forces.added(at, tau, q, v), at.mech.nv
-            flat = passive_rates(at, q, v, forces)
+            numbers, nv = carried_numbers(at, at.mech, given), at.mech.nv
+            force = forces.added(at, tau, q, v, numbers)
+            flat = passive_rates(at, q, v, forces, given)
             slopes = flat[:, :nv], flat[:, nv:]
         return moving(at, force, "", given, {"q": q, "v": v}, slopes)
 
     return accelerated
 
 
-def passive_rates(at: Writing, q: Any, v: Any, forces: Passive) -> Any:
+def passive_rates(at: Writing, q: Any, v: Any, forces: Passive, given: tuple[str, ...] = ()) -> Any:
     """How dampers and springs change with q and v (nv, 2 nv)."""
-    graph, nv = _passive_slopes(at.mech, forces), at.mech.nv
-    return np.array(at.replay(graph, {"q": q, "v": v}), dtype=object).reshape(nv, 2 * nv)
+    graph, nv = _passive_slopes(at.mech, forces, given), at.mech.nv
+    arrays = {"q": q, "v": v} | carried_numbers(at, at.mech, given)
+    return np.array(at.replay(graph, arrays), dtype=object).reshape(nv, 2 * nv)
 
 
-def _passive_slopes(mech: Mechanism, forces: Passive) -> Traced:
+def _passive_slopes(mech: Mechanism, forces: Passive, given: tuple[str, ...]) -> Traced:
     """How dampers and springs change with q and v (nv, 2 nv), as a graph."""
     s = Sketch()
     q, v = s.read("q", mech.nq), s.read("v", mech.nv)
-    force = forces.added(s, np.full(mech.nv, 0.0, dtype=object), q, v)
+    numbers = carried_numbers(s, mech, given)
+    force = forces.added(s, np.full(mech.nv, 0.0, dtype=object), q, v, numbers)
     nodes, columns = [s.scalar(x).node for x in force], list[Any]()
     for seed in (*_along_q(mech, q), *_along(v)):
         rate = {node: s.scalar(x).node for node, x in seed.items()}
