@@ -79,6 +79,15 @@ def test_a_simulator_and_a_recording_list_it(arm):
     assert BAND in report.notes.not_modelled
 
 
+@pytest.mark.parametrize("contacts", [None, (), lw.simulation.Ground()])
+def test_a_simulation_by_implicit_steps_lists_what_a_rollout_does(arm, contacts):
+    options = {"duration": 0.002, "integrator": "implicit", "contacts": contacts}
+    run = lw.rollout(arm, arm.neutral(), **options)
+    rec = lw.simulate(arm, arm.neutral(), **options)
+    assert sorted(rec.report.notes.not_modelled) == sorted(run.not_modelled)
+    assert "contacts but those given" not in str(rec)
+
+
 def test_nothing_is_listed_that_a_mechanism_does_not_have():
     free = lw.models.pendulum()
     run = lw.rollout(free, free.neutral(), duration=0.002)

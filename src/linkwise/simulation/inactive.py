@@ -57,11 +57,12 @@ def inactive(
             lines.append("gravity compensation: passive=False")
     add("effort limits of", names, np.isfinite(mech.effort_limit), "they bound actuators only")
     add("speed limits of", names, np.isfinite(mech.velocity_limit))
-    lines += _of_contacts(mech, implicit=implicit, described=described, touches=touches)
+    lines += of_contacts(mech, implicit=implicit, described=described, touches=touches)
     return (*lines, *of_the_file(mech))
 
 
-def _of_contacts(mech: Mechanism, *, implicit: bool, described: bool, touches: bool) -> list[str]:
+def of_contacts(mech: Mechanism, *, implicit: bool, described: bool, touches: bool) -> list[str]:
+    """What touches nothing, one line each; the arguments are those of `inactive`."""
     shapes = [x.shape for x in carried(mech, WORLD) if x.shape.role != "visual"]
     others = [x for x in shapes if x.shape not in ("plane", "hfield")]
     lines = list[str]()

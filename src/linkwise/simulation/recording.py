@@ -103,7 +103,7 @@ class Recording:
         held: bool = False,
         passive: bool = True,
         limits: str = "ignore",
-        contacts: bool | str = False,
+        contacts: bool | str | Sequence[str] = False,
         friction: bool = False,
         actuated: bool = False,
         pushed: bool = False,
@@ -136,7 +136,8 @@ class Recording:
             held: Whether the joint forces of each record act unchanged until the next one.
             passive: Whether dampers and springs of the drives acted.
             limits: What became of joint limits: "ignore", or the way in which they acted.
-            contacts: Whether contacts were given; "bodies" where bodies touch each other.
+            contacts: Whether contacts were given; "bodies" where bodies touch each other; or lines
+                about what does not touch.
             friction: Whether Coulomb friction of joints acted.
             actuated: Whether the actuators acted.
             pushed: Whether something pushed from outside that the records need not show, as a

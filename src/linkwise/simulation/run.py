@@ -42,6 +42,7 @@ from linkwise.simulation.implicit.long_steps import LongSteps, is_long
 from linkwise.simulation.implicit.run import ImplicitRun
 from linkwise.simulation.implicit.steps import KernelSteps, Stepper as ImplicitStepper
 from linkwise.simulation.implicit.touching import contact_points
+from linkwise.simulation.inactive import of_contacts
 from linkwise.simulation.integrators import INTEGRATORS, Integrator, integrator
 from linkwise.simulation.limits import (
     Limits,
@@ -217,8 +218,15 @@ def simulate(
             mech, plan, commands, controlled, controls, forces, forces_frame, contacts,
             Watch(watch, bool(stop)), probes, limits=limits, passive=bool(passive), tick=tick,
         )  # fmt: skip
+        untouched: str | list[str] = "bodies"
+        if not isinstance(contacts, Collisions):
+            touches = bool(run.stepper.kind)
+            untouched = of_contacts(
+                mech, implicit=True, described=contacts is None, touches=touches
+            )
         with Progress(progress, start, duration) as bar:
-            made = _run_implicit(run, q, v, bar, {"limits": limits}, began)
+            facts = {"limits": limits, "contacts": untouched}
+            made = _run_implicit(run, q, v, bar, facts, began)
         warn_if_bent(mech, made.q)
         return made
     scheme = _scheme(integrator)

@@ -34,7 +34,7 @@ def not_modelled(
     *,
     passive: bool = True,
     limits: str = "ignore",
-    contacts: bool | str = False,
+    contacts: bool | str | Sequence[str] = False,
     friction: bool = False,
     actuated: bool = False,
 ) -> list[str]:
@@ -42,7 +42,8 @@ def not_modelled(
 
     Args:
         limits: What became of joint limits: "ignore", or the way in which they acted.
-        contacts: Whether contacts were given; "bodies" where bodies touch each other.
+        contacts: Whether contacts were given; "bodies" where bodies touch each other; or lines
+            about what does not touch.
         friction: Whether Coulomb friction of joints acted.
         actuated: Whether the actuators acted.
     """
@@ -75,7 +76,9 @@ def not_modelled(
         cones = [body.hinge_name for body in turning if np.isfinite(body.drive.max_angle)]
         if cones:
             lines.append(f"largest turns of {named(cones, np.arange(len(cones)))}")
-    if contacts == "bodies":
+    if isinstance(contacts, Sequence) and not isinstance(contacts, str):
+        lines += contacts
+    elif contacts == "bodies":
         lines.append("contacts of bodies with their parents")
     else:
         more = "contacts but those given" if contacts else "contacts"

@@ -18,6 +18,7 @@ from linkwise.codegen.stepping.kernel import describe
 from linkwise.errors import ModelError, ShapeError, StudyWarning, caller, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.implicit.touching import contact_points
+from linkwise.simulation.inactive import of_contacts
 from linkwise.simulation.planned import Planner
 from linkwise.simulation.recording import Recording
 from linkwise.simulation.rollout import REPORTED, Rollout, rollout
@@ -405,6 +406,7 @@ class Rollouts:
         elif runs.status[0]:
             stopped = describe(runs.mech, int(runs.status[0]))
         tau = Look(runs, options).channel("tau")[0][0]
+        implicit = runs.integrator == "implicit"
         return Recording.of(
             varied_mechanism(nominal.mech, self._numbers(nominal, options)),
             np.asarray(runs.t)[records],
@@ -415,8 +417,14 @@ class Rollouts:
             step=self.step,
             stopped=stopped,
             held=True,
-            contacts=runs.contact_forces is not None,
-            friction=runs.integrator == "implicit",
+            limits="impulse" if implicit else "ignore",
+            contacts=of_contacts(
+                runs.mech,
+                implicit=implicit,
+                described=options.get("contacts") is None,
+                touches=runs.contact_forces is not None,
+            ),
+            friction=implicit,
             passive=bool(options.get("passive", True)),
             actuated=options.get("controls") is not None,
             pushed="noise" in options,

@@ -157,7 +157,7 @@ class ImplicitLog:
             works={x: work[:, i] for i, x in enumerate(WORKERS) if x in known or work[:, i].any()},
             forces=together(self._outside), forces_frame=self.applied.frame,
             passive=self.stepper.passive, friction=self.stepper.passive,
-            actuated=self.stepper.actuated, pushed=pushed, contacts=self.stepper.kind,
+            actuated=self.stepper.actuated, pushed=pushed,
             channels=self._channels(columns, forces), events=tuple(self.events), **facts,
         )  # fmt: skip
 
