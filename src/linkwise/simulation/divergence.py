@@ -12,6 +12,7 @@ from linkwise.dynamics.mass_matrix import mass_matrix
 from linkwise.errors import LinkwiseError, SimulationError
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.applied_force import AppliedForces
+from linkwise.simulation.stiff_drive import remedy
 from linkwise.spatial.array import Array
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ def advice(stepper: Stepper, at: Moment, states: States) -> str:
     return (
         f"A step of {step:.3g} s is too long for how fast it moves or how stiff it is; try "
         f"step={0.1 * step:.1g}, look at gains and stiffnesses, or use integrator='adaptive'."
+        + remedy(stepper.mech)
     )
 
 
@@ -199,6 +201,6 @@ class EnergyGuard:
                 "Use smaller rtol and atol."
                 if step is None
                 else f"A step of {step:.3g} s is too "
-                f"long; try step={0.1 * step:.1g}, or integrator='adaptive'."
+                f"long; try step={0.1 * step:.1g}, or integrator='adaptive'." + remedy(self.mech)
             )
         )

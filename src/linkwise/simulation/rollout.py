@@ -56,6 +56,7 @@ from linkwise.simulation.rollout_kernel import (
     rollout_kernel,
 )
 from linkwise.simulation.stepwise import beginnings, stepwise
+from linkwise.simulation.stiff_drive import remedy, warn_if_too_stiff
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.tasks.law import ControlLaw
 
@@ -445,6 +446,9 @@ def rollout(
     like = arrays.foreign((q, v, tau))
     single = q_start.ndim == v_start.ndim == 1 and all(x.ndim < 3 for x in held.values())
     threads = None if threads is None else count(threads, "threads", least=1)
+    if passive and steps > 1 and REPORTED.get() and not arrays.is_on_gpu(q_start):
+        begins = q_start.reshape(-1, mech.nq)[:1].ravel()
+        warn_if_too_stiff(mech, begins, length, integrator, _largest(numbers.get("damping")))
     more: Any = np.zeros(0)
     if closed and integrator == "implicit" and not any(map(arrays.is_on_gpu, (q, v))):
         check_beginning(mech, (q_start, v_start), size)
@@ -538,6 +542,11 @@ def _shown(points: tuple[ContactPoint, ...], shown: Any, step: float) -> _Shown:
         start += point.rows
     rest = (shown[..., worst + k] for k in range(4))
     return _Shown(library.stack(forces, axis=-2), *rest)
+
+
+def _largest(values: Array | None) -> Array | None:
+    """The largest of each column over motions and steps."""
+    return None if values is None else values.reshape(-1, values.shape[-1]).max(axis=0, initial=0.0)
 
 
 def _steps(duration: float, step: float) -> int:
@@ -667,7 +676,8 @@ def _report(result: Rollout) -> None:
         raise SimulationError(
             f"{result.mech.name!r} by {result.integrator!r} in steps of {result.step:.6g} s: "
             f"{describe(result.mech, int(result.status))}, in the step after t = "
-            f"{n * result.step:.9g} s. A shorter step or other forces may help.",
+            f"{n * result.step:.9g} s. A shorter step or other forces may help."
+            + remedy(result.mech, result.integrator),
             recording=result,
         )
     kinds = Counter(int(code) for code in status if code)
@@ -677,7 +687,7 @@ def _report(result: Rollout) -> None:
     warnings.warn(
         f"{lost} of {result.batch} motions of {result.mech.name!r} end early and are NaN from "
         f"there; the first is number {first}, after t = {when:.6g} s. Most often: "
-        f"{describe(result.mech, code)}.",
+        f"{describe(result.mech, code)}." + remedy(result.mech, result.integrator),
         TroubleWarning,
         stacklevel=caller(),
     )

@@ -56,6 +56,7 @@ from linkwise.simulation.margin import Margin, MarginGroup, Watch
 from linkwise.simulation.observer import Log, Observer, Probe
 from linkwise.simulation.recording import Recording
 from linkwise.simulation.stepper import Moment, Stepper
+from linkwise.simulation.stiff_drive import warn_if_too_stiff
 from linkwise.simulation.timetable import Progress, Timetable, timetable
 from linkwise.simulation.work import energy_lost
 from linkwise.spatial.array import Array, ArrayLike, constant
@@ -243,6 +244,8 @@ def simulate(
         stiff = points.too_stiff(q, plan.step, 1.0 if scheme.takes == "force" else 2.0)
         if stiff is not None:
             warnings.warn(stiff, stacklevel=2)
+        if passive:
+            warn_if_too_stiff(mech, q, plan.step, scheme.name)
     if springs is not None:
         springs.begin(q, v)
     groups: list[MarginGroup] = [Watch(watch, bool(stop)), points]

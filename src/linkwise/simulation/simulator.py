@@ -35,6 +35,7 @@ from linkwise.simulation.observation import (
 )
 from linkwise.simulation.rollout_input import mechanism_numbers
 from linkwise.simulation.rollout_kernel import checked_sweeps, motion_of
+from linkwise.simulation.stiff_drive import warn_if_too_stiff
 from linkwise.spatial.array import Array, ArrayLike
 
 MASKED: Any = np.ma.MaskedArray
@@ -157,6 +158,8 @@ class Simulator:
             mech, integrator, passive, True, contacts is None, bool(points)
         )
         self._start = self._states(q, v, (mech.neutral(), np.zeros(mech.nv)))
+        if passive and not arrays.is_on_gpu(self._start[0]):
+            warn_if_too_stiff(mech, self._start[0][0], self.step_length, integrator)
         if target == "cuda":  # copied there once
             self._start = tuple(self._motions.taken("q", x.astype(dtype)) for x in self._start)
         self._bind()

@@ -18,6 +18,7 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.simulation.channel import Channel
 from linkwise.simulation.report import Report
+from linkwise.simulation.stiff_drive import remedy
 from linkwise.spatial.array import Array, ArrayLike, floats
 
 _ABOUT = {
@@ -134,7 +135,7 @@ def energy_lost(report: Report, mech: Mechanism) -> str:
     by = report.integrator
     if np.isfinite(report.step):
         what = f"{by!r} in steps of {report.step:.3g} s"
-        do = f"Try step={0.1 * report.step:.1g}, or integrator='adaptive'."
+        do = f"Try step={0.1 * report.step:.1g}, or integrator='adaptive'." + remedy(mech, by)
     else:
         what, do = f"{by!r}", "Use smaller rtol and atol."
     return (
