@@ -34,6 +34,7 @@ from linkwise.simulation import motion_parameters
 from linkwise.simulation.episode import NOTHING, Episode, checked_noise, checked_stop
 from linkwise.simulation.implicit.equality import check_beginning
 from linkwise.simulation.implicit.ground import ContactPoint, Ground, HeightField, axes_of
+from linkwise.simulation.implicit.inside import DEEP, warn_if_inside
 from linkwise.simulation.implicit.long_steps import is_long
 from linkwise.simulation.implicit.segments import UNSOLVED, warn_unsolved
 from linkwise.simulation.implicit.touching import contact_points
@@ -504,6 +505,8 @@ def rollout(
         )
     records = (times, q_all, v_all, status, failed)
     shown = _shown(points, more[0] if single else more, length)
+    if REPORTED.get() and not arrays.is_on_gpu(q_start):
+        _report_inside(mech, q_start, points, shown.penetration)
     parts: dict[str, Any] = {x.name: getattr(shown, x.name) for x in fields(_Shown)}
     parts = {n: None if x is None else arrays.given_back(x, like) for n, x in parts.items()}
     parts["not_modelled"] = inactive(
@@ -691,6 +694,18 @@ def _report(result: Rollout) -> None:
         TroubleWarning,
         stacklevel=caller(),
     )
+
+
+def _report_inside(
+    mech: Mechanism, q: Array, points: tuple[ContactPoint, ...], penetration: Any
+) -> None:
+    """Warn if a motion begins deep inside the ground: only then its first record is deep."""
+    if penetration is None or penetration.shape[-1] < 2:
+        return
+    first = penetration[..., 1]
+    if not bool((first <= DEEP).all()):  # NaN for a motion that failed at once
+        deepest = int(first.argmax()) if q.ndim > 1 and len(q) > 1 else 0
+        warn_if_inside(mech, q.reshape(-1, mech.nq)[deepest], points)
 
 
 def _report_unsolved(result: Rollout) -> None:

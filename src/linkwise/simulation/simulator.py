@@ -24,6 +24,7 @@ from linkwise.model.memo import once_per_mechanism
 from linkwise.simulation.episode import Episode, checked_noise, checked_stop, with_noise
 from linkwise.simulation.implicit.equality import check_beginning
 from linkwise.simulation.implicit.ground import ContactPoint, Ground
+from linkwise.simulation.implicit.inside import warn_if_inside
 from linkwise.simulation.implicit.touching import contact_points
 from linkwise.simulation.inactive import inactive
 from linkwise.simulation.lasting_state import continued
@@ -158,8 +159,10 @@ class Simulator:
             mech, integrator, passive, True, contacts is None, bool(points)
         )
         self._start = self._states(q, v, (mech.neutral(), np.zeros(mech.nv)))
-        if passive and not arrays.is_on_gpu(self._start[0]):
-            warn_if_too_stiff(mech, self._start[0][0], self.step_length, integrator)
+        if not arrays.is_on_gpu(self._start[0]):
+            warn_if_inside(mech, self._start[0], points)
+            if passive:
+                warn_if_too_stiff(mech, self._start[0][0], self.step_length, integrator)
         if target == "cuda":  # copied there once
             self._start = tuple(self._motions.taken("q", x.astype(dtype)) for x in self._start)
         self._bind()

@@ -6,7 +6,6 @@ called at the beginning of steps, events happen at their ends, and no step is cu
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,12 +13,13 @@ import numpy as np
 
 from linkwise.codegen.stepping.kernel import describe
 from linkwise.dynamics.kinematics import jacobian
-from linkwise.errors import SimulationError, caller
+from linkwise.errors import SimulationError
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.applied_force import AppliedForces
 from linkwise.simulation.channel import Event
 from linkwise.simulation.controller import Commands
 from linkwise.simulation.implicit.event import Happenings
+from linkwise.simulation.implicit.inside import warn_inside
 from linkwise.simulation.implicit.log import ImplicitLog
 from linkwise.simulation.implicit.segments import warn_unsolved
 from linkwise.simulation.implicit.steps import State, Stepper, Steps, works
@@ -28,10 +28,6 @@ from linkwise.simulation.observer import Probe
 from linkwise.simulation.recording import Recording
 from linkwise.simulation.timetable import Timetable
 from linkwise.spatial.array import Array
-
-DEEP = 0.01
-"""Penetration [m] at the beginning that is warned of."""
-
 
 MOST_NUMBERS = 1 << 21
 """Joint velocities of all steps that are made before they are looked at: a bound of the memory."""
@@ -160,7 +156,7 @@ class ImplicitRun:
         control = self._controls.rows(made, ahead, self.time, now.q, now.v)
         steps = self.stepper.advance(now, h, ahead, tau + pushed, control)
         if not made and len(steps):
-            _warn_inside(self.mech, steps)
+            warn_inside(self.mech, steps.touches.names, steps.touches.gap[0])
         times = self.plan.times(made + 1 + np.arange(len(steps)))
         events = self._events.of(steps, times, h)
         count = self._watched(steps, times, events)
@@ -217,18 +213,6 @@ class ImplicitRun:
         warn_unsolved(self.mech, self.log.unsolved, self.plan.step)
         return self.log.recording(
             gap, step=self.plan.step, steps=self.made, stopped=self.stopped, **facts
-        )
-
-
-def _warn_inside(mech: Mechanism, steps: Steps) -> None:
-    """Say so if a motion begins with a deep penetration, which pushes it away fast."""
-    gap = steps.touches.gap[0]
-    if gap.size and gap.min() < -DEEP:
-        name = steps.touches.names[int(gap.argmin())]
-        warnings.warn(
-            f"{mech.name!r} begins with contact {name!r} {-float(gap.min()):.3g} m inside what it "
-            "touches, and will be thrown out. Begin outside: lw.simulation.put_on_ground(mech, q).",
-            stacklevel=caller(),
         )
 
 
