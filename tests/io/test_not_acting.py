@@ -71,7 +71,6 @@ MJCF = {
         )
         for name in ("stiffness", "damping", "frictionloss", "armature")
     },
-    "gravcomp": (world(body("a", "<joint/>", STILL, gravcomp="1")), "gravity compensation acts"),
     "density": (hinged("", before='<option density="1"/>'), "fluid forces"),
     "wind": (hinged("", before='<option wind="1 0 0"/>'), "fluid forces"),
     "plugin": (hinged("", after='<extension><plugin plugin="p"/></extension>'), "does not act"),
@@ -112,6 +111,7 @@ def test_collision_shapes_of_a_urdf():
     "text",
     [
         hinged('damping="1" stiffness="2" armature="0.1"'),
+        world(body("a", "<joint/>", STILL, gravcomp="1")),
         hinged('frictionloss="1"', before='<option><flag frictionloss="disable"/></option>'),
         world(
             body("a", '<joint name="j"/>', BALL),
@@ -123,7 +123,13 @@ def test_collision_shapes_of_a_urdf():
             body("b", "<joint/>", '<geom size="1" contype="2" conaffinity="0"/>'),
         ),
     ],
-    ids=["dampers and springs", "friction is off", "contacts are off", "masks do not meet"],
+    ids=[
+        "dampers and springs",
+        "gravity compensation",
+        "friction is off",
+        "contacts are off",
+        "masks do not meet",
+    ],
 )
 def test_what_acts_is_not_reported(text: str):
     assert read_mjcf(text, strict="motion").load_report.affecting("motion") == ()

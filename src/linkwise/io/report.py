@@ -105,8 +105,8 @@ _KINDS: Final[dict[str, tuple[Callable[[Hinge, Drive], bool], str]]] = {
     ),
     "position limits": (
         _finite("lower", "upper"),
-        "act in lw.simulate(limits='stop') and (limits='spring'), and in "
-        "lw.rollout(integrator='implicit'), only",
+        "act in lw.simulate(limits='stop') and (limits='spring'), and in lw.rollout, lw.simulate "
+        "and lw.Simulator with integrator='implicit', only",
     ),
     "largest turns": (
         lambda _, drive: bool(np.isfinite(drive.max_angle)),

@@ -126,8 +126,9 @@ def report_contacts(
     if touching:
         some = "1 geom" if len(touching) == 1 else f"{len(touching)} geoms"
         reason = (
-            f"contacts of {some} act with planes and height fields of the world in "
-            "lw.rollout(integrator='implicit') only: bodies pass through each other"
+            f"contacts of {some} act with planes and height fields of the world in lw.rollout, "
+            "lw.simulate and lw.Simulator with integrator='implicit' only; bodies touch each other "
+            "only in lw.simulate, with contacts=Collisions()"
         )
         reporter.note(touching[0].element, "kept", reason, "motion")
 

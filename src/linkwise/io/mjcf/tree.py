@@ -200,9 +200,6 @@ class _Walk:
                 raise element.error("a mocap body has to be a child of the world")
             reason = "a mocap body stays where the file puts it"
             self.reporter.note(element, "approximate", reason, "control")
-        if number(element, "gravcomp", 0.0) != 0.0:
-            reason = "gravity compensation acts with integrator='implicit' only"
-            self.reporter.note(element, "kept", reason, "motion")
         self.push(element, len(self.bodies) - 1, Pose.identity(), classname, visit.suffix)
 
     def visit_frame(self, visit: _Visit) -> None:
