@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.errors import ModelError
+from linkwise.errors import ModelError, ShapeError, UnknownNameError
 
 STEP = 2e-3
 
@@ -123,3 +123,60 @@ def test_parts_of_mechanisms_keep_their_actuators():
     assert both.actuators[2].joints == (("other_a", 1.0),)
     assert [a.name for a in one.without("m").actuators] == ["n"]
     assert [a.name for a in one.lock(["a"]).actuators] == ["m", "n"]
+
+
+def servos():
+    return arm(lw.Actuator.position("p", "a", kp=20.0), lw.Actuator.motor("m", "b"))
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "implicit"])
+def test_commands_are_given_by_name(integrator):
+    mech, q, ramp = servos(), [0.1, 0.2], np.linspace(0.0, 1.0, 5)
+    options = {"duration": 0.01, "step": 2e-3, "integrator": integrator}
+    many, zeros = ramp[:3, None], np.zeros(5)
+    for named, rows in (
+        ({"p": 0.1}, [0.1, 0.0]),
+        ({"m": ramp}, np.column_stack([zeros, ramp])),
+        ({"m": ramp, "p": 0.3}, np.column_stack([zeros + 0.3, ramp])),
+        ({"m": many}, np.stack([0.0 * many, many], axis=-1)),
+        (0.4, [0.4, 0.4]),
+        ({}, [0.0, 0.0]),
+    ):
+        run = lw.rollout(mech, q, controls=named, **options)
+        same = lw.rollout(mech, q, controls=rows, **options)
+        assert np.array_equal(run.q, same.q)
+    if integrator == "implicit":
+        sim = lw.simulate(mech, q, controls={"p": 0.1}, record_every=1, **options)
+        run = lw.rollout(mech, q, controls={"p": 0.1}, **options)
+        np.testing.assert_allclose(sim.q, run.q, rtol=0, atol=1e-14)
+    run = lw.rollout(mech, q, controls={"p": 0.1}, **options)
+    assert run.gradient(q=[1.0, 0.0]).inputs["control"].shape == (2,)
+    model = lw.linearize(mech, q, [0.0, 0.0], [0.0, 0.0], controls={"p": 0.1}, step=2e-3)
+    other = lw.linearize(mech, q, [0.0, 0.0], [0.0, 0.0], controls=[0.1, 0.0], step=2e-3)
+    assert np.array_equal(model.A, other.A)
+    given = (mech, q, [0.0, 0.0], [0.0, 0.0])
+    named, row = (lw.forward_dynamics(*given, controls=u) for u in ({"p": 0.1}, [0.1, 0.0]))
+    assert np.array_equal(named, row)
+
+
+def test_a_simulator_takes_actions_by_name():
+    for mech, names in ((servos(), "pm"), (arm(), "ab")):
+        one, two = (lw.Simulator(mech, batch=3) for _ in range(2))
+        first = one.step({names[1]: 0.3}).copy()
+        assert np.array_equal(first, two.step(np.tile([0.0, 0.3], (3, 1))))
+        each = one.step({names[0]: [0.1, 0.2, 0.3]}).copy()
+        assert np.array_equal(each, two.step(np.array([[0.1, 0], [0.2, 0], [0.3, 0]])))
+        with pytest.raises(UnknownNameError, match="'knee'"):
+            one.step({"knee": 1.0})
+        with pytest.raises((ShapeError, ValueError)):
+            one.step({names[0]: [0.1, 0.2]})
+
+
+def test_wrong_names_and_shapes_are_named():
+    options = {"duration": 0.01, "step": 2e-3}
+    with pytest.raises(UnknownNameError, match=r"no actuator called 'P' in .*did you mean 'p'"):
+        lw.rollout(servos(), [0.1, 0.2], controls={"P": 0.1}, **options)
+    with pytest.raises(ShapeError, match=r"different shapes: 'p' \(5,\), 'm' \(4,\)"):
+        lw.rollout(servos(), [0.1, 0.2], controls={"p": np.ones(5), "m": np.ones(4)}, **options)
+    with pytest.raises(ShapeError, match=r"control has shape \(4, 2\)"):
+        lw.rollout(servos(), [0.1, 0.2], controls={"p": np.ones(4)}, **options)

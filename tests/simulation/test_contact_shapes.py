@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.errors import ModelError
 from linkwise.simulation import ContactPoint, Ground, contact_points
 from linkwise.simulation.implicit.hull import MOST_CORNERS, hull
 from linkwise.simulation.implicit.support import LEAN, LEANS, Corners, Ellipsoid, Rim
@@ -226,3 +227,29 @@ def test_a_point_that_cannot_be_read_is_named():
         contact_points(b.build(), Ground())
     assert contact_points(b.build()) == ()
     assert contact_points(b.build(), [ContactPoint("p", "body")])[0].rows == 3
+
+
+def test_contacts_of_another_kind_name_the_call_that_takes_them():
+    mech = on_plane("sphere", (0.1,), lw.SpatialInertia.solid_sphere(1.0, 0.1))
+    q, bodies = np.array([1.0, 0, 0, 0, 0, 0, 1.0]), lw.simulation.Collisions()
+    wall = lw.tasks.CompliantSurface((0, 0, 0), (0, 0, 1), stiffness=1e4)
+    in_simulate = r"act in lw\.simulate with integrator='implicit' only"
+    for integrator in ("rk4", "implicit"):
+        options = {"duration": 1e-3, "integrator": integrator}
+        with pytest.raises(ModelError, match=in_simulate):
+            lw.rollout(mech, q, contacts=bodies, **options)
+        with pytest.raises(ModelError, match=in_simulate):
+            lw.Simulator(mech, contacts=bodies, integrator=integrator)
+        for soft in ({"a": ("body", wall)}, [("body", wall)], ("body", wall)):
+            with pytest.raises(ModelError, match="compliant surfaces act in"):
+                lw.rollout(mech, q, contacts=soft, **options)
+    for given in (bodies, Ground(), ground_points(mech)):
+        with pytest.raises(ModelError, match="acts by impulses: in steps by integrator='implicit'"):
+            lw.simulate(mech, q, duration=1e-3, integrator="rk4", contacts=given)
+    for given in (Ground(), ground_points(mech)):
+        with pytest.raises(ModelError, match="in steps by integrator='implicit'"):
+            lw.rollout(mech, q, duration=1e-3, integrator="rk4", contacts=given)
+
+
+def ground_points(mech):
+    return contact_points(mech, Ground())

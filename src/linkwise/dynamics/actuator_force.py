@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from linkwise.algebra import J, f, rot_W
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.kernels import written
 from linkwise.dynamics.quantity import expression
-from linkwise.errors import ModelError, ShapeError
+from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.actuator import ALL, Actuator, Range
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
@@ -24,6 +24,9 @@ from linkwise.spatial.choice import clip, gate, maximum, norm
 
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
+
+NamedCommands: TypeAlias = ArrayLike | Mapping[str, ArrayLike]
+"""Commands of actuators: a number for all, an array, or numbers by name."""
 
 PUSHED = J.T @ f
 """Joint forces of wrenches at nodes."""
@@ -179,27 +182,53 @@ WITH_ACTUATORS = Formula(_with_actuators)
 
 
 def with_actuator_force(
-    mech: Mechanism | Embedded, q: ArrayLike, v: ArrayLike, tau: ArrayLike, controls: ArrayLike
+    mech: Mechanism | Embedded, q: ArrayLike, v: ArrayLike, tau: ArrayLike, controls: NamedCommands
 ) -> Array:
     """`tau` with the forces of actuators, checked: (nv,) or (batch, nv)."""
     return written(mech, WITH_ACTUATORS)(q, v, tau, instant_commands(mech, controls))
 
 
-def actuator_commands(mech: Mechanism, controls: ArrayLike) -> Array:
-    """Commands of actuators as an array; raises unless they are finite."""
+def actuator_commands(mech: Mechanism, controls: NamedCommands) -> Array:
+    """Commands of actuators as an array; raises unless they are finite.
+
+    By name, each actuator has a number, or numbers in the shape of the array without its last axis;
+    others have 0.
+    """
     if not mech.actuators:
         raise ModelError(
             f"controls were given, and {mech.name!r} has no actuators. Load them from an MJCF "
             "file, or add them: builder.actuator(lw.Actuator.motor('knee', 'knee'))."
         )
-    values = floats(controls, "controls")
+    by_name = isinstance(controls, Mapping)
+    values = _by_name(mech, controls) if by_name else floats(controls, "controls")
+    if values.ndim == 0:
+        values = np.full(len(mech.actuators), values)
     if not np.isfinite(values).all():
         index = tuple(int(i) for i in np.argwhere(~np.isfinite(values))[0])
         raise ModelError(f"controls are not finite, first at {index}.")
     return values
 
 
-def instant_commands(mech: Mechanism | Embedded, controls: ArrayLike) -> Array:
+def _by_name(mech: Mechanism, controls: Mapping[str, ArrayLike]) -> Array:
+    """Commands (..., a) of some actuators by name."""
+    names = [x.name for x in mech.actuators]
+    given = dict[str, Array]()
+    for name, value in controls.items():
+        if name not in names:
+            raise unknown_name("actuator", name, names, owner=f"mechanism {mech.name!r}")
+        given[name] = floats(value, f"controls[{name!r}]")
+    try:
+        lead = np.broadcast_shapes(*(x.shape for x in given.values()))
+    except ValueError:
+        shapes = ", ".join(f"{name!r} {x.shape}" for name, x in given.items())
+        raise ShapeError(f"controls by name have different shapes: {shapes}.") from None
+    values = np.zeros((*lead, len(names)))
+    for name, x in given.items():
+        values[..., names.index(name)] = x
+    return values
+
+
+def instant_commands(mech: Mechanism | Embedded, controls: NamedCommands) -> Array:
     """Commands (a,) or (batch, a); refuses actuators with an activation, a further state."""
     if isinstance(mech, Embedded):
         raise ModelError(

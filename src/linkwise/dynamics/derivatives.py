@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from linkwise.arguments import flag
 from linkwise.codegen.formula import Formula
-from linkwise.dynamics.actuator_force import instant_commands
+from linkwise.dynamics.actuator_force import NamedCommands, instant_commands
 from linkwise.dynamics.closed_derivatives import held, held_call
 from linkwise.dynamics.constrained import obeyed
 from linkwise.dynamics.derivative_formula import (
@@ -158,7 +158,7 @@ def forward_dynamics_derivatives(
     forces: Forces | None = None,
     forces_frame: Frame = "node",
     passive: bool = False,
-    controls: ArrayLike | None = None,
+    controls: NamedCommands | None = None,
     loops: Loops = "closed",
     **options: Unpack[RecordOptions],
 ) -> ForwardDynamicsDerivatives:
@@ -214,7 +214,7 @@ def linearized(
     forces: Forces | None = None,
     forces_frame: Frame = "node",
     passive: bool = False,
-    controls: ArrayLike | None = None,
+    controls: NamedCommands | None = None,
     loops: Loops = "closed",
     **options: Unpack[RecordOptions],
 ) -> Linearization:

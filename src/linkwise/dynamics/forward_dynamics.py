@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias, Unpack
 
 from linkwise.arguments import flag
-from linkwise.dynamics.actuator_force import with_actuator_force
+from linkwise.dynamics.actuator_force import NamedCommands, with_actuator_force
 from linkwise.dynamics.closure import run
 from linkwise.dynamics.closure_rank import accelerated
 from linkwise.dynamics.constrained import check_closing
@@ -45,7 +45,7 @@ def forward_dynamics(
     forces: Forces | None = None,
     forces_frame: Frame = "node",
     passive: bool = False,
-    controls: ArrayLike | None = None,
+    controls: NamedCommands | None = None,
     method: Method | None = None,
     loops: Loops = "closed",
     closing: ArrayLike | None = None,
@@ -87,8 +87,8 @@ def forward_dynamics(
 
     Args:
         passive: Whether `lw.passive_force` is added to tau, as simulations and rollouts do.
-        controls: Commands of the actuators (a,) or (batch, a), whose forces are added to tau;
-            default: they do not act. Not for actuators with an activation.
+        controls: Commands of the actuators, whose forces are added to tau: (a,) or (batch, a), or
+            numbers by name; default: they do not act. Not for actuators with an activation.
         method: An algorithm to run as written: "FD1" to "FD4" for trees (with loops or couplings,
             pass loops="open"), "RCCFD1" to "RCCFD3" with loops or couplings held. Default: the
             cheapest form that is derived. All agree up to round-off.

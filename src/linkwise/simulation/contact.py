@@ -24,6 +24,8 @@ from linkwise.errors import ModelError
 from linkwise.model.hinges import Free
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.channel import Event
+from linkwise.simulation.collision import Collisions
+from linkwise.simulation.implicit.ground import ContactPoint, Ground
 from linkwise.simulation.margin import MarginGroup, State
 from linkwise.spatial.array import Array
 from linkwise.tasks.force.surface import CompliantSurface, check_node
@@ -212,6 +214,12 @@ def _is_pair(given: object) -> bool:
 
 
 def _no_contacts(given: object, name: str = "") -> ModelError:
+    if isinstance(given, Ground | ContactPoint | Collisions):
+        return ModelError(
+            f"contacts is a {type(given).__name__}, which acts by impulses: in steps by "
+            "integrator='implicit'. Other integrators take pairs of a node and a "
+            "lw.tasks.CompliantSurface."
+        )
     which = f"contact {name!r}" if name else "contacts"
     return ModelError(
         f"{which} is {given!r}; contacts are pairs (node, surface), or such by name: "

@@ -11,7 +11,7 @@ import numpy as np
 
 from linkwise.arguments import flag, name, number, shown
 from linkwise.codegen.stages import MOST_BODIES
-from linkwise.dynamics.actuator_force import instant_commands
+from linkwise.dynamics.actuator_force import NamedCommands, instant_commands
 from linkwise.dynamics.derivatives import Linearization, linearized
 from linkwise.dynamics.kernels import (
     HELD,
@@ -84,7 +84,7 @@ def linearize(
     forces: Forces | None = None,
     forces_frame: Frame = "node",
     loops: Loops = "closed",
-    controls: ArrayLike | None = None,
+    controls: NamedCommands | None = None,
     contacts: Ground | Sequence[ContactPoint] | None = None,
     **options: Unpack[RecordOptions],
 ) -> Linearization:
@@ -113,8 +113,9 @@ def linearize(
             also Coulomb friction.
         forces: In continuous time, external forces by node name, as in `lw.forward_dynamics`,
             constant in the axes of `forces_frame`. A step of `lw.rollout` has none.
-        controls: Commands of the actuators (a,) or (batch, a), held over a step; default: the
-            actuators do not act. B remains that of δτ. Not for actuators with an activation.
+        controls: Commands of the actuators, held over a step: (a,) or (batch, a), or numbers by
+            name; default: they do not act. B remains that of δτ. Not for actuators with an
+            activation.
         contacts: With `step` and "implicit", what may touch, as in `lw.rollout`; default: what the
             mechanism describes.
         loops: "open" linearises the tree of a mechanism that has loops or couplings. With

@@ -17,7 +17,7 @@ from linkwise.arguments import count, is_tracked, itemsize, number
 from linkwise.codegen import arrays
 from linkwise.codegen.scalar.status import stopped
 from linkwise.codegen.stepping.kernel import Motions, RolloutKernel, describe
-from linkwise.dynamics.actuator_force import actuator_commands, with_activation
+from linkwise.dynamics.actuator_force import NamedCommands, actuator_commands, with_activation
 from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, refuse, tree_of
 from linkwise.dynamics.passive import passive as dampers_and_springs
 from linkwise.errors import (
@@ -217,7 +217,7 @@ def rollout(
     integrator: str = "rk4",
     record_every: int = 1,
     passive: bool = True,
-    controls: ArrayLike | None = None,
+    controls: NamedCommands | None = None,
     contacts: Ground | Sequence[ContactPoint] | None = None,
     noise: Mapping[str, Any] | None = None,
     seed: int = 0,
@@ -277,8 +277,9 @@ def rollout(
         passive: Whether dampers and springs of drives act: −damping v − stiffness (q − rest); with
             "implicit" also Coulomb friction.
         controls: Commands of the actuators of the mechanism, in their order, in the shapes of
-            `tau`; default: the actuators do not act. With "implicit", servos act at the end of
-            each step and may be stiff; with others their forces are held over the step.
+            `tau`; or by name, {"servo": 0.1}, each a number or an array without the last axis, and
+            0 for those not named; default: the actuators do not act. With "implicit", servos act at
+            the end of each step and may be stiff; with others their forces are held over the step.
         contacts: What may touch, with "implicit". None for what the mechanism describes: its
             collision shapes against the planes of its world, with friction and filters of the
             file; a mechanism without such planes touches nothing. A `Ground` for all collision

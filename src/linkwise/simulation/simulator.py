@@ -17,6 +17,7 @@ from linkwise.codegen import arrays
 from linkwise.codegen.stepping.kernel import RolloutKernel
 from linkwise.codegen.stepping.resident import Resident
 from linkwise.codegen.stepping.stepping import Stepping
+from linkwise.dynamics.actuator_force import actuator_commands
 from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, tree_of
 from linkwise.errors import ModelError, ShapeError, SimulationError, unknown_name
 from linkwise.model.mechanism import Mechanism
@@ -214,7 +215,7 @@ class Simulator:
 
         Args:
             action: Commands of the actuators, or joint forces where there are none: (n,), or
-                (batch, n).
+                (batch, n). On the CPU also by name, {"servo": 0.1}, a number or (batch,) each.
 
         Returns:
             The observations (n,) or (batch, n). On the CPU they are a view of the simulator's
@@ -233,11 +234,26 @@ class Simulator:
         try:
             self._command[...] = action
         except (ValueError, TypeError):
-            raise self._misfit(action) from None
+            if not isinstance(action, Mapping):
+                raise self._misfit(action) from None
+            self._command[...] = self._by_name(cast("Mapping[str, Any]", action))
         self._advance()
         if self._failed():
             self._fail()
         return self.observations if self._fixed is None else self._fixed
+
+    def _by_name(self, action: Mapping[str, Any]) -> Array:
+        """An action (n,) or (batch, n) of numbers by name; the others are 0."""
+        if self.mech.actuators:
+            row = actuator_commands(self.mech, action)
+        else:
+            row = np.zeros((*self._command.shape[:-1], self.mech.nv))
+            for name, x in action.items():
+                part, values = self.mech.v_slice(name), floats(x, f"action[{name!r}]")
+                row[..., part] = values if part.stop - part.start > 1 else values[..., None]
+        if row.shape not in ((row.shape[-1],), self._command.shape):
+            raise self._misfit(row)
+        return row
 
     def _step_on_gpu(self, action: Any) -> Any:
         """On the stream of the action; nothing waits for the GPU, failures are in `status`."""

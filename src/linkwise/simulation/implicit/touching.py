@@ -7,12 +7,12 @@ ellipsoids are separate shapes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from math import pi
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from linkwise.simulation.implicit.hull import hull, hull_corners
 from linkwise.simulation.implicit.support import LEANS, Corners, Ellipsoid, Rim, Support, Vector
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
+from linkwise.tasks.force.surface import CompliantSurface
 
 KINDS = ("sphere", "capsule", "cylinder", "ellipsoid", "box", "mesh")
 """Shapes that may touch a plane."""
@@ -72,18 +73,39 @@ def contact_points(
     """
     if contacts is None:
         return _points(mech, _described(mech)) if integrator == "implicit" else ()
+    check_kind(contacts, integrator)
     if isinstance(contacts, Ground):
         points = ground_contacts(mech, contacts)
     else:
         points = all_are(ContactPoint, contacts, "contacts")
-    if points and integrator != "implicit":
+    for point in points:
+        mech.body(point.body)  # raises for an unknown name
+    return points
+
+
+def check_kind(contacts: object, integrator: str) -> None:
+    """Raise for contacts that another call or integrator takes."""
+    from linkwise.simulation.collision import Collisions  # which imports this file
+
+    several = cast("list[object]", contacts) if isinstance(contacts, list | tuple) else [contacts]
+    each = list(several)
+    if isinstance(contacts, Collisions):
+        raise ModelError(
+            "contacts=Collisions(...) are contacts between bodies; they act in lw.simulate with "
+            "integrator='implicit' only. Give a lw.simulation.Ground, points, or None for what the "
+            "mechanism describes."
+        )
+    if integrator != "implicit" and any(isinstance(x, Ground | ContactPoint) for x in each):
         raise ModelError(
             f"contacts were given with integrator={integrator!r}; they act by impulses, in steps "
             "by integrator='implicit'."
         )
-    for point in points:
-        mech.body(point.body)  # raises for an unknown name
-    return points
+    if isinstance(contacts, Mapping) or any(isinstance(x, tuple | CompliantSurface) for x in each):
+        raise ModelError(
+            "contacts with compliant surfaces act in lw.simulate with other integrators than "
+            "'implicit'. Give a lw.simulation.Ground, points, or None for what the mechanism "
+            "describes."
+        )
 
 
 def ground_contacts(
