@@ -180,3 +180,33 @@ def test_wrong_names_and_shapes_are_named():
         lw.rollout(servos(), [0.1, 0.2], controls={"p": np.ones(5), "m": np.ones(4)}, **options)
     with pytest.raises(ShapeError, match=r"control has shape \(4, 2\)"):
         lw.rollout(servos(), [0.1, 0.2], controls={"p": np.ones(4)}, **options)
+
+
+FILTERED = """<mujoco><option timestep="0.002" gravity="0 0 0"/><worldbody><body>
+  <joint name="j" type="slide"/><geom size="0.1" contype="0" conaffinity="0"/></body></worldbody>
+  <actuator>{}</actuator></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    ("actuator", "reported"),
+    [
+        ('<general joint="j" dyntype="filter" dynprm="0.05"/>', True),
+        ('<general joint="j" dyntype="filterexact" dynprm="0.05"/>', False),
+        ('<cylinder joint="j" timeconst="0.05"/>', True),
+        ('<position joint="j" timeconst="0.05"/>', False),
+        ('<general joint="j" dyntype="integrator"/>', False),
+    ],
+)
+@pytest.mark.oracle
+def test_filters_that_mujoco_steps_by_eulers_method_are_reported(actuator, reported):
+    mujoco = pytest.importorskip("mujoco")
+    text = FILTERED.format(actuator)
+    mech, model = lw.load(text), mujoco.MjModel.from_xml_string(text)
+    items = [x for x in mech.load_report if "filterexact" in x.reason]
+    assert [(x.effect, x.affects) for x in items] == [("approximate", "other")] * reported
+    data = mujoco.MjData(model)
+    data.ctrl[:] = 1.0
+    run = lw.rollout(mech, [0.0], duration=0.1, step=2e-3, integrator="euler", controls=[1.0])
+    for _ in range(50):
+        mujoco.mj_step(model, data)
+    assert (abs(run.v[-1, 0] - data.qvel[0]) > 1e-6) == reported  # the others agree

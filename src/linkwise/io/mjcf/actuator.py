@@ -206,6 +206,7 @@ class Actuators:
                 if "diameter" in merged.attrib:
                     area = 0.25 * math.pi * number(merged, "diameter") ** 2
                 bias = _three(merged, "bias", 0.0)
+                self._exact(element)
                 return (area, 0.0, 0.0), bias, "filter", number(merged, "timeconst", 1.0)
             case _:
                 return (1.0, 0.0, 0.0), (0.0, 0.0, 0.0), "none", 0.0
@@ -232,8 +233,15 @@ class Actuators:
         gain = gain if kinds["gaintype"] == "affine" else (gain[0], 0.0, 0.0)
         bias = bias if kinds["biastype"] == "affine" else (0.0, 0.0, 0.0)
         time = _three(merged, "dynprm", 1.0)[0]
+        if kinds["dyntype"] == "filter":
+            self._exact(element)
         dynamics = _FILTERS[choice(merged, "dyntype", tuple(_FILTERS), "none")]
         return gain, bias, dynamics, time if dynamics == "filter" else 0.0
+
+    def _exact(self, element: Element) -> None:
+        """A filter that MuJoCo steps by Euler's method, with an error of the order of the step."""
+        reason = "the filter acts as 'filterexact': exactly for a command that is held over a step"
+        self.reporter.note(element, "approximate", reason, "other")
 
     def _range(
         self, merged: Element, flag: str, attr: str, joints: Sequence[tuple[str, float]] = ()
