@@ -62,6 +62,36 @@ def test_a_standing_cylinder_carries_its_weight():
     assert abs(runs.q[-1, 6] - 0.2) < 1e-9
 
 
+@pytest.mark.parametrize(("mu", "radius", "mass"), [(0.3, 0.1, 2.0), (0.15, 0.25, 0.5)])
+def test_a_spinning_disc_is_braked_by_friction_on_its_rim(mu, radius, mass):
+    """Its torque is μ m g R until it stops, after ω I/(μ m g R)."""
+    speed, I_zz, torque = 15.0, mass * radius**2 / 2, mu * mass * G * radius
+    mech = on_plane("cylinder", (radius, 0.04), solid_cylinder(mass, radius, 0.04, along=2))
+    stop, step = speed * I_zz / torque, 5e-4
+    duration = step * round(1.2 * stop / step)
+    ground = Ground(friction=mu)
+    runs = run(mech, 0.02, [0, 0, speed, 0, 0, 0], duration=duration, step=step, ground=ground)
+    spin, still = runs.v[:, 2], runs.t > stop + step
+    np.testing.assert_allclose(
+        spin[~still], np.maximum(speed - torque / I_zz * runs.t[~still], 0.0), rtol=0, atol=1e-8
+    )
+    assert still.any() and np.abs(spin[still]).max() < 1e-8
+    np.testing.assert_allclose(runs.v[:, [0, 1, 3, 4, 5]], 0.0, atol=1e-8)  # it stays in place
+
+
+def test_a_point_with_torsional_friction_brakes_as_a_disc_of_even_pressure():
+    """∫ μ p r dA = 2/3 μ m g R: the formula of the page, with a ball in place of the disc."""
+    mu, radius, mass, speed = 0.3, 0.1, 2.0, 15.0
+    r = (np.arange(100000) + 0.5) / 100000 * radius
+    torque = float((mu * mass * G / (np.pi * radius**2) * r * 2 * np.pi * r).sum() * radius / 1e5)
+    assert torque == pytest.approx(2 / 3 * mu * mass * G * radius, rel=1e-9)
+    mech = on_plane("sphere", (0.05,), solid_cylinder(mass, radius, 0.04, along=2))
+    ground = Ground(friction=mu, torsional=2 / 3 * mu * radius)
+    runs = run(mech, 0.05, [0, 0, speed, 0, 0, 0], duration=0.1, ground=ground)
+    slowed = speed - torque / (mass * radius**2 / 2) * runs.t
+    np.testing.assert_allclose(runs.v[:, 2], slowed, rtol=0, atol=1e-8)
+
+
 def test_a_standing_cylinder_tips_where_its_weight_leaves_the_base():
     """On a slope with tan α above r over half the length it falls, below it stands."""
     for ratio, stands in ((0.9, True), (1.1, False)):
