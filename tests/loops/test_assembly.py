@@ -229,3 +229,50 @@ def test_bad_arguments():
         lw.loops.assemble(mech, tolerance=0)
     with pytest.raises(ModelError, match="not finite"):
         lw.loops.assemble(mech, hold={"crank": np.nan})
+
+
+def rounded(gap: float, tilt: float = 0.0):
+    """A parallelogram that cannot close: its last axis is off by the digits of a file."""
+    pin, tilted = lw.hinges.Pin((0, 1, 0)), lw.hinges.Pin((0.0, 1.0, tilt))
+    bar = lw.SpatialInertia.from_com(1.0, (0.0, 0.0, -0.2), (0.02, 0.02, 1e-4))
+    b = lw.Builder("rounded").body("crank", "world", pin, inertia=bar)
+    b.body("rod", "crank", pin, inboard=(0, 0, -0.4), inertia=bar)
+    b.body("rocker", "world", tilted, inboard=(0.3, gap, 0), inertia=bar)
+    b.node("rod end", "rod", (0.3, 0, 0)).node("rocker end", "rocker", (0, 0, -0.4))
+    return b.loop("loop", "rod end", "rocker end", pin).build()
+
+
+@pytest.mark.parametrize("tilt", [0.0, 3e-8])
+def test_loops_that_the_digits_of_a_file_leave_open_are_closed(tilt: float):
+    mech, q = rounded(2e-8, tilt), np.array([0.3, -0.3, 0.3])
+    off = np.abs(lw.loops.constraint_error(mech, q)).max()
+    assert 1e-9 < off < 1e-7
+    assembly = lw.loops.assemble(mech, q)
+    assert assembly.converged and int(assembly.starts) == 1
+    assert re.search(
+        r"closed in \d+ steps?; its numbers leave (2|1\.9)e-08 m or rad", str(assembly)
+    )
+    assert np.abs(lw.loops.constraint_error(mech, assembly.required())).max() <= 1.01 * off
+    np.testing.assert_allclose(assembly.q, q, atol=1e-3)
+    projection = lw.loops.project_position(mech, q)
+    assert projection.closed and projection.iterations < 20
+    np.testing.assert_allclose(projection.required(), q, atol=1e-2)
+    options = {"duration": 0.2, "step": 1e-3}
+    for integrator in ("implicit",) if tilt else ("rk4", "implicit"):
+        options["integrator"] = integrator
+        runs, exact = (lw.rollout(x, q, **options) for x in (mech, rounded(0.0)))
+        np.testing.assert_allclose(runs.q, exact.q, atol=1e-5)
+        recording = lw.simulate(mech, q, record_every=1, **options)
+        np.testing.assert_allclose(recording.q[-1], runs.q[-1], atol=1e-9)
+    if tilt:  # forward dynamics would take the rounded row as it is, which locks the linkage
+        for move in (lw.rollout, lw.simulate):
+            with pytest.raises(ClosureError, match="Use integrator='implicit'"):
+                move(mech, q, duration=0.2, step=1e-3)
+
+
+def test_larger_gaps_stay_open():
+    mech, q = rounded(3e-6), np.array([0.3, -0.3, 0.3])
+    assembly = lw.loops.assemble(mech, q, restarts=3)
+    assert not assembly.converged and "'loop' stays open by 3e-06 m" in str(assembly)
+    assert not lw.loops.project_position(mech, q).closed
+    assert lw.loops.assemble(mech, q, tolerance=1e-5).converged

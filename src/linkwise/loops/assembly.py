@@ -21,6 +21,9 @@ from linkwise.model.hinges import Hinge, Locked
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
 
+EXACT = 1e-10
+"""Errors [m or rad] of closed loops above this are mentioned."""
+
 TOGETHER = 8
 """Searches from random positions that run side by side."""
 
@@ -134,7 +137,8 @@ def assemble(
         hold: Hinges (by their names or their bodies') that do not move: with their coordinates,
             {"crank": 0.3}, or only named, at those of q0.
         limits: Whether the limits of the hinges apply, including those of loops.
-        tolerance: Largest error of a row of the constraints that counts as closed [rad or m].
+        tolerance: Largest error of a row of the constraints that counts as closed [rad or m]. Up to
+            1e-7 where no step reduces them count as well: numbers of a file have that many digits.
         iterations: Most steps of one search.
         restarts: Most further searches if the first one fails.
 
@@ -165,7 +169,7 @@ def assemble(
     from_start = np.ones(len(rows), dtype=np.int64)  # the start that led to the result
     for i in np.flatnonzero(~_closed(best)).tolist():
         starts[i], from_start[i] = _elsewhere(setup, best, i, begin[i], most, again, rng)
-    left = np.flatnonzero(~_closed(best))
+    left = np.flatnonzero(best.largest() > tolerance)
     if len(left):  # down to the very end
         _taken(best, left, setup.solve(best.q[left], most, slow=1e-9))
     assembly = _assembly(mech, setup, best, starts, from_start, most, limits=limits)
@@ -277,8 +281,12 @@ def _assembly(
         errors += [(f"coupling {x!r}", abs(rows[i, j]), 0.0) for j, x in enumerate(couplings)]
         words = _open(errors, setup.length, setup.tolerance)
         where = "at a limit" if limits else "beyond limits"
+        off = float(best.largest()[i])
         begun = int(starts[i]), int(from_start[i])
-        messages.append(_message(closed[i], best.tried[i], begun, words, names, where, freed))
+        text = _message(closed[i], best.tried[i], begun, words, names, where, freed)
+        if closed[i] and off > max(setup.tolerance, EXACT):
+            text += f"; its numbers leave {off:.2g} m or rad"
+        messages.append(text)
     return Assembly(
         q,
         closed,

@@ -28,6 +28,7 @@ from linkwise.dynamics.closure import (
 from linkwise.dynamics.inverse_kinematics.joints import Joints, joints
 from linkwise.dynamics.kinematics import forward_kinematics, jacobian
 from linkwise.dynamics.velocity_space import scale
+from linkwise.loops.projection import CREEPING, ROUNDED
 from linkwise.model.body import Body, Loop
 from linkwise.model.hinges import Locked
 from linkwise.model.mechanism import Mechanism
@@ -124,7 +125,10 @@ class Searches:
         self.q[taken], self.error[taken] = ahead[better], error[better]
         self.boost[taken] = np.maximum(self.boost[taken] / 10.0, 1e-3)
         self.boost[at[~better]] *= 10.0
-        self.idle[at] = np.where(new < (1.0 - slow) * size, 0, self.idle[at] + 1)
+        # what creeps at an error of the digits of a file would move far for next to nothing
+        small = better & (self.largest()[at] <= ROUNDED)
+        gained = new < (1.0 - np.where(small, max(slow, CREEPING), slow)) * size
+        self.idle[at] = np.where(gained, 0, self.idle[at] + np.where(small, PATIENCE, 1))
         self.tried[at] += 1
 
 

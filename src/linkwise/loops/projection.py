@@ -50,8 +50,13 @@ Weight: TypeAlias = Literal["mass"] | None
 CLOSED = 1e-12
 """Errors of rows up to this are zero [rad or m]."""
 
-ROUNDED = 1e-10
-"""Errors up to this that no step reduces are rounding [rad or m]."""
+ROUNDED = 1e-7
+"""Errors up to this that no step reduces are the digits of a file, which often has eight, or
+rounding [rad or m]."""
+
+CREEPING, PATIENCE = 1e-2, 3
+"""A search at such an error that gains less than this part of it in each of this number of steps is
+at its end."""
 
 DAMPING = 0.01
 """μ over the mean diagonal entry, for an error of the size of the mechanism."""
@@ -116,7 +121,8 @@ def project_position(
         q: Joint positions (nq,) or (batch, nq) [m or rad], nearly closed.
         weight: Measure of the step: None for angles, and lengths over the size of the mechanism;
             "mass" for kinetic energy, W = 𝓜.
-        tolerance: Largest error of a row that counts as closed [rad or m].
+        tolerance: Largest error of a row that counts as closed [rad or m]. Up to 1e-7 that no step
+            reduces count as well: numbers of a file have that many digits.
         iterations: Most steps.
 
     Returns:
@@ -144,14 +150,14 @@ class _Search:
         m = len(self.scale.rows)
         self.error = constraint_error(mech, q) if len(q) else np.zeros((0, m))
         self.boost = np.ones(len(q))
-        self.tried = np.zeros(len(q), dtype=np.int64)
+        self.tried, self.idle = np.zeros((2, len(q)), dtype=np.int64)
 
     def largest(self) -> Array:
         return np.abs(self.error).max(axis=-1, initial=0.0)
 
     def stuck(self) -> NDArray[np.bool_]:
-        """Whether even the smallest steps do not lead down."""
-        return self.boost > 1e12
+        """Whether no step, or not even the smallest, leads down by much."""
+        return (self.boost > 1e12) | (self.idle >= PATIENCE)
 
     def going(self) -> NDArray[np.bool_]:
         return (self.largest() > self.tolerance) & ~self.stuck()
@@ -175,7 +181,10 @@ class _Search:
         step = -(np.swapaxes(back, 1, 2) @ pull)[..., 0]
         ahead = self.mech.integrate(q, step)
         error = constraint_error(self.mech, ahead)
-        better = np.linalg.norm(error * D, axis=-1) < size
+        new = np.linalg.norm(error * D, axis=-1)
+        better = new < size
+        creeps = better & (new > (1.0 - CREEPING) * size) & (self.largest()[at] <= ROUNDED)
+        self.idle[at] = np.where(creeps, self.idle[at] + 1, np.where(better, 0, self.idle[at]))
         taken = at[better]
         self.q[taken], self.error[taken] = ahead[better], error[better]
         self.boost[taken] = np.maximum(self.boost[taken] / 10.0, 1.0)

@@ -14,7 +14,8 @@ from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.dynamics.quantity import Frame
 from linkwise.dynamics.velocity_space import scale
 from linkwise.errors import ClosureError, ModelError
-from linkwise.loops.projection import CLOSED, project_position, project_velocity
+from linkwise.loops.mobility import mobility
+from linkwise.loops.projection import CLOSED, CREEPING, ROUNDED, project_position, project_velocity
 from linkwise.model import closure
 from linkwise.model.closure import coupling_error, loop_error
 from linkwise.model.mechanism import Mechanism
@@ -126,10 +127,12 @@ def _by_newton(mech: Mechanism, q: Array, v: Array, gap: Gap) -> tuple[Array, Ar
     J = D[:, None] * constraint_jacobian(mech, q)
     back = mass_matrix_inverse(mech, q) @ J.T
     G = back @ np.linalg.pinv(J @ back, rcond=TOLERANCE, hermitian=True) * D
+    before = np.inf
     for _ in range(4):
-        if gap.size <= CLOSED:
+        # what no step reduces is the digits of a file
+        if gap.size <= (ROUNDED if gap.size > (1.0 - CREEPING) * before else CLOSED):
             break
-        q = moved(mech, q, rates(mech, q, G @ gap.rows), -1.0)
+        before, q = gap.size, moved(mech, q, rates(mech, q, G @ gap.rows), -1.0)
         gap = Gap(mech, q)
     else:
         return None
@@ -147,6 +150,9 @@ baumgarte: the accelerations pull errors back; nothing: the accelerations alone,
 
 START = 1e-6
 """How far [m, rad, m/s, rad/s] from closed a motion may begin; projection takes care of that."""
+
+EXACT = 1e-10
+"""Errors of closed loops [m or rad] above this are digits of a file."""
 
 DRIFT_LIMIT = 0.05
 """Errors of loops larger than this [m or rad] after one step end a motion, by default."""
@@ -216,6 +222,8 @@ class LoopKeeper:
         if self.stabilization == "projection":
             q, v, gap = settled(self.mech, q, v, gap)
             off = gap.drift
+            if gap.size > EXACT:
+                _check_rows(self.mech, q, gap)
         self.last, self.worst = (off, off), off
         return q, v
 
@@ -240,6 +248,18 @@ class LoopKeeper:
         self.worst, self.worst_before = (
             new if new.size > old.size or not old.where else old
             for old, new in zip((self.worst, self.worst_before), last, strict=True)
+        )
+
+
+def _check_rows(mech: Mechanism, q: Array, gap: Gap) -> None:
+    """Raise where the digits of a file leave loops open, and may lock them."""
+    doubtful = mobility(mech, q).doubtful
+    if doubtful:
+        raise ClosureError(
+            f"loops of {mech.name!r} close only to {gap.size:.2g} m or rad, and {doubtful} of "
+            "their rows nearly depend on others: by digits of the file, which would lock the "
+            "mechanism here. Use integrator='implicit', which leaves such rows out; "
+            "lw.loops.mobility(mech, q) says more."
         )
 
 

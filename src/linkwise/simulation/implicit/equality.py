@@ -54,8 +54,9 @@ Row = dict[int, Any]
 DEPENDENT = {8: 1e-4, 4: 3e-3}
 """Part of a row, by bytes of a number, below which it counts as a combination of others."""
 
-EMPTY = {8: 1e-18, 4: 1e-10}
-"""Squares of rows this far below the mean are rounding, in rows that nothing moves."""
+EMPTY = {8: 1e-12, 4: 1e-10}
+"""Squares of rows this far below the mean are rounding, or digits of a file, in rows that nothing
+moves."""
 
 RECOVERY = 0.2
 """The share of an error that is undone in one step."""
