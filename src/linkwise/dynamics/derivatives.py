@@ -189,18 +189,19 @@ def forward_dynamics_derivatives(
             while they are closed: there are no such derivatives. In a batch the matrices are NaN
             instead, reported by a warning or by `status`.
     """
-    formula, arrays = FORWARD_DERIVATIVES, {"q": q, "v": v, "tau": tau}
+    formula = FORWARD_DERIVATIVES
     if passive is not False and flag(passive, "passive"):
         formula = _with_passive(mech, formula)
-    if controls is not None:
-        formula, arrays["control"] = DRIVEN[formula], instant_commands(mech, controls)
-    plain = forces is None and forces_frame is NODE_AXES and loops is HELD
+    plain = forces is controls is None and forces_frame is NODE_AXES and loops is HELD
     if plain and not options:  # most calls: one state
         bare = _one_state(mech, formula)
-        if passive is False and controls is None:
+        if passive is False:
             keep_bare_call(mech, "forward_dynamics_derivatives", bare)
-        if (quick := bare(*arrays.values())) is not None:
+        if (quick := bare(q, v, tau)) is not None:
             return quick
+    arrays = {"q": q, "v": v, "tau": tau}
+    if controls is not None:
+        formula, arrays["control"] = DRIVEN[formula], instant_commands(mech, controls)
     parts = _moved(mech, formula, arrays, forces, forces_frame, loops, options)
     return ForwardDynamicsDerivatives(**parts)
 
@@ -220,14 +221,14 @@ def linearized(
 ) -> Linearization:
     """The equations of motion linearised in continuous time: see `lw.linearize`."""
     formula = _with_passive(mech, LINEARIZED) if passive else LINEARIZED
+    plain = forces is controls is None and forces_frame is NODE_AXES and loops is HELD
+    if plain and not options:  # most calls: one state
+        quick = _one_state(mech, formula)(q, v, tau)
+        if quick is not None:
+            return quick
     arrays = {"q": q, "v": v, "tau": tau}
     if controls is not None:
         formula, arrays["control"] = DRIVEN[formula], instant_commands(mech, controls)
-    plain = forces is None and forces_frame is NODE_AXES and loops is HELD
-    if plain and not options:  # most calls: one state
-        quick = _one_state(mech, formula)(*arrays.values())
-        if quick is not None:
-            return quick
     if isinstance(mech, Mechanism):
         require_rest(mech, v, "lw.linearize")
     parts = _moved(mech, formula, arrays, forces, forces_frame, loops, options)

@@ -133,18 +133,18 @@ def linearize(
         LoweringError: A mechanism whose steps cannot be compiled.
     """
     integrator, passive = name(integrator, "integrator"), flag(passive, "passive")
-    _check_options(options)
+    if options:
+        _check_options(options)
     if step is None:
         if contacts is not None:
             raise ModelError(
                 "lw.linearize(...) was given contacts without step; they act in steps of time. "
                 "Give step=... with integrator='implicit', or leave them out."
             )
-        given: dict[str, Any] = {"forces_frame": forces_frame, "passive": passive}
+        if forces is controls is None and loops is HELD and not options:
+            return linearized(mech, q, v, tau, forces_frame=forces_frame, passive=passive)
+        given: dict[str, Any] = {"forces": forces, "forces_frame": forces_frame, "passive": passive}
         given["controls"] = controls
-        if forces is None and loops is HELD and not options:
-            return linearized(mech, q, v, tau, **given)
-        given["forces"] = forces
         return linearized(mech, q, v, tau, **given, loops=loops, **options)
     check_mechanism(mech)
     if acting(forces):
@@ -168,8 +168,7 @@ def linearize(
             "loops='open' for the tree."
         )
     length = number(step, "step", above=0.0)
-    plain = controls is None and contacts is None
-    if plain and not options and not closed:  # most calls: one state
+    if controls is contacts is None and not options and not closed:  # most calls: one state
         quick = _one_step(tree_of(mech), integrator, passive, length)(q, v, tau)
         if quick is not None:
             return quick
