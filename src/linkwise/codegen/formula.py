@@ -11,7 +11,7 @@ kernel, for every target.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy as np
 from linkwise.algebra.expr import Expr
 from linkwise.errors import LoweringError
 from linkwise.model.mechanism import Mechanism
-from linkwise.sweeps.result_part import ALL, Names, ResultPart, choice
+from linkwise.sweeps.result_part import Names, ResultPart, choice
 
 if TYPE_CHECKING:
     from linkwise.codegen.request import Request
@@ -106,12 +106,11 @@ class FormulaInputs:
 
     def parameters_of(self, *exprs: Expr) -> tuple[str, ...]:
         """Those parameters of the kernel that an expression, or one of several, depends on."""
-        from linkwise.codegen.stages import influential
+        from linkwise.codegen.stages import influential_in
 
         if not self.request.parameters:
             return ()
-        changed: dict[str, Any] = {"quantity": exprs, "nodes": self.nodes, "chosen": ALL}
-        return influential(replace(self.request, **changed, names=(), rank=None))
+        return influential_in(self.request, exprs, self.nodes)
 
     def solved(self, inverse: Factored, rights: Sequence[Any]) -> list[Any]:
         """-A⁻¹ B for each B (n, m), and A⁻¹."""

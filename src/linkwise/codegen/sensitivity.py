@@ -19,7 +19,7 @@ are written, operations are counted, and the form with fewer runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
-from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -39,7 +39,6 @@ from linkwise.model.embedded import Embedded
 from linkwise.model.hinges.hinge import Hinge
 from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.embedded_expression import tree_tau, velocity_map
-from linkwise.sweeps.result_part import ALL
 
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
@@ -117,8 +116,7 @@ def _of_loops(at: Writing, of: Expr, wrt: tuple[str, ...]) -> dict[str, int]:
 
     All are read, in its order: the kernel takes the same arrays as one of straight code.
     """
-    request = replace(at.request, quantity=(of,), names=(), chosen=ALL)
-    sizes = dict(stages.graph(request).inputs)
+    sizes = stages.inputs_in(at.request, of)
     for name, size in sizes.items():
         at.read(name, size)
     for name in wrt:
@@ -155,11 +153,17 @@ def _jacobians(
     if graph and (of.domain is not ONE or of.range is ONE or isinstance(at.mech, Embedded)):
         return None
     try:
-        return [differentiate(of, name) for name in wrt]
+        return [_derivative(of, name) for name in wrt]
     except ExpressionError:
         if not graph:
             raise
         return None
+
+
+@lru_cache(maxsize=64)
+def _derivative(of: Expr, name: str) -> Expr:
+    """∂/∂x as an expression, once for all calls of a large mechanism."""
+    return differentiate(of, name)
 
 
 def _fewest(at: Writing, graph: Callable[[], Any], algebra: Callable[[], Any]) -> Any:

@@ -9,7 +9,7 @@ it needs when it runs.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from linkwise.algebra.expr import Expr
@@ -20,7 +20,7 @@ from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.cost import cost
 from linkwise.sweeps.program import Program
-from linkwise.sweeps.result_part import entries
+from linkwise.sweeps.result_part import ALL, entries
 
 if TYPE_CHECKING:
     from linkwise.algebra.derivation import Derivation
@@ -87,6 +87,24 @@ def influential(request: Request) -> tuple[str, ...]:
     graph = made.graph
     used = {graph.inputs[graph.a[n]] for n in graph.used(made.outputs) if graph.op[n] == "input"}
     return tuple(name for name in names if any(x.startswith(f"{name}[") for x in used))
+
+
+@once_per_request
+def influential_in(
+    request: Request, exprs: tuple[Expr, ...], nodes: tuple[str, ...]
+) -> tuple[str, ...]:
+    """The parameters of a formula's request that expressions in it depend on."""
+    return influential(_of_part(request, exprs, nodes))
+
+
+@once_per_request
+def inputs_in(request: Request, expr: Expr) -> dict[str, int]:
+    """The inputs of an expression in a formula's request, in order, with their lengths."""
+    return dict(graph(_of_part(request, (expr,), request.nodes)).inputs)
+
+
+def _of_part(request: Request, exprs: tuple[Expr, ...], nodes: tuple[str, ...]) -> Request:
+    return replace(request, quantity=exprs, nodes=nodes, names=(), chosen=ALL, rank=None)
 
 
 @once_per_request

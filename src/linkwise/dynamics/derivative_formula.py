@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -78,9 +79,15 @@ def _forward(
 
 def _forward_of_loops(at: Writing, pushed: str) -> Any:
     """The three matrices by the algebra, in loops over bodies."""
+    return at.value(*_forward_by_state(pushed), mass.inv)
+
+
+@cache
+def _forward_by_state(pushed: str) -> tuple[Expr, Expr]:
+    """∂v̇/∂q and ∂v̇/∂v."""
     name = "forward_dynamics_with_forces" if pushed else "forward_dynamics"
     expr = expression(name, frame=cast("Frame", pushed or "node"))
-    return at.value(differentiate(expr, "q"), differentiate(expr, "v"), mass.inv)
+    return differentiate(expr, "q"), differentiate(expr, "v")
 
 
 def _acting_slopes(at: Writing, *, passive: bool, actuated: bool) -> tuple[Any, ...]:
