@@ -1,5 +1,7 @@
 """Optima with bounds on states are those of a quadratic programme."""
 
+import re
+import warnings
 from typing import Any
 
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.control import Bound
+from linkwise.errors import TroubleWarning
 from linkwise.spatial.array import Array
 from tests.control.test_optimize import STEP, costs, sliders
 
@@ -70,3 +73,56 @@ def test_optimum_is_that_of_a_quadratic_programme(most: float, tolerance: float)
     many = lw.optimize(sliders(), np.tile(START, (3, 1)), **given)
     assert (many.iterations == made.iterations).all()
     assert np.allclose(many.cost, made.cost, rtol=1e-10)
+
+
+def test_violated_bounds_are_named() -> None:
+    given: Any = {"costs": costs(), "step": STEP, "horizon": HORIZON}
+    late = Bound.on_position([0.4, 3.0], [0.4, 4.0], when="final")
+    fast = Bound.on_velocity(-0.5, 0.5)
+    with pytest.warns(TroubleWarning) as caught:
+        lw.optimize(sliders(), START, bounds=[late, fast], **given)
+    (only,) = [str(x.message) for x in caught]
+    assert re.search(r"the position of 'y' is \S+ at knot 20 \(1 s\) and must be at least 3", only)
+    starts = np.stack([START, START])
+    goals = np.array([[0.4, -0.3], [2.0, -0.3]])
+    slow = Bound.on_task(lw.Task.joints("x", "y"), goals, when="final")
+    with pytest.warns(TroubleWarning, match=r"'x' is .* at knot 20 .* in problem 1"):
+        lw.optimize(sliders(), starts, bounds=[slow, fast], **given)
+    with pytest.warns(TroubleWarning, match="may be out of reach"):
+        lw.optimize(sliders(), START, bounds=[late, fast], iterations=5, **given)
+
+
+def test_a_start_that_violates_a_bound_is_reported_at_once() -> None:
+    seen = list[int]()
+    given: Any = {"costs": costs(), "step": STEP, "horizon": HORIZON}
+
+    def count(caught: list[warnings.WarningMessage]) -> None:
+        seen.append(len(caught))
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        lw.optimize(
+            sliders(), START, [0.0, 2.0], bounds=Bound.on_velocity(-1.0, 1.0), **given,
+            progress=lambda _: count(caught),
+        )  # fmt: skip
+    first = str(caught[0].message)
+    assert seen[0] == 1 and "no motion can mend" in first
+    assert "the velocity of 'y' is 2 at the start and must be at most 1" in first
+    # infinite bounds at the first knot are the remedy
+    high = np.full((HORIZON + 1, 2), 1.0)
+    high[:2] = np.inf
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = lw.optimize(
+            sliders(), START, [0.0, 2.0], bounds=Bound.on_velocity(-1, high), **given
+        )
+    assert made.status == 0 and made.v[2:].max() <= 1.0 + 1e-5
+    starts = np.stack([START, START, START])
+    with pytest.warns(TroubleWarning, match=r"the start of 2 of 3 problems .* of problem 1"):
+        lw.optimize(
+            sliders(),
+            starts,
+            [[0, 0], [0, 3.0], [0, 2.0]],
+            bounds=Bound.on_velocity(-1, 1),
+            **given,
+        )

@@ -1,5 +1,6 @@
 """Trajectories: against regulators, dense optimisers, rollouts and each other."""
 
+import re
 import warnings
 from typing import Any
 
@@ -8,11 +9,13 @@ import pytest
 from scipy.optimize import lsq_linear, minimize
 
 import linkwise as lw
+from linkwise.cli import main
 from linkwise.control import Bound, Cost
 from linkwise.control.optimize import problem_of
 from linkwise.control.solver import Iteration, Limits
 from linkwise.errors import LinkwiseError, TroubleWarning
 from linkwise.spatial.array import Array
+from linkwise.tasks.reach import reach
 from tests.control.expansions import expansion
 
 STEP = 0.05
@@ -306,3 +309,28 @@ def test_history_of_problems_that_ended_is_blank() -> None:
             assert np.isfinite(x[:count]).all() and np.isnan(x[count:]).all()
     worst = max(made.history.violation[i, k - 1] for i, k in enumerate(made.iterations))
     assert reports[-1].violation == worst
+
+
+def test_command_line_says_what_is_out_of_reach(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["optimize", "seven_dof_arm", "--node", "hand", "--quiet", "--steps", "10"]
+    assert main([*words, "--to", "9", "9", "9"]) == 2
+    assert "from the first hinge, and all links" in capsys.readouterr().err
+    with pytest.warns(TroubleWarning, match="position of hand"):
+        assert main([*words, "--duration", "0.05", "--to", "0.5", "0.5", "0.3"]) == 2
+    assert re.search(r"'hand' ends \S+ m from the place", capsys.readouterr().out)
+
+
+def test_reach_is_never_exceeded() -> None:
+    """By random postures, and attained by a stretched arm."""
+    for mech in (lw.models.seven_dof_arm(), lw.models.puma560(), lw.models.planar_rpp()):
+        node, rng = mech.bodies[-1].name, np.random.default_rng(0)
+        first, longest = reach(mech, node)
+        q = np.stack([mech.random(rng) for _ in range(300)])
+        far = np.linalg.norm(lw.forward_kinematics(mech, q, node).p - first, axis=-1)
+        assert np.all(far <= longest + 1e-9)
+    straight = lw.models.pendulum(2)
+    tip = straight.nodes[-1].name
+    first, longest = reach(straight, tip)
+    there = lw.forward_kinematics(straight, np.zeros(2), tip).p
+    assert np.isclose(np.linalg.norm(there - first), longest)
+    assert reach(lw.models.free_flyer(), lw.models.free_flyer().bodies[-1].name)[1] == np.inf

@@ -65,6 +65,8 @@ def run(options: argparse.Namespace) -> int:
     from linkwise.control import Bound, Cost, optimize
     from linkwise.errors import ModelError
     from linkwise.spatial.pose import Pose
+    from linkwise.tasks.measure import task_position
+    from linkwise.tasks.reach import reach
     from linkwise.tasks.task import Task
 
     for option in ("save", "plot"):
@@ -80,6 +82,13 @@ def run(options: argparse.Namespace) -> int:
     if options.to_pose is not None:
         x = options.to_pose
         place, goal = Task.pose(options.node), Pose.rpy(x[3:], x[:3])
+    there = np.asarray(options.to if options.to_pose is None else options.to_pose[:3])
+    first, longest = reach(mech, options.node)
+    if (away := float(np.linalg.norm(there - first))) > longest + 1e-9:
+        raise ModelError(
+            f"{options.node!r} cannot get there: the place is {away:.4g} m from the first hinge, "
+            f"and all links and travels together are {longest:.4g} m long. Give a nearer place."
+        )
     made = optimize(
         mech,
         q,
@@ -94,6 +103,13 @@ def run(options: argparse.Namespace) -> int:
         progress=None if options.quiet else print,
     )
     print(made)
+    if int(made.status):
+        end = task_position(mech, made.q[-1], Task.position(options.node))
+        left = float(np.linalg.norm(end - there))
+        print(
+            f"{options.node!r} ends {left:.3g} m from the place after {options.duration:g} s; give "
+            "a longer --duration, another start, or a place that it can reach within its limits"
+        )
     if options.save is not None:
         stream = BytesIO()
         parts = ("time", "q", "v", "tau", "gain")

@@ -20,7 +20,7 @@ def batch_of(
     mech: Mechanism,
     each: tuple[Cost | Bound, ...],
     parameters: Mapping[str, ArrayLike],
-    guess: Any,
+    guess: Mapping[str, Any] | None,
     knots: int,
 ) -> int | None:
     """The number of problems that belong to a single start; None for one.

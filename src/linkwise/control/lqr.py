@@ -313,7 +313,8 @@ def _endless(
     problem = ""
     try:
         P: Array = solve(A, B, Q, R)
-        gain = linalg.solve(R + B.T @ P @ B, B.T @ P @ A) if discrete else linalg.solve(R, B.T @ P)
+        sides = (R + B.T @ P @ B, B.T @ P @ A) if discrete else (R, B.T @ P)
+        gain: Array = linalg.solve(*sides)
         poles = np.linalg.eigvals(A - B @ gain)
         slow = float(np.abs(poles).max()) - 1.0 if discrete else float(poles.real.max())
         if slow < -SLOWEST:

@@ -14,16 +14,13 @@ from numpy.typing import NDArray
 from linkwise.arguments import all_are, count, flag, function, mapping, names, number, option
 from linkwise.control.batch import batch_of
 from linkwise.control.cost import Bound, Cost, checked_bounds, checked_costs
+from linkwise.control.failure import WORDS, advice, row_names, start_off, worst_row
 from linkwise.control.holding import contact_rows
 from linkwise.control.phase import Phase, schedule, steps_of
 from linkwise.control.problem import LIMITS, Shape, data_of, limits_of, structure_of
 from linkwise.control.program import Program, program
 from linkwise.control.routine import ROUNDS, Routine, routine
 from linkwise.control.solver import (
-    INFEASIBLE,
-    NO_STEP,
-    NOT_FINITE,
-    OUT_OF_TIME,
     RUNNING,
     SOLVED,
     Data,
@@ -45,24 +42,6 @@ from linkwise.errors import (
 from linkwise.model.closure import is_traceable
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
-
-WORDS = {
-    RUNNING: "still running",
-    SOLVED: "solved",
-    OUT_OF_TIME: "stopped after all iterations",
-    NO_STEP: "no step along the search direction lowers the cost",
-    NOT_FINITE: "numbers are no longer finite",
-    INFEASIBLE: "the bounds cannot all be met",
-}
-"""How a problem ended, in words."""
-
-ADVICE = {
-    OUT_OF_TIME: "Allow more iterations, or give a better guess.",
-    NO_STEP: "Shorten the step, weigh the joint forces more, or give another guess.",
-    NOT_FINITE: "The motion grows without bounds: shorten the step, or give another guess.",
-    INFEASIBLE: "Widen or remove bounds, allow a longer horizon, or give another guess.",
-}
-
 
 OPEN = 1e-3
 """Largest error of a loop at the start [m or rad]."""
@@ -310,11 +289,12 @@ def optimize(
     )
     inform = None if progress is None else function(progress, "progress")
     cores = None if threads is None else count(threads, "threads", least=1)
+    _check_start(problem, ends.violation)
     if problem.shape.batch is None or len(problem.data.start) == 1:
         result = _alone(problem, ends, inform)
     else:
         result = _together(problem, ends, cores, inform)
-    _report(result)
+    _report(problem, result, ends.violation)
     return result
 
 
@@ -575,19 +555,44 @@ def _padded(x: Array, axis: int, places: list[int], size: int) -> Array:
     return out
 
 
-def _report(result: Trajectory) -> None:
+def _check_start(problem: Problem, allowed: float) -> None:
+    """Warn at once about bounds that hold at no motion."""
+    names = row_names(problem.program, problem.contacts)
+    said = start_off(problem.program, problem.data, problem.step, names, allowed) if names else ""
+    if said:
+        warnings.warn(f"{problem.mech.name!r}: {said}", TroubleWarning, stacklevel=caller())
+
+
+def _report(problem: Problem, result: Trajectory, allowed: float) -> None:
     """Warn about problems that are not solved."""
     codes = np.atleast_1d(result.status)
     bad = np.flatnonzero(codes)
     if not len(bad):
         return
-    worst = int(np.bincount(codes[bad]).argmax())
+    worst, offs = int(np.bincount(codes[bad]).argmax()), np.atleast_1d(result.violation)
     single = codes.size == 1
     which = "the trajectory is" if single else f"{len(bad)} of {codes.size} trajectories are"
-    off = float(np.max(result.violation))
-    note = f" (largest violation {off:.3g})" if off > 0.0 else ""
+    same = bad[codes[bad] == worst]
+    i = int(same[np.argmax(offs[same])])
+    note = ""
+    if offs[i] > allowed:
+        said = _worst_bound(problem, result, i)
+        note = f": {said}{'' if single else f' in problem {i}'}" if said else ""
+        note = f" (largest violation {float(offs[i]):.3g}{note})"
     warnings.warn(
-        f"{result.mech.name!r}: {which} not solved: {WORDS[worst]}{note}. {ADVICE[worst]}",
+        f"{result.mech.name!r}: {which} not solved: {WORDS[worst]}{note}. "
+        f"{advice(worst, bool(note))}",
         TroubleWarning,
         stacklevel=caller(),
     )
+
+
+def _worst_bound(problem: Problem, result: Trajectory, i: int) -> str:
+    """The bound that problem i violates most, in words."""
+    program, p = problem.program, problem.program.structure
+    parts = (result.q, result.v, result.tau)
+    q, v, tau = (x if problem.shape.batch is None else x[i] for x in parts)
+    u = np.zeros((len(q), program.m))
+    u[:-1] = tau[:, list(p.driven)]
+    x, data = np.concatenate([q, v, u], axis=-1), problem.data.part(np.array([i]))
+    return worst_row(program, data, x, problem.step, row_names(program, problem.contacts))
