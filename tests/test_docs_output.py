@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,11 @@ EXTENSION = _extension()
 @pytest.mark.prove
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_output_is_what_the_code_prints(page):
-    differences = EXTENSION.differences(page.read_text(encoding="utf-8"))
+    text = page.read_text(encoding="utf-8")
+    for library in ("pinocchio", "mujoco", "pydrake", "torch", "jax", "casadi"):
+        if re.search(rf"(import|from) {library}\b", text):
+            pytest.importorskip(library)
+    differences = EXTENSION.differences(text)
     assert not differences, "\n".join(differences)
 
 
