@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
 import threading
 import types
@@ -25,8 +24,8 @@ def test_clusters_and_addresses_are_workers(tmp_path):
     """A cluster object, the address of its scheduler, and a client of it."""
     distributed = pytest.importorskip("distributed")
     options = {"processes": False, "threads_per_worker": 2, "dashboard_address": None}
-    # a mechanism of its own: kernels of a shared one may have been compiled by another test
-    study = pickle.loads(pickle.dumps(small(200)))
+    cloudpickle = pytest.importorskip("cloudpickle")
+    study = cloudpickle.loads(cloudpickle.dumps(small(200)))  # compiled anew, as on workers
     study.run(tmp_path / "threads", chunk=16, progress=False)
     with distributed.LocalCluster(n_workers=1, **options) as cluster:
         address = cluster.scheduler_address
