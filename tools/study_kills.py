@@ -94,7 +94,7 @@ class Processes:
             options = ["--port", "0", "--no-dashboard", "--scheduler-file", str(self.file)]
             self._start("scheduler", *dask, "scheduler", "--host", "127.0.0.1", *options)
             limit = time.monotonic() + STARTING
-            while not self.file.exists() and time.monotonic() < limit:
+            while self.address() is None and time.monotonic() < limit:
                 time.sleep(0.05)
         for name in ("worker 0", "worker 1"):
             if name not in self.running or self.running[name].poll() is not None:
@@ -102,9 +102,17 @@ class Processes:
                 options += ["--local-directory", str(self.folder / "scratch")]
                 self._start(name, *dask, "worker", "--scheduler-file", str(self.file), *options)
         if "client" not in self.running or self.running["client"].poll() is not None:
-            address = json.loads(self.file.read_text())["address"]
+            address = self.address()
+            assert address is not None, "the scheduler does not start"
             here = [sys.executable, __file__, "client", str(self.folder / "killed"), address]
             self._start("client", *here)
+
+    def address(self) -> str | None:
+        """That of the scheduler; None while its file is not there or not complete."""
+        try:
+            return json.loads(self.file.read_text())["address"]
+        except (OSError, ValueError):
+            return None
 
     @property
     def chunks(self) -> int:
