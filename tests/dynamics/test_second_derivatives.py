@@ -97,9 +97,9 @@ def test_one_direction_after_another(which, ways, monkeypatch):
         assert np.isnan(result[2]).all()
     with pytest.raises(lw.ModelError, match="not finite"):
         function(SMALL, q[2], v[2], x[2])
-    with pytest.warns(lw.errors.TroubleWarning, match="1 of 3 states") as told:
+    with pytest.warns(lw.errors.TroubleWarning, match="1 of 3 states") as warned:
         function(SMALL, q, v, x)
-    assert len(told) == 1
+    assert len(warned) == 1
     shared = function(SMALL, q[:2], v[0], x[0])
     for result, expected in zip(shared, function(SMALL, q[1], v[0], x[0]), strict=True):
         close(result[1], expected, 1e-10)

@@ -104,9 +104,9 @@ def checked_expression(value: object) -> Expr:
         return value
     if isinstance(value, str):
         raise ExpressionError(
-            f"the text {value!r} was given for an expression. lw.dynamics.expression({value!r}) is "
-            "that of a quantity with this name, with loops held lw.loops.closed_expression; "
-            "linkwise.algebra.parse.parse reads others."
+            f"{value!r} is not an expression but text: linkwise.algebra.parse.parse reads it. "
+            "Quantities have names: lw.dynamics.expression('forward_dynamics'), and with loops "
+            "held lw.loops.closed_expression."
         )
     raise ExpressionError(
         f"{value!r} is not an expression: write one with the symbols of linkwise.algebra, or read "
