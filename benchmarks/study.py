@@ -23,7 +23,7 @@ from linkwise.study.address import applied, arguments
 from linkwise.study.engine import _loop
 from linkwise.study.folder import Chunk, Folder, manifest_of
 
-CASES, SCALING, PEERS, TINY = 1_000_000, 200_000, 512, 400
+CASES, SCALING, PEERS, TINY = 1_000_000, 1_000_000, 512, 400
 STEPS, STEP = 200, 1e-3
 RESULTS = Path(__file__).parent / "results" / "study.md"
 HEAD = """# Studies
