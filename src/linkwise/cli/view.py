@@ -72,12 +72,12 @@ def run(options: argparse.Namespace) -> int:
     from linkwise.viewer import view
 
     browser = False if options.no_browser else None
-    with view(subject, host=options.host, port=options.port, open_browser=browser, **look) as v:
-        print("Ctrl-C ends it.", flush=True)
-        try:
+    try:
+        with view(subject, host=options.host, port=options.port, open_browser=browser, **look) as v:
+            print("Ctrl-C ends it.", flush=True)
             v.block()
-        except KeyboardInterrupt:  # how it is meant to end
-            print()
+    except KeyboardInterrupt:  # how it is meant to end, also while the page opens
+        print()
     return 0
 
 
