@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linkwise.errors import ModelError, StudyError
-from linkwise.study import Rollouts, Study
+from linkwise.errors import ModelError, ShapeError
+from linkwise.study import Calls, Rollouts, Study
 from tests.study.test_study import ARM, Q
 
 pytest.importorskip("pyarrow")
@@ -43,13 +43,41 @@ def test_two_columns_of_one_name_are_refused(tmp_path, work, vary, keep, reason)
     assert not (tmp_path / "x").exists()
 
 
-def test_results_that_only_some_cases_have_are_reported(tmp_path):
+@pytest.mark.parametrize("chunk", [1, 2, 3])
+def test_a_case_that_returns_other_names_fails_alone(tmp_path, chunk):
     def work(a: float) -> dict[str, float]:
-        return {"b": a} if a < 0.5 else {"b": a, "c": a}
+        return {"b": a} if a < 0.5 else {"b": a, "c": a} if a < 0.95 else {"c": a}
 
-    study = Study(work, {"a": [0.1, 0.2, 0.9]}, sampler="grid")
-    with pytest.raises(StudyError, match="returned 'c', which the first case did not"):
-        study.run(tmp_path, progress=False)
+    study = Study(work, {"a": [0.1, 0.9, 0.2, 1.0]}, sampler="grid")
+    results = study.run(tmp_path, chunk=chunk, progress=False)
+    columns = results.table(["b", "failed", "reason"]).to_pydict()
+    np.testing.assert_array_equal(columns["b"], [0.1, np.nan, 0.2, np.nan])
+    assert columns["failed"] == [False, True, False, True]
+    assert "a case returned 'c', which others did not" in columns["reason"][1]
+    with pytest.raises(ShapeError, match=r"a case (returned|did not return)"):
+        study.evaluate({"a": [0.1, 0.9]})
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3])
+@pytest.mark.parametrize("batched", [False, True])
+def test_a_case_with_records_of_another_length_fails_alone(tmp_path, chunk, batched):
+    def records(x: float) -> np.ndarray:
+        return np.arange(1.0, 4.0) * x if x < 0.5 else np.array([x])
+
+    def one(x: float) -> dict[str, np.ndarray]:
+        return {"y": records(x)}
+
+    def many(x: np.ndarray) -> dict[str, np.ndarray]:
+        return {"y": np.stack([records(a) for a in x])}
+
+    work = Calls(many, batched=True) if batched else Calls(one)
+    study = Study(work, {"x": [0.4, 0.6, 0.45]}, keep=["trajectory:y"], sampler="grid")
+    results = study.run(tmp_path, chunk=chunk, progress=False)
+    y = results.trajectory("y")
+    np.testing.assert_allclose(np.asarray(y)[0].ravel(), [0.4, 0.8, 1.2])
+    np.testing.assert_allclose(np.asarray(y)[2].ravel(), [0.45, 0.9, 1.35])
+    assert np.isnan(np.asarray(y)[1]).all()
+    assert results.table(["failed"])["failed"].to_pylist() == [False, True, False]
 
 
 def test_two_names_of_one_number_are_refused():

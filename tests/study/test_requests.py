@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linkwise.errors import ModelError, ShapeError, StudyError, UnknownNameError
+from linkwise.errors import ModelError, ShapeError, UnknownNameError
 from linkwise.study import Calls, Rollouts, Simulations, Study, optimize
 from tests.study.test_study import ARM, Q
 
@@ -108,23 +108,6 @@ def test_the_seed_is_that_of_the_noise_too():
 def test_correlations_are_given_once_and_of_two_variables(pairs):
     with pytest.raises(ModelError, match="of two variables, once for each pair"):
         Study(lambda a, b: a, {"a": (0, 1), "b": (0, 1)}, cases=3, correlate=pairs)
-
-
-@pytest.mark.parametrize("chunk", [1, 4, 20])
-def test_results_of_other_names_are_refused_in_any_chunk(tmp_path, chunk):
-    study = Study(lambda x: {"a": x} if x < 0.5 else {"b": x}, {"x": (0.0, 1.0)}, cases=20)
-    with pytest.raises(StudyError, match=r"returned '(a|b)', which the first case did not"):
-        study.run(tmp_path, chunk=chunk, progress=False)
-
-
-@pytest.mark.parametrize("chunk", [1, 20])
-def test_records_of_other_lengths_are_refused_in_any_chunk(tmp_path, chunk):
-    def work(x):
-        return {"y": np.arange(3.0 if x < 0.5 else 5.0) * x}
-
-    study = Study(work, {"x": (0.0, 1.0)}, keep=["trajectory:y"], cases=20)
-    with pytest.raises(StudyError, match="chunks could not be computed"):
-        study.run(tmp_path, chunk=chunk, progress=False)
 
 
 def test_values_to_evaluate_are_checked():

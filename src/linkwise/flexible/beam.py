@@ -162,7 +162,9 @@ def frame(
         raise ModelError(f"sections must be positive; the smallest number is {table.min():g}.")
     table = np.broadcast_to(table, (len(pairs), 4))
     turns = floats(roll, "roll")
-    if turns.shape not in ((), (len(pairs),)) or not np.isfinite(turns).all():
+    if not np.isfinite(turns).all():
+        raise ModelError("roll is not finite; it is an angle about the axis of each element [rad].")
+    if turns.shape not in ((), (len(pairs),)):
         raise ShapeError(
             f"roll has shape {turns.shape}; it must be one number, or one for each of "
             f"{len(pairs)} elements ({len(pairs)},)."

@@ -89,8 +89,9 @@ def warn_if_bent(mech: Mechanism, q: Any) -> None:
         if part:
             _bending(mech).remove(body)
             what = "shortens it by" if body.curved else "moves its nodes by"
+            share = f"{part:.0%} of" if part < 100.0 else f"{part:.1g} times"
             warnings.warn(
-                f"{body.name!r} of {mech.name!r} bends so far that it {what} {part:.0%} of its "
+                f"{body.name!r} of {mech.name!r} bends so far that it {what} {share} its "
                 "length. Modes describe moderate bending; results are wrong here. Use several "
                 "shorter flexible bodies, or lw.models.rod.",
                 BendingWarning,

@@ -12,7 +12,7 @@ import numpy as np
 
 from linkwise.errors import StudyError
 from linkwise.study.folder import PICKLE, TABLE, TRAJECTORIES, Chunk, Folder, opened, sha256
-from linkwise.study.kept import Evaluated
+from linkwise.study.kept import Evaluated, Layout
 from linkwise.study.study import Study
 from linkwise.study.variable import extra
 
@@ -28,7 +28,7 @@ def computed(study: Study, folder: Folder, index: int, threads: int | None = 1) 
     begin, end = folder.bounds(index)
     values = study.values(begin, end)
     with _device(study, index):
-        result = study.evaluate(values, first=begin, threads=threads)
+        result = study.evaluate(values, first=begin, threads=threads, layout=_layout(folder))
     files = {f"{TABLE}/part-{index:07d}.parquet": encoded(study, folder, begin, values, result)}
     for name, about in folder.manifest["trajectories"].items():
         shape = (folder.chunk, *about["shape"])
@@ -54,11 +54,6 @@ def encoded(
     arrow: Any = extra("pyarrow", "pyarrow", "a study")
     parquet: Any = extra("pyarrow", "pyarrow.parquet", "a study")
     n, known = len(result), folder.manifest["columns"]
-    if more := [x for x in result.columns if x not in known]:
-        raise StudyError(
-            f"a case of {begin} to {begin + n - 1} returned {more[0]!r}, which the first case did "
-            f"not; all must return the same: {', '.join(known)}"
-        )
     columns: dict[str, Any] = {"case": np.arange(begin, begin + n)}
     columns |= values
     if study.sampling.proposal:
@@ -82,6 +77,13 @@ def encoded(
         write_page_checksum=True,
     )
     return memoryview(sink.getvalue())
+
+
+def _layout(folder: Folder) -> Layout:
+    """What the first case returned."""
+    records = folder.manifest["trajectories"].items()
+    shapes = {name: tuple(map(int, about["shape"])) for name, about in records}
+    return Layout(tuple(folder.manifest["columns"]), shapes)
 
 
 @contextlib.contextmanager

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import shown
-from linkwise.errors import ModelError, ShapeError, StudyError
+from linkwise.errors import ModelError, ShapeError
 from linkwise.spatial.array import Array
 
 TRAJECTORY = "trajectory"
@@ -123,11 +123,42 @@ class Evaluated:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What every case of a study returns.
+
+    Attributes:
+        columns: Names of its numbers.
+        records: Shapes (n, k) of its trajectories, by name.
+    """
+
+    columns: tuple[str, ...]
+    records: Mapping[str, tuple[int, ...]]
+
+    def check(self, result: Evaluated) -> None:
+        """Raise a ShapeError for cases that return anything else."""
+        if result.failed.all():
+            return
+        rule = f"all cases must return the same: {', '.join([*self.columns, *self.records])}"
+        for name in (*result.columns, *result.trajectories):
+            if name not in self.columns and name not in self.records:
+                raise ShapeError(f"a case returned {name!r}, which others did not; {rule}.")
+        for name in (*self.columns, *self.records):
+            if name not in result.columns and name not in result.trajectories:
+                raise ShapeError(f"a case did not return {name!r}; {rule}.")
+        for name, shape in self.records.items():
+            if result.trajectories[name].shape[1:] != shape:
+                raise ShapeError(
+                    f"a case returned records {name!r} of shape "
+                    f"{result.trajectories[name].shape[1:]}, others of {shape}; all must be alike."
+                )
+
+
 def merged(parts: Sequence[Evaluated]) -> Evaluated:
-    """Cases one after another; a column that a part lacks is NaN there, as where all failed.
+    """Cases one after another; columns of parts in which all failed are NaN.
 
     Raises:
-        StudyError: Records of one trajectory have different shapes.
+        ShapeError: Columns or records differ from part to part.
     """
     if len(parts) == 1:
         return parts[0]
@@ -135,18 +166,16 @@ def merged(parts: Sequence[Evaluated]) -> Evaluated:
     models = {k: x for part in reversed(parts) for k, x in part.trajectories.items()}
     labels = {k: x for part in reversed(parts) for k, x in part.labels.items()}
 
+    alike = Layout(tuple(names), {k: x.shape[1:] for k, x in models.items()})
+    for part in parts:
+        alike.check(part)
+
     def column(part: Evaluated, name: str) -> Array:
         return part.columns.get(name, np.full(len(part), np.nan))
 
     def records(part: Evaluated, name: str) -> Array:
         shape = models[name].shape[1:]
-        array = part.trajectories.get(name, np.full((len(part), *shape), np.nan))
-        if array.shape[1:] != shape:
-            raise StudyError(
-                f"cases returned records {name!r} of shapes {shape} and {array.shape[1:]}; all "
-                "must be alike."
-            )
-        return array
+        return part.trajectories.get(name, np.full((len(part), *shape), np.nan))
 
     return Evaluated(
         {n: np.concatenate([column(x, n) for x in parts]) for n in names},

@@ -105,7 +105,8 @@ class Rollouts:
         step: Length of a step [s].
         setup: Function from values (cases,) by name to arguments of `lw.rollout`, for what names
             cannot express: {"q": (cases, nq), "tau": (cases, nv), "parameters": {...}, ...}. Arrays
-            (cases, n) have a row for each case; (1, steps, n) has one for each step.
+            (cases, n) have a row for each case; (1, steps, n) has one for each step. It has the
+            last word: what it returns replaces numbers that vary by name.
         record_every: Steps from one record to the next; None for the end alone where final values
             are kept, else 1.
         options: Further arguments of `lw.rollout`. Noise has the seed of the study, unless one is

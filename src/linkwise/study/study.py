@@ -20,6 +20,7 @@ from linkwise.study.kept import (
     Evaluated,
     Keep,
     Kept,
+    Layout,
     check_columns,
     checked_keep,
     lost,
@@ -253,7 +254,12 @@ class Study:
         return {x: array[:, i] for i, x in enumerate(self.names)}
 
     def evaluate(
-        self, values: Mapping[str, Any], *, first: int = 0, threads: int | None = None
+        self,
+        values: Mapping[str, Any],
+        *,
+        first: int = 0,
+        threads: int | None = None,
+        layout: Layout | None = None,
     ) -> Evaluated:
         """Compute cases of given values, by name (cases,).
 
@@ -264,11 +270,12 @@ class Study:
             values: What varies.
             first: Number of the first case, for the noise.
             threads: Processor cores for a batch of motions; None for a choice by its size.
+            layout: What each case has to return; those that return anything else fail.
 
         Raises:
             UnknownNameError: A name that does not vary.
             ModelError: A name is missing.
-            ShapeError: Different numbers of cases.
+            ShapeError: Different numbers of cases; or cases return different things.
         """
         given = mapping(values, "values", "{'payload:hand': [0.0, 1.0]}")
         for name in given:
@@ -284,11 +291,20 @@ class Study:
         arrays = {k: np.ascontiguousarray(np.broadcast_to(x, size)) for k, x in arrays.items()}
         if not size:
             raise ModelError("values are empty: there is no case to compute.")
-        return self._computed(arrays, first, threads)
+        return self._computed(arrays, first, threads, layout)
 
-    def _computed(self, values: dict[str, Array], first: int, threads: int | None) -> Evaluated:
+    def _computed(
+        self,
+        values: dict[str, Array],
+        first: int,
+        threads: int | None,
+        layout: Layout | None = None,
+    ) -> Evaluated:
         try:
-            return self.work.batch(values, first, self.kept, threads, self.seed)
+            result = self.work.batch(values, first, self.kept, threads, self.seed)
+            if layout is not None:
+                layout.check(result)
+            return result
         except (MemoryError, OSError, StudyError):  # not of a case
             raise
         except Exception as error:
@@ -297,8 +313,10 @@ class Study:
                 return lost([f"{type(error).__name__}: {error}"])
             half = n // 2
             parts = [
-                self._computed({k: x[:half] for k, x in values.items()}, first, threads),
-                self._computed({k: x[half:] for k, x in values.items()}, first + half, threads),
+                self._computed({k: x[:half] for k, x in values.items()}, first, threads, layout),
+                self._computed(
+                    {k: x[half:] for k, x in values.items()}, first + half, threads, layout
+                ),
             ]
             return merged(parts)
 
