@@ -537,15 +537,15 @@ def _shown(points: tuple[ContactPoint, ...], shown: Any, step: float) -> _Shown:
     if not points:
         return _Shown(residual=shown[..., -2], unsolved=shown[..., -1])
     worst = shown.shape[-1] - 4
-    start, forces = worst - sum(point.rows for point in points), list[Any]()
     library: Any = arrays.cupy() if arrays.is_on_gpu(shown) else np
     uneven = 3 * sum(isinstance(point.ground, HeightField) for point in points)
     axes = axes_of(points, shown[..., :uneven], library) / step
-    for i, point in enumerate(points):
-        forces.append((shown[..., None, start : start + 3] @ axes[..., i, :, :])[..., 0, :])
-        start += point.rows
+    rows = np.array([point.rows for point in points])
+    first = worst - rows.sum() + np.cumsum(rows) - rows
+    push = shown[..., library.asarray(first[:, None] + np.arange(3))]
+    forces = (push[..., None, :] @ axes)[..., 0, :]
     rest = (shown[..., worst + k] for k in range(4))
-    return _Shown(library.stack(forces, axis=-2), *rest)
+    return _Shown(forces, *rest)
 
 
 def _largest(values: Array | None) -> Array | None:

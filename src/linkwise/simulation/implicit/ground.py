@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -94,11 +94,16 @@ class Ground:
     @property
     def axes(self) -> Array:
         """The normal and two tangents (3, 3), by rows; right-handed."""
-        n = np.array(self.normal)
-        t = np.eye(3)[int(np.argmin(np.abs(n)))]
-        t = t - (n @ t) * n
-        t = t / np.linalg.norm(t)
-        return np.array([n, t, np.cross(n, t)])
+        return _axes(self.normal).copy()
+
+
+@lru_cache(maxsize=64)
+def _axes(normal: Vector) -> Array:
+    n = np.array(normal)
+    t = np.eye(3)[int(np.argmin(np.abs(n)))]
+    t = t - (n @ t) * n
+    t = t / np.linalg.norm(t)
+    return np.array([n, t, np.cross(n, t)])
 
 
 @dataclass(frozen=True, slots=True, init=False)

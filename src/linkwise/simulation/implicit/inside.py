@@ -10,6 +10,7 @@ import numpy as np
 from linkwise.codegen.writing import Writing
 from linkwise.errors import caller
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.simulation.implicit.contact_rows import contact_rows
 from linkwise.simulation.implicit.ground import ContactPoint
 from linkwise.spatial.array import Array
@@ -45,8 +46,19 @@ def warn_if_inside(mech: Mechanism, q: Array, points: tuple[ContactPoint, ...]) 
     if not points:
         return
     rows = np.unique(np.reshape(q, (-1, mech.nq)), axis=0)[:FEW]
-    each = np.array([gaps(mech, row, points) for row in rows]).reshape(-1, len(points))
-    warn_inside(mech, [point.name for point in points], each.min(axis=0, initial=0.0))
+    known, this = _last(mech), (points, rows.tobytes())
+    if known.get("beginning") != this:  # motions often begin again where the last one did
+        each = np.array([gaps(mech, row, points) for row in rows]).reshape(-1, len(points))
+        known["gaps"] = each.min(axis=0, initial=0.0)
+        known["beginning"] = this
+    warn_inside(mech, [point.name for point in points], known["gaps"])
+
+
+@once_per_mechanism
+def _last(mech: Mechanism) -> dict[str, Any]:
+    """The last beginning, and its gaps."""
+    del mech
+    return {}
 
 
 def warn_inside(mech: Mechanism, names: Any, gap: Array) -> None:
