@@ -21,6 +21,9 @@ DEEP = 0.01
 FEW = 8
 """Different beginnings of a batch that are looked at, at most."""
 
+REMEMBERED = 16
+"""Beginnings whose gaps are kept, at most."""
+
 
 class _Poses:
     """Poses of bodies as numbers, in the place of the values of a graph."""
@@ -46,17 +49,18 @@ def warn_if_inside(mech: Mechanism, q: Array, points: tuple[ContactPoint, ...]) 
     if not points:
         return
     rows = np.unique(np.reshape(q, (-1, mech.nq)), axis=0)[:FEW]
-    known, this = _last(mech), (points, rows.tobytes())
-    if known.get("beginning") != this:  # motions often begin again where the last one did
+    known, this = _known(mech), (points, rows.tobytes())
+    if this not in known:  # motions often begin again where others did
         each = np.array([gaps(mech, row, points) for row in rows]).reshape(-1, len(points))
-        known["gaps"] = each.min(axis=0, initial=0.0)
-        known["beginning"] = this
-    warn_inside(mech, [point.name for point in points], known["gaps"])
+        if len(known) == REMEMBERED:
+            known.clear()
+        known[this] = each.min(axis=0, initial=0.0)
+    warn_inside(mech, [point.name for point in points], known[this])
 
 
 @once_per_mechanism
-def _last(mech: Mechanism) -> dict[str, Any]:
-    """The last beginning, and its gaps."""
+def _known(mech: Mechanism) -> dict[Any, Array]:
+    """Gaps of some beginnings."""
     del mech
     return {}
 
