@@ -35,7 +35,7 @@ import numpy as np
 from linkwise.simulation.implicit.ground import ContactPoint
 from linkwise.spatial.choice import absolute, clip, gate, maximum, minimum, norm, where
 
-TOGETHER = 10
+TOGETHER = 40
 """Sweeps of a step in which contacts try to stick with all rows at once."""
 
 DEPENDENT = 1e-5
