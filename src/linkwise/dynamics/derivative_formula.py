@@ -162,7 +162,7 @@ def _free_roots(
 
     Uniform gravity g and uniform motion change nothing between bodies. In axes of the root,
     v̇ = (ω̇, g − ω × u + what does not depend on its position, attitude and linear velocity u).
-    Forces in world axes do not turn with it, so that there is none.
+    Forces in world axes do not turn with it, so there are no such columns then.
     """
     mech, by_q, by_v = at.mech, dict[int, Any](), dict[int, Any]()
     for k, body in enumerate(mech.bodies):

@@ -36,7 +36,8 @@ from linkwise.simulation.implicit.ground import ContactPoint
 from linkwise.spatial.choice import absolute, clip, gate, maximum, minimum, norm, where
 
 TOGETHER = 40
-"""Sweeps of a step in which contacts try to stick with all rows at once."""
+"""Sweeps of a step in which contacts try to stick with all rows at once, or half of those of a step
+if these are fewer."""
 
 DEPENDENT = 1e-5
 """A pivot of A_c, relative to its diagonal, below which a contact is solved row by row."""

@@ -156,7 +156,7 @@ class Laws:
             {i: read(name, i, 1)[0] for i in members} for name in of_rows
         )
         blocks = {self.contacts[c][0]: read("block", BLOCK * c, BLOCK) for c in contacts}
-        w, together = _entries(read, rows), TOGETHER - 0.5 - made
+        w, together = _entries(read, rows), min(TOGETHER, self.most // 2) - 0.5 - made
         laws = Sweep(rows, b, mobility, inverse, impulse, w, blocks, together)
         for i in joints:
             joint, bounds = self.joints[i], read("bounds", 3 * i, 3)
