@@ -178,7 +178,7 @@ def draw(
     requested = np.stack([desired(start, t).position.p - start.p for t in motion.t])
     for run, name, color in (
         (motion, "augmented object", colors[1]),
-        (other, "disc alone, arms forgotten", colors[0]),
+        (other, "disc alone, arms ignored", colors[0]),
     ):
         way = cell.carry.pose(run.q).p - start.p
         above.plot(*1e3 * way[:, :2].T, color=color, lw=2.6 if run is motion else 1.4, label=name)

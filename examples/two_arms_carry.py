@@ -104,7 +104,7 @@ def picture(mech: lw.Mechanism, motion: lw.Trajectory, file: str) -> None:
     for i, hinge in enumerate(mech.velocity_names):
         torque.step(motion.time[:-1], motion.tau[:, i], where="post", label=str(hinge))
     torque.set(xlabel="t [s]", title="torques [N m]")
-    torque.legend(frameon=False, fontsize=8)
+    torque.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     figure.savefig(file, dpi=110)
 
 

@@ -58,7 +58,7 @@ def _forces(panel, names) -> None:  # type: ignore[no-untyped-def]
     panel.plot(degrees, names["force"], color=COLORS[1], lw=1.8, label="force in the pin [N]")
     panel.plot(
         degrees, 10.0 * names["turn"][:, 0], color=COLORS[0], lw=1.8,
-        label="torque of the crank [N m], 10 times",
+        label="torque of the crank × 10 [N m]",
     )  # fmt: skip
     panel.axhline(0.0, color=FAINT, lw=0.8)
     panel.set_xlim(0, 360)

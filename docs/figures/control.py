@@ -20,7 +20,7 @@ def main() -> None:
     """Largest error of the six joints over time, with the right model and with a load."""
     names = names_of("how_to/track_a_pose.md")
     figure, panels = plt.subplots(1, 2, figsize=(9.5, 3.6), sharey=True, facecolor=PAPER)
-    titles = ("the model is right", "2 kg that nobody told the laws of")
+    titles = ("exact model", "2 kg unknown to the controllers")
     for panel, title, runs in zip(
         panels, titles, (names["exact"], names["surprised"]), strict=True
     ):

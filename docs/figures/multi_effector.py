@@ -41,7 +41,7 @@ def main() -> None:
     scene.set_title("three arms and a disc", color=INK, fontsize=11, loc="left")
     panels = [figure.add_subplot(grid[i]) for i in (1, 2, 3)]
     example["draw"](cell, motion, other, panels, COLORS, INK)
-    titles = ("the way of its middle, from above", "from the path", "inside the grasp")
+    titles = ("path of its centre, from above", "distance from the path", "inside the grasp")
     for panel, title in zip(panels, titles, strict=True):
         panel.set_facecolor(PAPER)
         panel.grid(True, color=FAINT, alpha=0.2)

@@ -31,13 +31,13 @@ def main() -> None:
         )
     left.plot([], [], color=FAINT, lw=5.0, alpha=0.3, label="formula (broad, pale)")
     left.set_title("the hand is a unit mass on a spring", color=INK, fontsize=11, loc="left")
-    left.set_ylabel("what is missing [mm]", color=INK)
+    left.set_ylabel("error [mm]", color=INK)
     t = names["record"].t
     for color, (name, e) in zip(COLORS, names["left"].items(), strict=False):
         size = np.linalg.norm(e, axis=1)
         right.semilogy(t, np.maximum(size, 1e-6), color=color, lw=1.8, label=name)
     right.set_title("three levels of priority", color=INK, fontsize=11, loc="left")
-    right.set_ylabel("what is missing [m or rad]", color=INK)
+    right.set_ylabel("error [m or rad]", color=INK)
     right.set_ylim(1e-4, 1.0)
     for panel in (left, right):
         panel.set_facecolor(PAPER)
