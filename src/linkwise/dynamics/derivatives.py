@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from linkwise.arguments import flag
+from linkwise.brief import brief
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.actuator_force import NamedCommands, instant_commands
 from linkwise.dynamics.closed_derivatives import held, held_call
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     pass
 
 
+@brief
 class InverseDynamicsDerivatives(NamedTuple):
     """How τ of inverse dynamics changes: δτ = q δq + v δv + vdot δv̇.
 
@@ -64,6 +66,7 @@ class InverseDynamicsDerivatives(NamedTuple):
     vdot: Array
 
 
+@brief
 class ForwardDynamicsDerivatives(NamedTuple):
     """How v̇ of forward dynamics changes: δv̇ = q δq + v δv + tau δτ.
 
@@ -79,6 +82,7 @@ class ForwardDynamicsDerivatives(NamedTuple):
     tau: Array
 
 
+@brief
 class Linearization(NamedTuple):
     """The equations of motion about a state x = (q, v): δẋ = A δx + B δτ, or one step of them.
 

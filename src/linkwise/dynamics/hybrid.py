@@ -26,6 +26,7 @@ from linkwise.algebra.expr import Expr, symbol
 from linkwise.algebra.role import Composite
 from linkwise.algebra.selection import selection
 from linkwise.algebra.space import BODY, JOINT
+from linkwise.brief import brief
 from linkwise.codegen.scalar import status as codes
 from linkwise.dynamics.closure import closed_kernel, constraint_jacobian, run
 from linkwise.dynamics.constrained import OBEYED, broken_rows
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from linkwise.codegen.kernel import Kernel
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class HybridMotion:
     """All accelerations and all forces: those that were given, and those that follow.

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from linkwise.algebra import mass, tau
 from linkwise.algebra.symbols import articulated
+from linkwise.brief import brief
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.orthogonal import solved, solved_below, triangle_of
 from linkwise.dynamics.kernels import named
@@ -146,6 +147,7 @@ def _inverse(A: Array) -> Array:
     return 1.0 / A if A.shape[-1] == 1 else np.asarray(np.linalg.inv(A), dtype=np.float64)
 
 
+@brief
 class MassRoot(NamedTuple):
     """L.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 import numpy as np
 
 from linkwise.arguments import option
+from linkwise.brief import brief
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.kernels import (
     BatchOptions,
@@ -34,6 +35,7 @@ About: TypeAlias = Literal["com", "world"] | ArrayLike
 """The centre of mass, the origin of the world, or a point in it (3,) or (batch, 3) [m]."""
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class WholeInertia:
     """Inertia of all bodies frozen together, in world axes; batches have (batch,) in front.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
+from linkwise.brief import brief
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.sensitivity import slopes
 from linkwise.dynamics.kernels import BatchOptions, Nodes, Options, written
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
 
 
+@brief
 class MomentumDerivatives(NamedTuple):
     """How the momentum h = A v and its rate ḣ = A v̇ + Ȧ v change, in the axes of the world.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.brief import brief
 from linkwise.codegen.scalar.parameters import size
 from linkwise.dynamics.carried_weight import carried_energy, carried_force, carrying
 from linkwise.model.hinges import Spherical
@@ -27,6 +28,7 @@ BALL = Spherical()
 """The hinge whose spring turns it back the short way."""
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Passive:
     """Forces −d v − k s of drives with the stretch s of their springs, and carried weight.

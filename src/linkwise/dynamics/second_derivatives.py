@@ -26,6 +26,7 @@ import numpy as np
 from linkwise.algebra.differential import differentiate
 from linkwise.algebra.space import JOINT
 from linkwise.algebra.symbols import mass, vector
+from linkwise.brief import brief
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.sensitivity import NoGraphError, jvp, slopes
 from linkwise.dynamics.closed_derivatives import held
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
 
 
+@brief
 class InverseDynamicsSecondDerivatives(NamedTuple):
     """How the derivatives of inverse dynamics change: [..., i, j, k] is of τ_i.
 
@@ -90,6 +92,7 @@ class InverseDynamicsSecondDerivatives(NamedTuple):
     vdotq: Array
 
 
+@brief
 class ForwardDynamicsSecondDerivatives(NamedTuple):
     """How the derivatives of forward dynamics change: [..., i, j, k] is of v̇_i.
 

@@ -24,6 +24,7 @@ from linkwise.algebra.expr import Expr
 from linkwise.algebra.family import Family
 from linkwise.algebra.symbols import articulated, bare_tree
 from linkwise.arguments import generator
+from linkwise.brief import brief
 from linkwise.errors import ModelError, ShapeError
 from linkwise.estimation.covariance import covariance
 from linkwise.estimation.estimate import BatchEstimate, KalmanFilter, Smoother
@@ -35,6 +36,7 @@ from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import blocks
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Draws:
     """Realisations of the random field, one per row.

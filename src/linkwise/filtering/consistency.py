@@ -15,10 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwise.arguments import count, number
+from linkwise.brief import brief
 from linkwise.errors import MissingExtraError, ModelError
 from linkwise.spatial.array import Array, ArrayLike, floats
 
 
+@brief
 class Consistency(NamedTuple):
     """Averages over runs, with the bounds that hold with the stated probability.
 

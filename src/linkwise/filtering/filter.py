@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.arguments import flag, names, number, option
+from linkwise.brief import brief
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.kernels import Loops, check_mechanism, require_open, tree_of, written
 from linkwise.errors import ModelError, ShapeError, unknown_name
@@ -32,6 +33,7 @@ MOST_STATES = 40
 """Numbers in the error of a state whose ticks may be one kernel."""
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimate:
     """What is known of a state, or of a batch of states.

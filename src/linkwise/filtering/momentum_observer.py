@@ -20,6 +20,7 @@ import numpy as np
 
 from linkwise.algebra.symbols import mass, v as v_of
 from linkwise.arguments import flag, number
+from linkwise.brief import brief
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.configuration import coordinates
 from linkwise.dynamics.kernels import Loops, check_mechanism, require_open, tree_of, written
@@ -63,6 +64,7 @@ OBSERVED = {x: Formula(_observed, (x,), names=NAMES) for x in (False, True)}
 MOMENTUM = {x: Formula(_momentum, (x,), names=("momentum", "drift")) for x in (False, True)}
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Observation:
     """What a momentum observer knows.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwise.brief import brief
 from linkwise.dynamics.kernels import written
 from linkwise.errors import ModelError, ShapeError
 from linkwise.filtering.tangent import CARRIED, DISPLACEMENT
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from linkwise.filtering.filter import Estimate, Filter
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Filtered:
     """Estimates along a recording; arrays have ticks before their last axes, and a batch before.

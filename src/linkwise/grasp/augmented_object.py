@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import rows
+from linkwise.brief import brief
 from linkwise.dynamics.batched import Batched
 from linkwise.dynamics.innovations import velocity_from_diagonal
 from linkwise.dynamics.velocity_space import checked_tolerance, states as states_of
@@ -38,6 +39,7 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class AugmentedPart(Batched):
     """The contribution of the object itself to the augmented object.
@@ -58,6 +60,7 @@ class AugmentedPart(Batched):
     gravity: Array
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class AugmentedArm(Batched):
     """The contribution of an arm to the augmented object.

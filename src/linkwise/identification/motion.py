@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import number
+from linkwise.brief import brief
 from linkwise.dynamics.kernels import Loops, check_mechanism, require_open, tree_of
 from linkwise.errors import ModelError, ShapeError
 from linkwise.identification.fit import scipy
@@ -43,6 +44,7 @@ ROUNDS = 10
 """Of the search for outliers, at most."""
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class SmoothMotion:
     """A smooth motion through measured positions.

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import row
+from linkwise.brief import brief
 from linkwise.dynamics.closure import constraint_bias
 from linkwise.dynamics.constrained import OBEYED
 from linkwise.dynamics.inverse_dynamics import inverse_dynamics
@@ -40,6 +41,7 @@ TOLERANCE = 1e-9
 """Drives with less than this part of the effect of the best do not count as moving it."""
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class DriveForces:
     """Joint forces that cause a motion of a mechanism with loops. For a batch, (batch,) in front.

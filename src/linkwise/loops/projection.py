@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import count, number
+from linkwise.brief import brief
 from linkwise.codegen.stages import MOST_BODIES
 from linkwise.dynamics.closure import closed_kernel, constraint_error, constraint_jacobian
 from linkwise.dynamics.closure_rank import known_rank
@@ -62,6 +63,7 @@ DAMPING = 0.01
 """μ over the mean diagonal entry, for an error of the size of the mechanism."""
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Projection:
     """Where the search for closed loops ended. For a batch, (batch,) in front of everything.

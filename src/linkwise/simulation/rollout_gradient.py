@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.brief import brief
 from linkwise.codegen import arrays
 from linkwise.codegen.stepping.cuda_kernel import CudaMotion
 from linkwise.codegen.stepping.kernel import RolloutKernel, describe
@@ -56,6 +57,7 @@ class Origin:
     target: str = "cpu"
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class RolloutGradient:
     """The gradient of a weighted sum of the records of a rollout.

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.arguments import flag, number
+from linkwise.brief import brief
 from linkwise.errors import ModelError, unknown_name
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.study.results import Results
@@ -211,6 +212,7 @@ def chance(hit: Any, weight: Array, level: float, *, complete: bool = True) -> E
     return Estimate(k / n, low, high, level, float(n))
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Band:
     """Quantiles of a trajectory at each time, with pointwise confidence intervals.

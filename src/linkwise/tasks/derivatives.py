@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 import numpy as np
 
 from linkwise.algebra import bias, mass
+from linkwise.brief import brief
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar import status as status_code
 from linkwise.codegen.scalar.pivots import SINGULAR
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
 
 
+@brief
 class TaskDynamicsDerivatives(NamedTuple):
     """How Λ, J̄, μ and p of tasks with m rows change; the last index is the variable.
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import rows
+from linkwise.brief import brief
 from linkwise.dynamics.kernels import check_mechanism, kernel
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model import derived
@@ -105,6 +106,7 @@ class MacroMini:
         )
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class MacroMiniState:
     """Kinematics and inertia of a macro and its mini; for a batch, arrays have it in front.
