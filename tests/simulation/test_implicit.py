@@ -300,3 +300,22 @@ def test_feet_and_fingers_share_their_laws():
     for wrong in (Contact("rigid"), Contact("edge"), Contact("soft_finger", 0.4, 0.01)):
         with pytest.raises(lw.errors.ModelError, match=wrong.kind):
             Ground.of(wrong)
+
+
+def test_contact_forces_are_made_at_their_first_use():
+    ball = ContactPoint("ball", "body", radius=0.1)
+    runs = moved(body(BALL), at(0.1), contacts=[ball], step=1e-2, dtype=np.float32)
+    assert runs.pushes is not None and "forces" not in vars(runs.pushes)
+    force = runs.contact_forces
+    np.testing.assert_allclose(force[-1, 0], [0.0, 0.0, 1.3 * G], rtol=1e-5)
+    assert runs.contact_forces is force and force.dtype == np.float32
+    without = moved(body(BALL), at(0.1), step=1e-2)
+    assert without.pushes is None and without.contact_forces is None
+
+
+def test_contact_forces_are_arrays_as_those_given():
+    torch = pytest.importorskip("torch")
+    ball = ContactPoint("ball", "body", radius=0.1)
+    runs = moved(body(BALL), torch.from_numpy(at(0.1)), contacts=[ball], step=1e-2)
+    assert torch.is_tensor(runs.contact_forces) and torch.is_tensor(runs.slip)
+    np.testing.assert_allclose(runs.contact_forces[-1, 0], [0.0, 0.0, 1.3 * G], rtol=1e-9)

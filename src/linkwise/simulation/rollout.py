@@ -33,7 +33,7 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.simulation import motion_parameters
 from linkwise.simulation.episode import NOTHING, Episode, checked_noise, checked_stop
 from linkwise.simulation.implicit.equality import check_beginning
-from linkwise.simulation.implicit.ground import ContactPoint, Ground, HeightField, axes_of
+from linkwise.simulation.implicit.ground import ContactPoint, Ground
 from linkwise.simulation.implicit.inside import DEEP, warn_if_inside
 from linkwise.simulation.implicit.long_steps import is_long
 from linkwise.simulation.implicit.segments import UNSOLVED, warn_unsolved
@@ -56,6 +56,7 @@ from linkwise.simulation.rollout_kernel import (
     gpu_kernel,
     rollout_kernel,
 )
+from linkwise.simulation.shown import Pushes, Shown, shown_by
 from linkwise.simulation.stepwise import beginnings, stepwise
 from linkwise.simulation.stiff_drive import remedy, warn_if_too_stiff
 from linkwise.spatial.array import Array, ArrayLike
@@ -85,8 +86,7 @@ class Rollout:
         kernel: The kernel that computed it, with `ops` of a step; None where steps ran one by one,
             and in copies and pickles, since machine code cannot leave its process.
         origin: What it was made of, for `gradient`; None where `kernel` is.
-        contact_forces: Mean forces of the ground in the step before each record, in world axes
-            (k, contacts, 3), or (batch, k, contacts, 3) [N]; None without contacts.
+        pushes: What `contact_forces` are made of; None without contacts.
         residual: The largest change of a velocity in the last sweep over the impulses of that step
             (k,) or (batch, k) [m/s or rad/s]: what they are accurate to; None where nothing is
             solved for.
@@ -109,7 +109,7 @@ class Rollout:
     failed_step: NDArray[np.int64]
     kernel: Any = None
     origin: Origin | None = None
-    contact_forces: Array | None = None
+    pushes: Pushes | None = None
     residual: Array | None = None
     unsolved: Array | None = None
     penetration: Array | None = None
@@ -128,6 +128,15 @@ class Rollout:
         """The place in `conditions` of what ended each motion, or -1; () or (batch,)."""
         place = np.asarray(self.status, np.int64) - stopped(self.mech, 0)
         return np.where((place >= 0) & (place < len(self.conditions)), place, -1)
+
+    @property
+    def contact_forces(self) -> Array | None:
+        """Mean forces of the ground in the step before each record, in world axes.
+
+        (k, contacts, 3), or (batch, k, contacts, 3) [N]; None without contacts. They are made of
+        recorded impulses at their first use.
+        """
+        return None if self.pushes is None else self.pushes.forces
 
     def gradient(self, q: ArrayLike | None = None, v: ArrayLike | None = None) -> RolloutGradient:
         """The gradient of a function of the records, by everything the rollout was given.
@@ -505,11 +514,10 @@ def rollout(
             held, given, law, passive, names, steps, every, threads, points, target=target
         )
     records = (times, q_all, v_all, status, failed)
-    shown = _shown(points, more[0] if single else more, length)
+    shown = shown_by(points, more[0] if single else more, length, like)
     if REPORTED.get() and not arrays.is_on_gpu(q_start):
         _report_inside(mech, q_start, points, shown.penetration)
-    parts: dict[str, Any] = {x.name: getattr(shown, x.name) for x in fields(_Shown)}
-    parts = {n: None if x is None else arrays.given_back(x, like) for n, x in parts.items()}
+    parts: dict[str, Any] = {x.name: getattr(shown, x.name) for x in fields(Shown)}
     parts["not_modelled"] = inactive(
         mech, integrator, passive, controls is not None, contacts is None, bool(points)
     )
@@ -517,35 +525,6 @@ def rollout(
     result = Rollout(mech, integrator, length, *records, kernel, origin, **parts)
     _report(result)
     return result
-
-
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """What implicit steps record besides q and v; None where there is nothing."""
-
-    contact_forces: Any = None
-    residual: Any = None
-    unsolved: Any = None
-    penetration: Any = None
-    slip: Any = None
-
-
-def _shown(points: tuple[ContactPoint, ...], shown: Any, step: float) -> _Shown:
-    """From records (..., n) of NumPy or CuPy: impulses, the residual, and `WORST` of contacts."""
-    if not shown.shape[-1]:
-        return _Shown()
-    if not points:
-        return _Shown(residual=shown[..., -2], unsolved=shown[..., -1])
-    worst = shown.shape[-1] - 4
-    library: Any = arrays.cupy() if arrays.is_on_gpu(shown) else np
-    uneven = 3 * sum(isinstance(point.ground, HeightField) for point in points)
-    axes = axes_of(points, shown[..., :uneven], library) / step
-    rows = np.array([point.rows for point in points])
-    first = worst - rows.sum() + np.cumsum(rows) - rows
-    push = shown[..., library.asarray(first[:, None] + np.arange(3))]
-    forces = (push[..., None, :] @ axes)[..., 0, :]
-    rest = (shown[..., worst + k] for k in range(4))
-    return _Shown(forces, *rest)
 
 
 def _largest(values: Array | None) -> Array | None:

@@ -423,7 +423,7 @@ class Rollouts:
                 runs.mech,
                 implicit=implicit,
                 described=options.get("contacts") is None,
-                touches=runs.contact_forces is not None,
+                touches=runs.pushes is not None,
             ),
             friction=implicit,
             passive=bool(options.get("passive", True)),

@@ -48,14 +48,16 @@ def warn_if_inside(mech: Mechanism, q: Array, points: tuple[ContactPoint, ...]) 
     """Look at configurations (nq,) or (batch, nq), and warn of the deepest."""
     if not points:
         return
-    rows = np.unique(np.reshape(q, (-1, mech.nq)), axis=0)[:FEW]
+    rows = np.reshape(q, (-1, mech.nq))
+    rows = np.unique(rows, axis=0)[:FEW] if len(rows) > 1 else rows
     known, this = _known(mech), (points, rows.tobytes())
-    if this not in known:  # motions often begin again where others did
+    gap = known.get(this)
+    if gap is None:  # motions often begin again where others did
         each = np.array([gaps(mech, row, points) for row in rows]).reshape(-1, len(points))
         if len(known) == REMEMBERED:
             known.clear()
-        known[this] = each.min(axis=0, initial=0.0)
-    warn_inside(mech, [point.name for point in points], known[this])
+        gap = known[this] = each.min(axis=0, initial=0.0)
+    warn_inside(mech, [point.name for point in points], gap)
 
 
 @once_per_mechanism
