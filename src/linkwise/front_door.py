@@ -204,33 +204,6 @@ def checked(function: F, *, keeps: bool = False) -> F:
     return cast(F, call)
 
 
-_NOT_GIVEN = object()
-
-
-def begins_bare(function: F) -> F:
-    """A function f(mech, ...) whose calls without options mostly need one kernel.
-
-    `model.memo.keep_bare_call` says which: it is called before all else. Where it returns None,
-    or where there is none yet, the function itself does the work.
-    """
-    name = function.__name__
-
-    @wraps(function)
-    def call(mech: Any = _NOT_GIVEN, /, *arrays: Any, **options: Any) -> Any:
-        if not options:
-            try:
-                result = mech._memo[name](*arrays)
-            except (AttributeError, KeyError, TypeError):  # the function reports it
-                result = None
-            if result is not None:
-                return result
-        if mech is _NOT_GIVEN:
-            return function(**options)
-        return function(mech, *arrays, **options)
-
-    return cast(F, call)
-
-
 # -------------------------------------------------------------------------------- before a call
 
 

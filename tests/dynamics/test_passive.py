@@ -48,7 +48,7 @@ def test_the_keyword_adds_the_same_force_everywhere(mech):
         np.testing.assert_allclose((run.v[:, -1] - v) / h, vdot, rtol=2e-4, atol=2e-4)
     rec = lw.simulate(mech, q[0], v[0], tau=tau[0], duration=h, step=h, progress=False)
     np.testing.assert_allclose((rec["v"][-1] - v[0]) / h, vdot[0], rtol=2e-4, atol=2e-4)
-    with pytest.raises(ModelError, match="passive must be True or False"):
+    with pytest.raises(ModelError, match=r"passive .*must be True or False"):
         lw.forward_dynamics(mech, q, v, tau, passive="no")  # type: ignore[arg-type]
 
 

@@ -136,15 +136,7 @@ from linkwise.dynamics.state_feedback import (
 )
 from linkwise.front_door import open_front_door
 
-_EVERYDAY = (
-    *("forward_dynamics", "inverse_dynamics", "bias_force", "gravity_force", "mass_matrix"),
-    *("mass_matrix_inverse", "forward_kinematics", "jacobian", "jacobian_bias", "node_velocity"),
-    *("integrate", "difference", "kinetic_energy", "potential_energy"),
-    *("operational_inertia", "operational_inertia_inverse"),
-    *("center_of_mass", "momentum", "passive_force", "pd_gravity", "computed_torque"),
-    *("hinge_forces", "node_acceleration"),
-    *("inverse_dynamics_derivatives", "forward_dynamics_derivatives", "regressor"),
-)
+_EVERYDAY = ("pd_gravity", "computed_torque", "hinge_forces", "node_acceleration")
 """Functions that take a microsecond, and check the arguments that their kernel refuses."""
 
 open_front_door(globals(), careful=_EVERYDAY, records=("NodeGoal",), texts=_OF_TREES)

@@ -25,7 +25,7 @@ from linkwise.codegen.scalar.closure_solve import solved
 from linkwise.codegen.scalar.pivots import SINGULAR
 from linkwise.dynamics.closure import closure_nodes, setting_of
 from linkwise.dynamics.closure_rank import batch_of, is_singular_here, known_rank
-from linkwise.dynamics.kernels import one_call, one_state, written
+from linkwise.dynamics.kernels import one_call, usual_rank, written
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import floats
 from linkwise.sweeps.factored import factored
@@ -103,7 +103,7 @@ def held_call(mech: Mechanism, formula: Formula, record: Any) -> Callable[..., A
     """The bare call of a formula for one state of a closed chain; None where `held` is needed."""
 
     def call(*arrays: Any) -> Any:
-        rank = one_state(mech).rank
+        rank = usual_rank(mech).rank
         parts = None if rank is None else one_call(mech, _ranked(formula, rank))(*arrays)
         return None if parts is None else record(*parts)
 

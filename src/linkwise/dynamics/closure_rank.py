@@ -30,13 +30,14 @@ from linkwise.dynamics.closure import (
     relative_poses,
     run,
 )
-from linkwise.dynamics.kernels import Forces, acting, one_state
+from linkwise.dynamics.kernels import HELD, Forces, acting, usual_rank
 from linkwise.dynamics.quantity import Frame
 from linkwise.dynamics.velocity_space import VelocitySpace, velocity_spaces
 from linkwise.errors import LinkwiseError, RankWarning, caller
 from linkwise.model import closure
 from linkwise.model.islands import alike, alone, islands
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import drop_bare_calls, keep_bare_call
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.sweeps.interpret import interpreted
 
@@ -195,11 +196,9 @@ def accelerated(
     result = computed(rank, status=codes)
     usual = closing is None and not acting(forces)
     if usual and all(map(closure.is_traceable, mech.loops)):
-        calls, quick = one_state(mech), closed_kernel(mech, name, rank=rank).quick
-        if name == "forward_dynamics":
-            calls.forward_dynamics = quick
-        else:
-            calls.by_method[name] = quick
+        method = None if name == "forward_dynamics" else name
+        quick = closed_kernel(mech, name, rank=rank).quick
+        keep_bare_call(mech, "forward_dynamics", (method, HELD), quick)
     if not codes.any():
         return result
     singular = codes == status_code.singular(mech)
@@ -235,15 +234,14 @@ def is_singular_here(mech: Mechanism, q: Array) -> bool:
             here += int(ranks(part, part_q[None], compiled=compiled)[0])
             around += rank_nearby(part, part_q, compiled=compiled)
     if here >= around:
-        known = one_state(mech)
-        known.rank, known.forward_dynamics = here, None
-        known.by_method.clear()
+        usual_rank(mech).rank = here
+        drop_bare_calls(mech, "forward_dynamics")
     return here < around
 
 
 def known_rank(mech: Mechanism, q: ArrayLike) -> int | None:
     """The rank that states have to have: that around the first one; None if q is not a state."""
-    known = one_state(mech)
+    known = usual_rank(mech)
     if known.rank is None:
         try:
             rows = mech.check_q(untracked(q)).reshape(-1, mech.nq)

@@ -10,21 +10,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.arguments import is_tracked, number
+from linkwise.bare_call import begins_bare
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.arithmetic import QUATERNION_SLACK
-from linkwise.dynamics.kernels import one_call, written
+from linkwise.dynamics.kernels import written
 from linkwise.errors import ShapeError
 from linkwise.model.hinges import Hinge
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
-from linkwise.model.memo import once_per_mechanism
+from linkwise.model.memo import keep_bare_call, once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
 
 
+@begins_bare("dt")
 def integrate(mech: Mechanism, q: ArrayLike, v: ArrayLike, dt: float = 1.0) -> Array:
     """Coordinates after velocities were held for a time: exact for each hinge.
 
@@ -37,13 +39,14 @@ def integrate(mech: Mechanism, q: ArrayLike, v: ArrayLike, dt: float = 1.0) -> A
         q ⊕ v dt (..., nq), with quaternions of unit length.
     """
     if isinstance(dt, float) and dt == 1.0:
-        result = one_call(mech, INTEGRATED)(q, v)
-        return _called(mech, INTEGRATED, q, v) if result is None else result
+        keep_bare_call(mech, "integrate", dt, written(mech, INTEGRATED).quick)
+        return _called(mech, INTEGRATED, q, v)
     time: Any = dt
     time = time.reshape(1) if is_tracked(time) else np.array([number(time, "dt")])
     return _called(mech, TIMED, q, v, time)
 
 
+@begins_bare()
 def difference(mech: Mechanism, q0: ArrayLike, q1: ArrayLike) -> Array:
     """The velocities that, held for one second, lead from one configuration to another.
 
@@ -54,8 +57,8 @@ def difference(mech: Mechanism, q0: ArrayLike, q1: ArrayLike) -> Array:
     Returns:
         q1 ⊖ q0 (..., nv) [m/s or rad/s]; turns of quaternions go the short way.
     """
-    result = one_call(mech, DIFFERENCE)(q0, q1)
-    return _called(mech, DIFFERENCE, q0, q1) if result is None else result
+    keep_bare_call(mech, "difference", (), written(mech, DIFFERENCE).quick)
+    return _called(mech, DIFFERENCE, q0, q1)
 
 
 def _called(mech: Mechanism, formula: Formula, *arrays: Any) -> Array:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from linkwise.arguments import flag
+from linkwise.bare_call import begins_bare
 from linkwise.brief import brief
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.actuator_force import NamedCommands, instant_commands
@@ -41,7 +42,6 @@ from linkwise.dynamics.kernels import (
 from linkwise.dynamics.path_dependent import path_dependent, require_rest
 from linkwise.dynamics.quantity import NODE_AXES, Frame, check_frame
 from linkwise.errors import ShapeError
-from linkwise.front_door import begins_bare
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import keep_bare_call, once_per_mechanism
@@ -95,7 +95,7 @@ class Linearization(NamedTuple):
     B: Array
 
 
-@begins_bare
+@begins_bare()
 def inverse_dynamics_derivatives(
     mech: Mechanism | Embedded,
     q: ArrayLike,
@@ -134,7 +134,7 @@ def inverse_dynamics_derivatives(
     plain = forces is None and forces_frame is NODE_AXES and loops is HELD
     if plain and not options:  # most calls: one state
         bare = _one_state(mech, INVERSE_DERIVATIVES)
-        keep_bare_call(mech, "inverse_dynamics_derivatives", bare)
+        keep_bare_call(mech, "inverse_dynamics_derivatives", (), bare)
         if (quick := bare(q, v, vdot)) is not None:
             return quick
     check_mechanism(mech)
@@ -152,7 +152,7 @@ def inverse_dynamics_derivatives(
     return InverseDynamicsDerivatives(**recorded(computed, options))
 
 
-@begins_bare
+@begins_bare()
 def forward_dynamics_derivatives(
     mech: Mechanism | Embedded,
     q: ArrayLike,
@@ -200,7 +200,7 @@ def forward_dynamics_derivatives(
     if plain and not options:  # most calls: one state
         bare = _one_state(mech, formula)
         if passive is False:
-            keep_bare_call(mech, "forward_dynamics_derivatives", bare)
+            keep_bare_call(mech, "forward_dynamics_derivatives", (), bare)
         if (quick := bare(q, v, tau)) is not None:
             return quick
     arrays = {"q": q, "v": v, "tau": tau}

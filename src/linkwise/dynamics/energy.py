@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from linkwise.arguments import numbers
+from linkwise.bare_call import begins_bare
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.kernels import BatchOptions, named, written
 from linkwise.dynamics.quantity import expression
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import keep_bare_call
 from linkwise.spatial.array import ArrayLike
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ class Energy:
         return self.kinetic + self.potential
 
 
+@begins_bare()
 def energy(
     mech: Mechanism | Embedded, q: ArrayLike, v: ArrayLike, **options: Unpack[BatchOptions]
 ) -> Energy:
@@ -44,7 +47,15 @@ def energy(
 
     Expressions: those of `kinetic_energy` and `potential_energy`.
     """
-    both = written(mech, BOTH)(q, v, **options)
+    kernel = written(mech, BOTH)
+    if (bare := kernel.quick) is not None:
+
+        def one_state(q: ArrayLike, v: ArrayLike) -> Energy | None:
+            both = bare(q, v)
+            return None if both is None else Energy(*both.tolist())
+
+        keep_bare_call(mech, "energy", (), one_state)
+    both = kernel(q, v, **options)
     return Energy(*numbers(both)) if both.ndim == 1 else Energy(both[:, 0], both[:, 1])
 
 
@@ -56,6 +67,7 @@ def _both(at: Writing) -> Any:
 BOTH = Formula(_both)
 
 
+@begins_bare()
 def kinetic_energy(
     mech: Mechanism | Embedded, q: ArrayLike, v: ArrayLike, **options: Unpack[BatchOptions]
 ) -> Any:
@@ -65,10 +77,10 @@ def kinetic_energy(
         ½ V* M V + ½ v* N v with V = φ* H* v,   `0.5 * (V.T @ M @ V) + 0.5 * (v.T @ N @ v)`
     with the armature N of the mechanism. It is ½ v* 𝓜 v, in one pass.
     """
-    rows = named(mech, "kinetic_energy")(q, v, **options)
-    return rows[0] if rows.ndim == 1 else rows[:, 0]
+    return _number(mech, "kinetic_energy", q, v, **options)
 
 
+@begins_bare()
 def potential_energy(
     mech: Mechanism | Embedded, q: ArrayLike, **options: Unpack[BatchOptions]
 ) -> Any:
@@ -79,5 +91,18 @@ def potential_energy(
     linear in the poses X of the bodies, with −g (h*, m) of each body as its weight. It is zero with
     all mass at the origin of the world.
     """
-    rows = named(mech, "potential_energy")(q, **options)
+    return _number(mech, "potential_energy", q, **options)
+
+
+def _number(mech: Mechanism | Embedded, name: str, *arrays: ArrayLike, **options: Any) -> Any:
+    """The value of a quantity of one row, a number or (batch,)."""
+    kernel = named(mech, name)
+    if (bare := kernel.quick) is not None:
+
+        def one_state(*arrays: ArrayLike) -> Any:
+            rows = bare(*arrays)
+            return None if rows is None else rows[0]
+
+        keep_bare_call(mech, name, (), one_state)
+    rows = kernel(*arrays, **options)
     return rows[0] if rows.ndim == 1 else rows[:, 0]

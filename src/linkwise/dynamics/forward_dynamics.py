@@ -5,27 +5,27 @@ from __future__ import annotations
 from typing import Literal, TypeAlias, Unpack
 
 from linkwise.arguments import flag
+from linkwise.bare_call import begins_bare
 from linkwise.dynamics.actuator_force import NamedCommands, with_actuator_force
 from linkwise.dynamics.closure import run
 from linkwise.dynamics.closure_rank import accelerated
 from linkwise.dynamics.constrained import check_closing
 from linkwise.dynamics.joint_force import with_passive_force
 from linkwise.dynamics.kernels import (
-    HELD,
     Forces,
     Loops,
     Options,
     acting,
+    begun,
     check_mechanism,
     is_closed,
     named,
-    one_state,
     pushed,
     refuse,
     side_by_side,
     tree_of,
 )
-from linkwise.dynamics.quantity import METHODS, NODE_AXES, Frame, check_frame
+from linkwise.dynamics.quantity import METHODS, Frame, check_frame
 from linkwise.dynamics.rccfd import RCCFD
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model.embedded import Embedded
@@ -36,6 +36,7 @@ Method: TypeAlias = Literal["FD1", "FD2", "FD3", "FD4", "RCCFD1", "RCCFD2", "RCC
 """The algorithms of JPL 88-11, Parts I and II."""
 
 
+@begins_bare("method", "loops")
 def forward_dynamics(
     mech: Mechanism | Embedded,
     q: ArrayLike,
@@ -108,12 +109,6 @@ def forward_dynamics(
         tau = with_passive_force(mech, q, v, tau)
     if controls is not None:
         tau = with_actuator_force(mech, q, v, tau, controls)
-    plain = forces_frame is NODE_AXES and loops is HELD and forces is closing is None
-    if plain and not options:  # most calls: one state
-        calls = one_state(mech)
-        quick = calls.forward_dynamics if method is None else calls.by_method.get(str(method))
-        if quick is not None and (result := quick(q, v, tau)) is not None:
-            return result
     if method is not None and str(method) not in (*METHODS, *RCCFD):
         raise unknown_name("method", method, (*METHODS, *RCCFD), owner="forward dynamics")
     name = method or "forward_dynamics"
@@ -130,14 +125,10 @@ def forward_dynamics(
         raise ModelError(f"{method} holds loops or couplings, and there are none to hold.")
     if closing is not None:
         raise ModelError(f"closing was given, but {mech.name!r} has no loops or couplings to hold.")
-    mech = tree_of(mech)
+    tree = tree_of(mech)
     if acting(forces):
-        return pushed(mech, f"{name}_with_forces", arrays, forces, forces_frame, options)
-    kernel = named(mech, name)
-    if method is None:
-        one_state(mech).forward_dynamics = kernel.quick
-    else:
-        one_state(mech).by_method[name] = kernel.quick
+        return pushed(tree, f"{name}_with_forces", arrays, forces, forces_frame, options)
+    kernel = begun(mech, "forward_dynamics", (method, loops), named(tree, name))
     return kernel(q, v, tau, **options)
 
 

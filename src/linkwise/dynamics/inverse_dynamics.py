@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
+from linkwise.bare_call import begins_bare
 from linkwise.dynamics.constrained import obeyed
 from linkwise.dynamics.kernels import (
-    HELD,
     Forces,
     Loops,
     Options,
     acting,
+    begun,
     check_mechanism,
     is_closed,
     named,
-    one_state,
     pushed,
     tree_of,
 )
-from linkwise.dynamics.quantity import NODE_AXES, Frame, check_frame
+from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
 
+@begins_bare("loops")
 def inverse_dynamics(
     mech: Mechanism | Embedded,
     q: ArrayLike,
@@ -62,11 +63,6 @@ def inverse_dynamics(
         ClosureError: v̇ breaks a loop or coupling, which is named. In a batch its row is NaN
             instead, reported by a warning or by `status`.
     """
-    plain = forces_frame is NODE_AXES and loops is HELD and forces is None
-    if plain and not options:  # most calls: one state
-        quick = one_state(mech).inverse_dynamics
-        if quick is not None and (result := quick(q, v, vdot)) is not None:
-            return result
     check_frame(forces_frame, "forces_frame")
     check_mechanism(mech)
     tree = tree_of(mech)
@@ -76,10 +72,9 @@ def inverse_dynamics(
             arrays = {"q": q, "v": v, "vdot": vdot}
             name = "inverse_dynamics_with_forces"
             return pushed(tree, name, arrays, forces, forces_frame, options)
-        kernel = named(tree, "inverse_dynamics")
-        one_state(tree).inverse_dynamics = kernel.quick
-        return kernel(q, v, vdot, **options)
+        return named(tree, "inverse_dynamics")(q, v, vdot, **options)
 
     if is_closed(mech, loops):
         return obeyed(mech, q, v, vdot, tree_forces, options)
+    begun(mech, "inverse_dynamics", loops, named(tree, "inverse_dynamics"))
     return tree_forces(**options)

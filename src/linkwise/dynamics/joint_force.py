@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
+from linkwise.bare_call import begins_bare
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.sensitivity import slopes
 from linkwise.dynamics.carried_weight import carrying_force
@@ -13,7 +14,7 @@ from linkwise.dynamics.kernels import (
     Forces,
     Options,
     acting,
-    named,
+    begun,
     pushed,
     pushed_nodes,
     put,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
 
 
+@begins_bare()
 def bias_force(
     mech: Mechanism | Embedded, q: ArrayLike, v: ArrayLike, **options: Unpack[Options]
 ) -> Array:
@@ -45,9 +47,10 @@ def bias_force(
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].
     """
-    return named(mech, "bias_force")(q, v, **options)
+    return begun(mech, "bias_force")(q, v, **options)
 
 
+@begins_bare()
 def gravity_force(mech: Mechanism | Embedded, q: ArrayLike, **options: Unpack[Options]) -> Array:
     """Joint forces that hold the mechanism at rest against gravity.
 
@@ -61,9 +64,10 @@ def gravity_force(mech: Mechanism | Embedded, q: ArrayLike, **options: Unpack[Op
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].
     """
-    return named(mech, "gravity_force")(q, **options)
+    return begun(mech, "gravity_force")(q, **options)
 
 
+@begins_bare()
 def coriolis_force(
     mech: Mechanism, q: ArrayLike, v: ArrayLike, **options: Unpack[Options]
 ) -> Array:
@@ -76,9 +80,10 @@ def coriolis_force(
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].
     """
-    return named(mech, "coriolis_force")(q, v, **options)
+    return begun(mech, "coriolis_force")(q, v, **options)
 
 
+@begins_bare()
 def coriolis_matrix(
     mech: Mechanism, q: ArrayLike, v: ArrayLike, **options: Unpack[Options]
 ) -> Array:
@@ -102,9 +107,10 @@ def coriolis_matrix(
     Returns:
         (nv, nv) or (batch, nv, nv).
     """
-    return named(mech, "coriolis_matrix")(q, v, **options)
+    return begun(mech, "coriolis_matrix")(q, v, **options)
 
 
+@begins_bare()
 def coriolis_product(
     mech: Mechanism, q: ArrayLike, v: ArrayLike, w: ArrayLike, **options: Unpack[Options]
 ) -> Array:
@@ -122,9 +128,10 @@ def coriolis_product(
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].
     """
-    return named(mech, "coriolis_product")(q, v, w, **options)
+    return begun(mech, "coriolis_product")(q, v, w, **options)
 
 
+@begins_bare()
 def passive_force(mech: Mechanism, q: ArrayLike, v: ArrayLike, **options: Unpack[Options]) -> Array:
     """Joint forces that nobody commands: dampers, springs and carried weight [N or N m].
 
@@ -152,7 +159,7 @@ def passive_force(mech: Mechanism, q: ArrayLike, v: ArrayLike, **options: Unpack
         inside = equivalent_force(mech, q, loop_drive_forces(mech, q, v))
         status = {name: x for name, x in options.items() if name != "out"}
         return put(written(mech, PASSIVE)(q, v, **status) + inside, options.get("out"))
-    return written(mech, PASSIVE)(q, v, **options)
+    return begun(mech, "passive_force", (), written(mech, PASSIVE))(q, v, **options)
 
 
 def with_passive_force(

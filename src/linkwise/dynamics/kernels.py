@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import (
     TYPE_CHECKING,
@@ -44,7 +44,7 @@ from linkwise.errors import ModelError, ShapeError
 from linkwise.model import derived
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
-from linkwise.model.memo import once_per_mechanism
+from linkwise.model.memo import keep_bare_call, once_per_mechanism
 from linkwise.pipeline import compile
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.sweeps.embedded_expression import is_about_bodies
@@ -142,6 +142,22 @@ def _needs_nodes(name: str, expr: Expr) -> bool:
     return expr.range is NODE_PLACE or expression(name) != expression(name, frame="world")
 
 
+def begun(
+    mech: Mechanism | Embedded, function: str, choices: Any = (), kernel: Kernel | None = None
+) -> Kernel:
+    """The kernel of a function, whose later calls begin with its bare call (`bare_call.py`).
+
+    Args:
+        mech: The mechanism.
+        function: Name of the function.
+        choices: Those of this call, on which the kernel depends.
+        kernel: The kernel; default: that of the quantity with the name of the function.
+    """
+    kernel = named(mech, function) if kernel is None else kernel
+    keep_bare_call(mech, function, choices, kernel.quick)
+    return kernel
+
+
 def written(mech: Mechanism | Embedded, formula: Formula, nodes: Nodes = ()) -> Any:
     """The kernel of a formula, array code on top of expressions: made once, then kept."""
     return _written(mech, formula, nodes if isinstance(nodes, str) else node_names(nodes))
@@ -176,29 +192,17 @@ def no_call(*arrays: Any) -> None:
 
 
 @dataclass(slots=True, eq=False)
-class OneState:
-    """What most calls of a mechanism need: kernels of one state; None before they are made.
+class UsualRank:
+    """How many rows of J_c have to be independent; None before it is known."""
 
-    Attributes:
-        forward_dynamics: v̇ of q, v and τ, with loops and couplings held; None of other arrays.
-        by_method: The same by an algorithm with a name.
-        inverse_dynamics: τ of q, v and v̇.
-        rank: How many rows of J_c have to be independent in states of forward dynamics.
-    """
-
-    forward_dynamics: Callable[..., Array | None] | None = None
-    by_method: dict[str, Callable[..., Array | None] | None] = field(
-        default_factory=dict[str, "Callable[..., Array | None] | None"]
-    )
-    inverse_dynamics: Callable[..., Array | None] | None = None
     rank: int | None = None
 
 
 @once_per_mechanism
-def one_state(mech: Mechanism | Embedded) -> OneState:
-    """Calls of a mechanism for one state, as far as they are known."""
+def usual_rank(mech: Mechanism | Embedded) -> UsualRank:
+    """The usual rank of a mechanism, which a later state may correct."""
     check_mechanism(mech)
-    return OneState()
+    return UsualRank()
 
 
 def called(kernel: Kernel, arrays: Mapping[str, Any], options: Mapping[str, Any]) -> Array:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, cast
 
 import numpy as np
 
+from linkwise.bare_call import begins_bare
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.kernels import (
     BatchOptions,
     Nodes,
     Options,
+    begun,
     check_mechanism,
     kernel,
     named,
@@ -19,20 +21,21 @@ from linkwise.dynamics.kernels import (
     node_names,
     written,
 )
-from linkwise.dynamics.quantity import expression
+from linkwise.dynamics.quantity import Frame, expression
 from linkwise.dynamics.viewpoint import by_node, motion, viewed, viewpoint
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.body import Node
 from linkwise.model.derived import replaced
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
-from linkwise.model.memo import once_per_mechanism
+from linkwise.model.memo import keep_bare_call, once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import cross, cross_velocity_matrix, six
 
 if TYPE_CHECKING:
+    from linkwise.codegen.kernel import Kernel
     from linkwise.codegen.writing import Writing
 
 Side: TypeAlias = Literal["rows", "columns"]
@@ -40,6 +43,7 @@ Side: TypeAlias = Literal["rows", "columns"]
 # ----------------------------------------------------------------------------------------- poses
 
 
+@begins_bare("node")
 def forward_kinematics(
     mech: Mechanism | Embedded,
     q: ArrayLike,
@@ -59,10 +63,8 @@ def forward_kinematics(
         One pose for the name of one node, else a stack of k poses; for a batch with (batch,) in
         front: `rot` (batch, k, 3, 3), `p` (batch, k, 3) [m].
     """
-    if type(node) is str and not options:  # most calls
-        parts = _pose_call(mech, node)(q)
-        if parts is not None:
-            return trusted_pose(*parts)
+    if isinstance(node, str):
+        keep_bare_call(mech, "forward_kinematics", node, _pose_call(mech, node))
     if node is None:
         poses = named(mech, "body_poses")
         each: tuple[int, ...] = (mech.n_bodies, 3, 4)
@@ -76,10 +78,15 @@ def forward_kinematics(
     return trusted_pose(rows[..., :3], rows[..., 3])
 
 
-@once_per_mechanism
 def _pose_call(mech: Mechanism | Embedded, node: str) -> Callable[..., Any]:
-    """The bare call for the pose of a node in one state: rot and p, or None."""
-    return written(mech, POSE, node).device.fast or no_call
+    """The bare call for the pose of a node in one state."""
+    bare = written(mech, POSE, node).device.fast or no_call
+
+    def one_state(q: ArrayLike) -> Pose | None:
+        parts = bare(q)
+        return None if parts is None else trusted_pose(*parts)
+
+    return one_state
 
 
 def _pose(at: Writing) -> Any:
@@ -182,7 +189,32 @@ def _same(one: Node, other: Node) -> bool:
 
 # ---------------------------------------------------------------------- velocities and Jacobians
 
+AS_NAMED = {
+    "node_velocity": ("node", "world"),
+    "jacobian": ("node", "world"),
+    "jacobian_bias": ("node",),
+}
+"""Functions that are named quantities in these axes, about the origins of nodes."""
 
+
+def _seen(
+    mech: Mechanism | Embedded,
+    function: str,
+    write: Callable[..., Any],
+    node: Nodes,
+    frame: str,
+    about: str | None,
+) -> Kernel:
+    """The kernel of a function from any viewpoint."""
+    axes = AS_NAMED.get(function, ())
+    if about is None and type(frame) is str and frame in axes:
+        seen = kernel(mech, function, node, frame=cast("Frame", frame))
+    else:
+        seen = viewed(mech, write, node, frame, about)
+    return begun(mech, function, (node, frame, about), seen)
+
+
+@begins_bare("node", "frame", "about")
 def node_velocity(
     mech: Mechanism | Embedded,
     q: ArrayLike,
@@ -206,9 +238,8 @@ def node_velocity(
     Returns:
         (6 k,) for k nodes, or (batch, 6 k) [rad/s, m/s].
     """
-    if about is None and type(frame) is str and (frame == "node" or frame == "world"):
-        return kernel(mech, "node_velocity", node, frame=frame)(q, v, **options)
-    return viewed(mech, _velocity_seen, node, frame, about)(q, v, **options)
+    kernel = _seen(mech, "node_velocity", _velocity_seen, node, frame, about)
+    return kernel(q, v, **options)
 
 
 def _velocity_seen(at: Writing, frame: str, about: str | None) -> Any:
@@ -216,6 +247,7 @@ def _velocity_seen(at: Writing, frame: str, about: str | None) -> Any:
     return viewpoint(at, frame, about).moved(by_node(V)).ravel()
 
 
+@begins_bare("node", "frame", "about")
 def jacobian(
     mech: Mechanism | Embedded,
     q: ArrayLike,
@@ -247,9 +279,7 @@ def jacobian(
     Raises:
         UnknownNameError: A node that the mechanism does not have; lists those it has.
     """
-    if about is None and type(frame) is str and (frame == "node" or frame == "world"):
-        return kernel(mech, "jacobian", node, frame=frame)(q, **options)
-    return viewed(mech, jacobian_seen, node, frame, about)(q, **options)
+    return _seen(mech, "jacobian", jacobian_seen, node, frame, about)(q, **options)
 
 
 def jacobian_seen(at: Writing, frame: str, about: str | None) -> Any:
@@ -258,6 +288,7 @@ def jacobian_seen(at: Writing, frame: str, about: str | None) -> Any:
     return viewpoint(at, frame, about).moved(by_node(J)).reshape(J.shape)
 
 
+@begins_bare("node", "frame", "about")
 def jacobian_bias(
     mech: Mechanism,
     q: ArrayLike,
@@ -293,9 +324,7 @@ def jacobian_bias(
     Raises:
         UnknownNameError: A node that the mechanism does not have; lists those it has.
     """
-    if about is None and type(frame) is str and frame == "node":
-        return kernel(mech, "jacobian_bias", node)(q, v, **options)
-    return viewed(mech, bias_seen, node, frame, about)(q, v, **options)
+    return _seen(mech, "jacobian_bias", bias_seen, node, frame, about)(q, v, **options)
 
 
 def bias_seen(at: Writing, frame: str, about: str | None) -> Any:
@@ -307,6 +336,7 @@ def bias_seen(at: Writing, frame: str, about: str | None) -> Any:
     return moving.rate(seen, by_node(moving.V.ravel()), by_node(rate.ravel())).ravel()
 
 
+@begins_bare("node", "frame", "about")
 def jacobian_dot(
     mech: Mechanism,
     q: ArrayLike,
@@ -335,7 +365,7 @@ def jacobian_dot(
     Raises:
         UnknownNameError: A node that the mechanism does not have; lists those it has.
     """
-    return viewed(mech, jacobian_rate, node, frame, about)(q, v, **options)
+    return _seen(mech, "jacobian_dot", jacobian_rate, node, frame, about)(q, v, **options)
 
 
 def jacobian_rate(at: Writing, frame: str, about: str | None) -> Any:

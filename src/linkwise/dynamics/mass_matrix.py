@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from linkwise.arguments import is_tracked
+from linkwise.bare_call import begins_bare
 from linkwise.codegen.formula import Formula
-from linkwise.dynamics.kernels import BatchOptions, Options, check_mechanism, named, written
+from linkwise.dynamics.kernels import (
+    BatchOptions,
+    Options,
+    begun,
+    check_mechanism,
+    named,
+    written,
+)
 from linkwise.dynamics.mass_root import root_of
 from linkwise.dynamics.quantity import expression
 from linkwise.model.embedded import Embedded
@@ -24,6 +32,7 @@ if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
 
 
+@begins_bare()
 def mass_matrix(mech: Mechanism | Embedded, q: ArrayLike, **options: Unpack[Options]) -> Array:
     """The mass matrix: kinetic energy is ½ v* 𝓜 v.
 
@@ -33,9 +42,10 @@ def mass_matrix(mech: Mechanism | Embedded, q: ArrayLike, **options: Unpack[Opti
     Returns:
         The symmetric matrix (nv, nv), or (batch, nv, nv).
     """
-    return named(mech, "mass_matrix")(q, **options)
+    return begun(mech, "mass_matrix")(q, **options)
 
 
+@begins_bare()
 def mass_matrix_inverse(
     mech: Mechanism | Embedded, q: ArrayLike, **options: Unpack[Options]
 ) -> Array:
@@ -53,9 +63,10 @@ def mass_matrix_inverse(
     Raises:
         SingularHingeError: Nothing resists the hinge of some body, which is named.
     """
-    return named(mech, "mass_matrix_inverse")(q, **options)
+    return begun(mech, "mass_matrix_inverse")(q, **options)
 
 
+@begins_bare()
 def mass_matrix_inverse_product(
     mech: Mechanism | Embedded, q: ArrayLike, x: ArrayLike, **options: Unpack[Options]
 ) -> Array:
@@ -76,7 +87,7 @@ def mass_matrix_inverse_product(
     Raises:
         SingularHingeError: Nothing resists the hinge of some body, which is named.
     """
-    return named(mech, "mass_matrix_inverse_product")(q, x, **options)
+    return begun(mech, "mass_matrix_inverse_product")(q, x, **options)
 
 
 def mass_matrix_inverse_block(
@@ -149,6 +160,7 @@ def determinants(at: Writing) -> Any:
 DETERMINANTS = Formula(determinants)
 
 
+@begins_bare()
 def composite_inertias(mech: Mechanism, q: ArrayLike, **options: Unpack[Options]) -> Array:
     """Inertia of each body with everything it carries, as if no hinge beyond its own could move.
 
@@ -160,9 +172,10 @@ def composite_inertias(mech: Mechanism, q: ArrayLike, **options: Unpack[Options]
         (n_bodies, 6, 6) or (batch, n_bodies, 6, 6), each about the origin of its body frame and in
         its axes, angular part first. Armature is not included.
     """
-    return named(mech, "composite_inertias")(q, **options)
+    return begun(mech, "composite_inertias")(q, **options)
 
 
+@begins_bare("inboard")
 def articulated_inertias(
     mech: Mechanism, q: ArrayLike, *, inboard: bool = False, **options: Unpack[Options]
 ) -> Array:
@@ -184,4 +197,4 @@ def articulated_inertias(
         SingularHingeError: Nothing resists the hinge of some body, which is named.
     """
     name = "articulated_inertias_inboard" if inboard else "articulated_inertias"
-    return named(mech, name)(q, **options)
+    return begun(mech, "articulated_inertias", inboard, named(mech, name))(q, **options)

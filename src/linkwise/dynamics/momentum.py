@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 
 from linkwise.arguments import option
+from linkwise.bare_call import begins_bare
 from linkwise.brief import brief
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.kernels import (
     BatchOptions,
     Options,
+    begun,
     check_mechanism,
-    one_call,
     root_rows,
     written,
 )
@@ -76,15 +76,17 @@ def whole_inertia(mech: Mechanism, q: ArrayLike, **options: Unpack[BatchOptions]
     return WholeInertia(mech.total_mass, **written(mech, WHOLE)(q, **options))
 
 
+@begins_bare()
 def centroidal_inertia(mech: Mechanism, q: ArrayLike, **options: Unpack[BatchOptions]) -> Array:
     """Inertia of the whole mechanism about its centre of mass, in world axes: diag(J, m).
 
     Returns:
         (6, 6) or (batch, 6, 6) [kg m², kg].
     """
-    return written(mech, CENTROIDAL)(q, **options)
+    return begun(mech, "centroidal_inertia", (), written(mech, CENTROIDAL))(q, **options)
 
 
+@begins_bare("what")
 def center_of_mass(
     mech: Mechanism,
     q: ArrayLike,
@@ -111,9 +113,11 @@ def center_of_mass(
         ModelError: There is no mass; or v is missing, or given where it does not matter.
     """
     option(what, CENTERS, "quantity of the centre of mass")
-    return _called(mech, CENTERS[what], _state("center_of_mass", what, q, v), options)
+    arrays = _state("center_of_mass", what, q, v)
+    return begun(mech, "center_of_mass", what, written(mech, CENTERS[what]))(*arrays, **options)
 
 
+@begins_bare("what", "about")
 def momentum(
     mech: Mechanism,
     q: ArrayLike,
@@ -157,15 +161,8 @@ def momentum(
         return written(mech, FORMULAS[what, "point"])(*arrays, about, **options)
     if about not in ("com", "world"):
         raise ModelError(f"about is {about!r}; it must be 'com', 'world' or a point (3,).")
-    return _called(mech, FORMULAS[what, about], arrays, options)
-
-
-def _called(
-    mech: Mechanism, formula: Formula, arrays: tuple[ArrayLike, ...], options: Mapping[str, Any]
-) -> Array:
-    if not options and (result := one_call(mech, formula)(*arrays)) is not None:
-        return result
-    return written(mech, formula)(*arrays, **options)
+    kernel = written(mech, FORMULAS[what, about])
+    return begun(mech, "momentum", (what, about), kernel)(*arrays, **options)
 
 
 def _state(name: str, what: str, q: ArrayLike, v: ArrayLike | None) -> tuple[ArrayLike, ...]:

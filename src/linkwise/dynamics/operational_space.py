@@ -35,15 +35,16 @@ from numpy.typing import NDArray
 from linkwise.algebra import J, mass, rot_W
 from linkwise.algebra.symbols import articulated
 from linkwise.arguments import number, row
+from linkwise.bare_call import begins_bare
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar.status import FINE, MATRIX
 from linkwise.dynamics.innovations import innovations
 from linkwise.dynamics.kernels import (
-    HELD,
     BatchOptions,
     Loops,
     Nodes,
     Options,
+    begun,
     check_mechanism,
     is_closed,
     kernel,
@@ -58,10 +59,10 @@ from linkwise.dynamics.mass_root import root_of
 from linkwise.dynamics.motion_space import lost_in_words, motion_space, motions
 from linkwise.dynamics.quantity import Frame, check_frame, expression
 from linkwise.dynamics.velocity_space import VelocitySpace, reach, states, velocity_spaces
-from linkwise.errors import ExpressionError, ModelError, RankWarning, ShapeError
+from linkwise.errors import ExpressionError, ModelError, RankWarning, ShapeError, caller
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
-from linkwise.model.memo import once_per_mechanism
+from linkwise.model.memo import keep_bare_call, once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.spatial.choice import maximum
 
@@ -336,6 +337,7 @@ def _listed(nodes: Sequence[str]) -> str:
     return " and ".join(repr(name) for name in nodes)
 
 
+@begins_bare("node", "frame")
 def operational_inertia(
     mech: Mechanism | Embedded,
     q: ArrayLike,
@@ -371,11 +373,6 @@ def operational_inertia(
         SingularHingeError: Nothing resists the hinge of some body, which is named. In a batch its
             row is NaN instead, reported by a warning or by `status`.
     """
-    if loops is HELD and not options:  # most calls: one state that is far from a singular one
-        call, heavy = _one_state(mech, node if type(node) is str else node_names(node), frame)
-        result = call(q)
-        if result is not None and result[1][0] < heavy:
-            return result[0]
     check_mechanism(mech)
     status = options.get("status")
     if is_closed(mech, loops):
@@ -390,6 +387,7 @@ def operational_inertia(
     mech, names = tree_of(mech), node_names(node)
     if not names:
         raise ModelError("operational_inertia needs a node, and none was given; name at least one.")
+    keep_bare_call(mech, "operational_inertia", (node, frame), _one_state(mech, names, frame))
     regular = _regular(mech, node if isinstance(node, str) else names, frame)
     inverse = kernel(mech, "operational_inertia_inverse", node, frame=frame)
     lead = floats(q, "q").shape[:-1]
@@ -413,18 +411,22 @@ def operational_inertia(
 
 @once_per_mechanism
 def _one_state(
-    mech: Mechanism | Embedded, node: str | tuple[str, ...], frame: Frame
-) -> tuple[Callable[..., Any], float]:
-    """The bare call for Λ and its largest entry in one state, and what is too heavy for it."""
-    check_mechanism(mech)
-    check_frame(frame)
-    if is_closed(mech) or not node or mech.nv < 6 * len(node_names(node)):
-        return no_call, 0.0
+    mech: Mechanism | Embedded, names: tuple[str, ...], frame: Frame
+) -> Callable[..., Array | None]:
+    """The bare call for Λ in one state, which is far from a singular one; otherwise None."""
+    if mech.nv < 6 * len(names):
+        return no_call
     try:
-        made = written(mech, Formula(_with_largest, (frame,), ("inertia", "largest")), node)
+        made = written(mech, Formula(_with_largest, (frame,), ("inertia", "largest")), names)
     except ExpressionError:
-        return no_call, 0.0
-    return made.device.fast or no_call, _heavy(mech, node_names(node))
+        return no_call
+    bare, heavy = made.device.fast or no_call, _heavy(mech, names)
+
+    def one_state(q: ArrayLike) -> Array | None:
+        result = bare(q)
+        return result[0] if result is not None and result[1][0] < heavy else None
+
+    return one_state
 
 
 def _with_largest(at: Writing, frame: Frame) -> Any:
@@ -476,10 +478,11 @@ def _warn(space: OperationalSpace, singular: NDArray[np.bool_]) -> None:
         f"of {len(first.inertia)} {where}: {', '.join(first.lost_in_words())}. The result is right "
         "for the motions that exist; lw.operational_space says which, and does not warn.",
         RankWarning,
-        stacklevel=3,
+        stacklevel=caller(),
     )
 
 
+@begins_bare("node", "frame")
 def operational_inertia_inverse(
     mech: Mechanism | Embedded,
     q: ArrayLike,
@@ -510,4 +513,5 @@ def operational_inertia_inverse(
     if is_closed(mech, loops):
         space = operational_space(mech, q, node, frame=frame, status=options.get("status"))
         return put(space.inverse, options.get("out"))
-    return kernel(tree_of(mech), "operational_inertia_inverse", node, frame=frame)(q, **options)
+    inverse = kernel(tree_of(mech), "operational_inertia_inverse", node, frame=frame)
+    return begun(tree_of(mech), "operational_inertia_inverse", (node, frame), inverse)(q, **options)

@@ -22,6 +22,7 @@ from linkwise.algebra.symbols import (
     vdot as acceleration,
 )
 from linkwise.arguments import generator, number
+from linkwise.bare_call import begins_bare
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar import parameters
 from linkwise.dynamics.constrained import obeyed
@@ -39,7 +40,6 @@ from linkwise.dynamics.kernels import (
     written,
 )
 from linkwise.errors import ModelError
-from linkwise.front_door import begins_bare
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import keep_bare_call, once_per_mechanism
@@ -54,7 +54,7 @@ PARAMETERS = ("m", "mcx", "mcy", "mcz", "Jxx", "Jyy", "Jzz", "Jxy", "Jxz", "Jyz"
 """The ten numbers of a body: mass, first moment, and tensor about its origin, in its axes."""
 
 
-@begins_bare
+@begins_bare()
 def regressor(
     mech: Mechanism,
     q: ArrayLike,
@@ -94,7 +94,7 @@ def regressor(
         raise ModelError(f"of is {of!r}; it must be 'torque', 'energy' or 'momentum'.")
     if of == "torque" and vdot is not None and loops is HELD and not options:  # most calls
         bare = _one_state(mech)
-        keep_bare_call(mech, "regressor", bare)
+        keep_bare_call(mech, "regressor", (), bare)
         if (quick := bare(q, v, vdot)) is not None:
             return quick
     if (vdot is not None) != (of == "torque"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import cached_property, wraps
 from typing import Any, TypeVar, TypeVarTuple, cast
 
@@ -65,9 +65,27 @@ def is_kept(function: Callable[[Owner, *Rest], Made], mech: Owner, *arguments: *
     return arguments in values
 
 
-def keep_bare_call(mech: Any, function: str, call: Callable[..., Any]) -> None:
-    """Let a function, by name, begin with this call (`front_door.begins_bare`)."""
-    mech.__dict__.setdefault(_SLOT, {})[function] = call
+def keep_bare_call(
+    mech: Any, function: str, choices: Hashable, call: Callable[..., Any] | None
+) -> None:
+    """Let a function of a mechanism begin with this call (`bare_call.begins_bare`).
+
+    Args:
+        mech: The mechanism.
+        function: Name of the function.
+        choices: Those that the call is for, in the order of `begins_bare`; one alone as it is.
+        call: The bare call; None where there is none.
+    """
+    calls = mech.__dict__.setdefault(_SLOT, {}).setdefault(function, {})
+    try:
+        calls[choices] = call
+    except TypeError:  # names in a list, which is no key
+        return
+
+
+def drop_bare_calls(mech: Any, function: str) -> None:
+    """Forget the calls that a function of a mechanism begins with."""
+    mech.__dict__.get(_SLOT, {}).pop(function, None)
 
 
 def time_compiling() -> float:
