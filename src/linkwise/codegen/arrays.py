@@ -88,6 +88,11 @@ def here(name: str, value: Any) -> Any:
         ) from None
 
 
+def copied(name: str, value: Any) -> Any:
+    """An array on a GPU as one of NumPy; anything else as it is."""
+    return taken(name, value).get() if is_on_gpu(value) else value
+
+
 _seen: dict[str, Any] = {}
 """CuPy, after it was checked that there is a GPU."""
 

@@ -5,21 +5,24 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import all_are, count, flag, function, mapping, names, number, option
+from linkwise.codegen import arrays
 from linkwise.control.batch import batch_of
 from linkwise.control.cost import Bound, Cost, checked_bounds, checked_costs
 from linkwise.control.failure import WORDS, advice, row_names, start_off, worst_row
 from linkwise.control.holding import contact_rows
 from linkwise.control.phase import Phase, schedule, steps_of
+from linkwise.control.place import Place
 from linkwise.control.problem import LIMITS, Shape, data_of, limits_of, structure_of
 from linkwise.control.program import Program, program
-from linkwise.control.routine import ROUNDS, Routine, routine
+from linkwise.control.routine import Routine, routine
+from linkwise.control.side_by_side import solved
 from linkwise.control.solver import (
     RUNNING,
     SOLVED,
@@ -224,6 +227,7 @@ def optimize(
     tolerance: float = 1e-7,
     violation: float = 1e-5,
     threads: int | None = None,
+    target: str = "cpu",
     progress: Callable[[Progress], None] | None = None,
 ) -> Trajectory:
     """The motion and the joint forces that cost least, from a state on.
@@ -264,6 +268,10 @@ def optimize(
         tolerance: Expected decrease of the cost, relative to it, at which a problem is solved.
         violation: Largest violation of a bound that is accepted [m, rad, ...].
         threads: Processor cores; default: all, for a batch.
+        target: "cpu", or "cuda" for a GPU, where the knots of all problems are expanded at the same
+            time, and the warps of a block share the recursions of its problems. Where q is an
+            array of CuPy, Torch or JAX on the GPU, q, v, tau, gain, cost, violation and forces of
+            the result are such arrays too; goals, parameters and guesses may be in either memory.
         progress: Called after each iteration with a `Progress`; for a batch about ten times a
             second, if iterations are faster.
 
@@ -276,9 +284,11 @@ def optimize(
         ClosureError: Loops are open at the start, or the integrator cannot hold them.
         LoweringError: A mechanism whose steps cannot be compiled.
     """
+    place = Place.of(option(target, ("cpu", "cuda"), "target"), q, v)
     problem = problem_of(
-        mech, q, v, costs=costs, step=step, horizon=horizon, phases=phases, bounds=bounds,
-        limits=limits, driven=driven, guess=guess, parameters=parameters, integrator=integrator,
+        mech, *place.here(q, v), costs=place.each(costs), step=step, horizon=horizon,
+        phases=phases, bounds=place.each(bounds), limits=limits, driven=driven,
+        guess=place.named(guess), parameters=place.named(parameters), integrator=integrator,
         passive=passive, loops=loops,
     )  # fmt: skip
     _check_closed(problem.mech, problem.data.start[:, : problem.mech.nq])
@@ -290,12 +300,13 @@ def optimize(
     inform = None if progress is None else function(progress, "progress")
     cores = None if threads is None else count(threads, "threads", least=1)
     _check_start(problem, ends.violation)
-    if problem.shape.batch is None or len(problem.data.start) == 1:
+    if place.target == "cpu" and (problem.shape.batch is None or len(problem.data.start) == 1):
         result = _alone(problem, ends, inform)
     else:
-        result = _together(problem, ends, cores, inform)
+        with place.entered():
+            result = _together(problem, ends, place, cores, inform)
     _report(problem, result, ends.violation)
-    return result
+    return replace(result, **place.returned(result))
 
 
 def problem_of(
@@ -402,11 +413,13 @@ def _check_closed(mech: Mechanism, q: Array) -> None:
 
 def _guess(mech: Mechanism, given: Any, start: Array, steps: int, driven: list[int]) -> Array:
     """q, v and u of all knots (batch, N + 1, nq + nv + nu)."""
-    out = np.zeros((len(start), steps + 1, mech.nq + mech.nv + len(driven)))
-    out[..., : mech.nq + mech.nv] = start[:, None]
+    shape = len(start), steps + 1, mech.nq + mech.nv + len(driven)
+    first = np.zeros((len(start), 1, shape[2]))
+    first[:, 0, : mech.nq] = start[:, : mech.nq]
     if given is None:
-        out[:, 1:, mech.nq : mech.nq + mech.nv] = 0.0
-        return out
+        return np.broadcast_to(first, shape)  # the velocities of the start are its own
+    out = np.array(np.broadcast_to(first, shape))
+    out[:, :, mech.nq : mech.nq + mech.nv] = start[:, None, mech.nq :]
     parts = {"q": slice(mech.nq), "v": slice(mech.nq, mech.nq + mech.nv), "tau": None}
     for name, value in given.items():
         if name not in parts:
@@ -448,76 +461,37 @@ def _alone(problem: Problem, ends: Limits, inform: Any) -> Trajectory:
     )  # fmt: skip
 
 
-def _together(problem: Problem, ends: Limits, threads: int | None, inform: Any) -> Trajectory:
-    """A batch, whose problems fill the lanes: all iterations of all of them in one call.
+def _together(
+    problem: Problem, ends: Limits, place: Place, threads: int | None, inform: Any
+) -> Trajectory:
+    """A batch side by side."""
 
-    With reports a call makes fewer iterations, and the next one goes on from there.
-    """
-    data, p, K = problem.data, problem.program, problem.shape.steps + 1
-    total, routine, begun = len(data.start), routine_of(problem), time.monotonic()
-    kernel = routine.kernel
-    # lanes that are full: the last problem is repeated
-    rows = np.minimum(np.arange(-(-total // kernel.lanes) * kernel.lanes), total - 1)
-    part = data if len(rows) == total else data.part(rows)
-    nothing, names = np.zeros((len(rows), 0)), list(kernel.shown)
-    cuts = np.cumsum(list(kernel.shown.values()))[:-1]
-    limits = {"tolerance": ends.tolerance, "most": ends.iterations, "allowed": ends.violation}
-    fixed = {x: np.full(1, float(a)) for x, a in limits.items()}
-    fixed |= {x: part.held[x].reshape(len(part.held[x]), 1, -1) for x in routine.inputs}
-    state = routine.first(len(rows)) | {"x": routine.packed(part.start, part.guess)}
-    turns, made, notes = ROUNDS if inform is None else 1, 0, list[Array]()
-    worst = np.zeros(total)
-    while True:
-        given = fixed | state | {"turns": np.full(1, float(turns))}
-        ended = kernel.run(nothing, nothing, given, problem.step, 1, 1, threads).records[:, 0]
-        parts = dict(zip(names, np.split(ended, cuts, axis=1), strict=True))
-        state = {x: parts[x][:, None] for x in state}
-        done = {x: parts[x][:total, 0] for x in ("cost", "ended", "count")}
-        new = int(done["count"].max()) - made
-        history = parts["history"][:total].reshape(total, ROUNDS, -1)[:, :new]
-        notes.append(history)
-        made, over = made + new, int(np.count_nonzero(done["ended"]))
-        if inform is not None:
-            now = time.monotonic() - begun
-            last = done["count"].astype(int) - (made - new) - 1  # row of this call
-            on = last >= 0  # others ended before
-            worst[on] = history[on, last[on], 2]
-            left = now / made * (ends.iterations - made)
-            off = float(worst.max())
-            inform(Progress(made, float(np.nanmean(done["cost"])), off, over, total, now, left))
-            turns = int(np.clip(OFTEN * made / now, 1, ROUNDS))
-        if over == total:
-            break
-    cost, violation = done["cost"], np.zeros(total)
-    if routine.bounds:
-        bare, off = parts["price"][:total].T
-        fine = np.isfinite(bare)
-        cost, violation = np.where(fine, bare, cost), np.where(fine, off, np.inf)
-    noted, counts = np.concatenate(notes, axis=1), done["count"].astype(np.int64)
-    noted[np.arange(made) >= counts[:, None]] = np.nan  # nothing was written there
-    noted[..., 1] = np.sqrt(noted[..., 1])
-    gain = parts["gain"][:total].reshape(total, K + 1, -1)[:, 1:K, : p.m * p.n]
-    x = parts["x"][:total].reshape(total, K + 1, -1)[:, :K]
-    codes = done["ended"].astype(np.int64)
-    return _trajectory(problem, x, gain, cost, violation, counts, codes, noted, threads)
+    def report(*numbers: Any) -> None:
+        inform(Progress(*numbers))
+
+    done = solved(
+        routine_of(problem, spread=place.target == "cuda"), problem.data, problem.step, ends,
+        target=place.target, threads=threads, inform=None if inform is None else report,
+    )  # fmt: skip
+    kept = place.kept
+    return _trajectory(
+        problem, kept(done.x), kept(done.gain), kept(done.cost), kept(done.violation),
+        done.count, done.ended, done.notes, threads,
+    )  # fmt: skip
 
 
-OFTEN = 0.1
-"""Time between two reports on a batch, where iterations are faster [s]."""
-
-
-def routine_of(problem: Problem) -> Routine:
-    """The iterations of a problem as statements."""
+def routine_of(problem: Problem, *, spread: bool = False) -> Routine:
+    """The iterations of a problem as statements; `spread` where knots are made at the same time."""
     timed = tuple(x for x, a in problem.data.held.items() if a.shape[1] > 1)
-    return routine(problem.program, problem.shape.steps + 1, timed)
+    return routine(problem.program, problem.shape.steps + 1, timed, spread=spread)
 
 
 def _trajectory(
     problem: Problem,
-    x: Array,
-    gains: Array,
-    cost: Array,
-    violation: Array,
+    x: Any,
+    gains: Any,
+    cost: Any,
+    violation: Any,
     count: Any,
     codes: Any,
     notes: Array,
@@ -534,8 +508,10 @@ def _trajectory(
     parts: list[Any] = [x[..., :nq], x[..., nq:nx], tau, gain, cost, violation, count, status]
     forces = dict[str, Array]()
     if problem.contacts:
-        pulls = at_knots(p.forces, mech, problem.data, x, problem.step, threads)[:, :N]
+        here = arrays.copied("x", x)
+        pulls = at_knots(p.forces, mech, problem.data, here, problem.step, threads)[:, :N]
         pulls = pulls[..., contact_rows(mech)].reshape(total, N, -1, 3)
+        pulls = pulls if here is x else arrays.cupy().asarray(pulls)
         forces = {name: pulls[..., i, :] for i, name in enumerate(problem.contacts)}
     if problem.shape.batch is None:
         parts, notes = [a[0] for a in parts], notes[0]
@@ -546,11 +522,11 @@ def _trajectory(
     )  # fmt: skip
 
 
-def _padded(x: Array, axis: int, places: list[int], size: int) -> Array:
+def _padded(x: Any, axis: int, places: list[int], size: int) -> Any:
     """An array with zeros at all other places of an axis."""
     shape = list(x.shape)
     shape[axis] = size
-    out = np.zeros(shape)
+    out = (arrays.cupy() if arrays.is_on_gpu(x) else np).zeros(shape)
     out[(slice(None),) * axis + (places,)] = x
     return out
 
@@ -569,7 +545,8 @@ def _report(problem: Problem, result: Trajectory, allowed: float) -> None:
     bad = np.flatnonzero(codes)
     if not len(bad):
         return
-    worst, offs = int(np.bincount(codes[bad]).argmax()), np.atleast_1d(result.violation)
+    worst = int(np.bincount(codes[bad]).argmax())
+    offs = np.atleast_1d(arrays.copied("violation", result.violation))
     single = codes.size == 1
     which = "the trajectory is" if single else f"{len(bad)} of {codes.size} trajectories are"
     same = bad[codes[bad] == worst]
@@ -591,7 +568,8 @@ def _worst_bound(problem: Problem, result: Trajectory, i: int) -> str:
     """The bound that problem i violates most, in words."""
     program, p = problem.program, problem.program.structure
     parts = (result.q, result.v, result.tau)
-    q, v, tau = (x if problem.shape.batch is None else x[i] for x in parts)
+    one = (x if problem.shape.batch is None else x[i] for x in parts)
+    q, v, tau = (arrays.copied("x", x) for x in one)
     u = np.zeros((len(q), program.m))
     u[:-1] = tau[:, list(p.driven)]
     x, data = np.concatenate([q, v, u], axis=-1), problem.data.part(np.array([i]))

@@ -23,7 +23,7 @@ from linkwise.codegen.stepping.kernel import RolloutKernel
 from linkwise.codegen.stepping.llvm import CODE
 from linkwise.codegen.stepping.stepping import Loop, Segment, Sketch, Statement, Stepping, part
 from linkwise.control.program import Program
-from linkwise.control.recursion import BLANK, SUMS
+from linkwise.control.recursion import BLANK, SUMS, moving
 from linkwise.control.shooting import Structure
 from linkwise.control.solver import (
     FINER,
@@ -75,11 +75,13 @@ class Routine:
         program: The segments of a knot.
         knots: K = N + 1.
         timed: Inputs that have a row for each knot; others have one for all.
+        spread: Whether expansions of all knots are kept, so that they may be made at the same time.
     """
 
     program: Program
     knots: int
     timed: tuple[str, ...]
+    spread: bool = False
 
     @property
     def row(self) -> int:
@@ -115,7 +117,13 @@ class Routine:
         sizes = {"x": size, "new": size, "gain": (self.knots + 1) * recursion.gain}
         if self.bounds:
             sizes |= dict.fromkeys(("shift", "c"), self.knots * self.bounds)
-        return (*sizes.items(), *recursion.memory)
+        every = sizes | dict(recursion.memory)
+        return tuple((every | {x: self.knots * n for x, n in self._kept.items()}).items())
+
+    @property
+    def _kept(self) -> dict[str, int]:
+        """Numbers of an expansion, if all of them are kept."""
+        return dict(self.program.knot[0].writes) if self.spread else {}
 
     @property
     def bounds(self) -> int:
@@ -140,7 +148,7 @@ class Routine:
         _, recursion = self.program.knot
         strides = {"x": self.row, "new": self.row, "gain": recursion.gain}
         strides |= {"shift": self.bounds, "c": self.bounds}
-        strides["weight"] = self.program.structure.rows
+        strides |= {"weight": self.program.structure.rows, **self._kept}
         moves = dict[str, int]()
 
         def other(
@@ -167,10 +175,20 @@ class Routine:
         s.write("P", [0.0] * recursion.square**2)
         s.write("p", [0.0] * self.program.n)
         s.write("sums", list(BLANK))
-        s.write(CODE, [0.0])
+        if not self.spread:
+            s.write(CODE, [0.0])
         steps = recursion.segments(recursion.gain, recursion.gain)
-        body = [self._expansion, *(self._at(x, self._here) for x in steps)]
-        return s.segment(), Loop(tuple(body), self.knots, down=True)
+        body = tuple(self._at(x, self._here) for x in steps)
+        if not self.spread:
+            return s.segment(), Loop((self._expansion, *body), self.knots, down=True)
+        body = tuple(moving(x, "W", self._kept["W"]) for x in body)
+        return *self._expansions(), s.segment(), Loop(body, self.knots, down=True)
+
+    def _expansions(self) -> tuple[Statement, ...]:
+        """All knots, where their expansions are kept."""
+        blank = Sketch("blank")
+        blank.write(CODE, [0.0])
+        return blank.segment(), Loop((self._expansion,), self.knots, apart=True)
 
     @property
     def _here(self) -> dict[str, tuple[str, int]]:
@@ -211,7 +229,7 @@ class Routine:
         chosen = [where(accepted, a, b) for a, b in zip(new, old, strict=True)]
         s.write(part("x", 0, self.row), chosen)
         moves = (part("x", 0, self.row), self.row), (part("new", 0, self.row), self.row)
-        return Loop((replace(s.segment(), moves=moves),), self.knots + 1)
+        return Loop((replace(s.segment(), moves=moves),), self.knots + 1, apart=True)
 
     # ----------------------------------------------------------------------------- decisions
 
@@ -327,7 +345,7 @@ class Routine:
         penalty = s.read("penalty", 1)[0] if weight is None else weight
         s.write("bounding", [penalty * x for x in active])
         place = {"bounding": ("weight", self.program.structure.rows - self.bounds)}
-        return Loop((self._at(s.segment(), {}, place),), self.knots)
+        return Loop((self._at(s.segment(), {}, place),), self.knots, apart=True)
 
     def _settled(self) -> tuple[Statement, ...]:
         """End, or update multipliers; penalties grow where that helps little."""
@@ -355,7 +373,7 @@ class Routine:
         s.write("penalty", [where(slow, STRONGER * penalty, penalty)])
         s.write("rough", [where(finer, FINER * rough, rough)])
         s.write("scale", [where(slow, 1.0 / STRONGER, 1.0)])
-        values = Loop((self._at(self.program.values, self._here),), self.knots)
+        values = Loop((self._at(self.program.values, self._here),), self.knots, apart=True)
         parts = values, *self._unused(), s.segment(), self._multiplied(), self.penalised()
         return (Loop(parts, 1, again="settling"),)
 
@@ -382,7 +400,7 @@ class Routine:
         y = [a + b for a, b in zip(c, shift, strict=True)]
         over = [scale * (a - clip(a, *ends)) for a, *ends in zip(y, low, high, strict=True)]
         s.write("shift", [where(settling, a, b) for a, b in zip(over, shift, strict=True)])
-        return Loop((self._at(s.segment(), {}),), self.knots)
+        return Loop((self._at(s.segment(), {}),), self.knots, apart=True)
 
     def _priced(self) -> tuple[Statement, ...]:
         """Cost and violation without penalties."""
@@ -396,8 +414,12 @@ class Routine:
         here, off = layout[-1].of(e)
         s.write("price", [cost + here, maximum(worst, off)])
         s.write(CODE, [0.0])
-        loop = Loop((self._expansion, s.segment()), self.knots)
-        return self.penalised(SHOWN), blank.segment(), loop
+        price = self._at(s.segment(), {})
+        if self.spread:
+            rest = *self._expansions(), blank.segment(), Loop((price,), self.knots)
+        else:
+            rest = blank.segment(), Loop((self._expansion, price), self.knots)
+        return self.penalised(SHOWN), *rest
 
     # -------------------------------------------------------------------------------- kernel
 
@@ -442,11 +464,11 @@ class Routine:
             tuple(shown.items()), tuple(begins.items()), memory=(*self.memory, *sizes.items()),
         )  # fmt: skip
 
-    def packed(self, start: Array, guess: Array) -> Array:
-        """Trajectories "x" (batch, 1, .) from guesses (batch, K, nq + nv + nu)."""
-        x = np.concatenate([guess, guess[:, -1:]], axis=1)
+    def packed(self, start: Any, guess: Any, xp: Any = np) -> Any:
+        """Trajectories "x" (batch, .) from guesses (batch, K, nq + nv + nu), by NumPy or CuPy."""
+        x = xp.concatenate([guess, guess[:, -1:]], axis=1)
         x[:, 0, : self.nx], x[:, -2:, self.nx :] = start, 0.0
-        return x.reshape(len(x), 1, -1)
+        return x.reshape(len(x), -1)
 
     @cached_property
     def kernel(self) -> RolloutKernel:
@@ -460,10 +482,12 @@ def _routines(mech: Mechanism, structure: Structure) -> dict[Any, Routine]:
     return {}
 
 
-def routine(program: Program, knots: int, timed: tuple[str, ...]) -> Routine:
+def routine(
+    program: Program, knots: int, timed: tuple[str, ...], *, spread: bool = False
+) -> Routine:
     """The iterations of problems; the same one for the same arguments."""
     known = _routines(program.mech, program.structure)
-    return known.setdefault((knots, timed), Routine(program, knots, timed))
+    return known.setdefault((knots, timed, spread), Routine(program, knots, timed, spread))
 
 
 def _above(x: Any) -> Any:

@@ -21,15 +21,24 @@ steps, and one call without steps makes one record.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from linkwise.codegen.c.text import comment
 from linkwise.codegen.cuda.source import REGISTERS
-from linkwise.codegen.cuda.statement import Constants, checked, named, operation, tables, turn
+from linkwise.codegen.cuda.statement import (
+    Constants,
+    checked,
+    loop_round,
+    named,
+    operation,
+    tables,
+    turn,
+)
 from linkwise.codegen.cuda.text import PRIMITIVES, TURN
 from linkwise.codegen.scalar import status
-from linkwise.codegen.scalar.graph import Graph
+from linkwise.codegen.scalar.graph import Graph, Loop
 from linkwise.codegen.stepping.noise import cuda_function, cuda_lines
 from linkwise.codegen.stepping.stepping import STEP, Segment, Stepping, placed, rounds, straight
 
@@ -85,6 +94,12 @@ class _Emitter:
             name: name if name.isidentifier() else f"r{i}" for i, name in enumerate(names)
         }
         self.width = sum(n for _, n in stepping.record)
+        self.loops = list[Loop]()
+
+    def round_of(self, loop: Loop) -> int:
+        """The number of the function of one round of a loop."""
+        self.loops.append(loop)
+        return len(self.loops) - 1
 
     def source(self, title: list[str]) -> MotionSource:
         functions = [
@@ -101,6 +116,7 @@ class _Emitter:
             *tables((s.traced.graph for s in self.stepping.segments), self.dtype),
             "\n".join(self._registers()),
             *(["\n".join(cuda_function())] if self.stepping.noise else []),
+            *(loop_round(k, loop, self.dtype) for k, loop in enumerate(self.loops)),
             *functions,
             kernel,
         ]
@@ -129,7 +145,7 @@ class _Emitter:
         yield f"/* {segment.name} */"
         yield f"__device__ {inline} void segment{index}(Motion &m, int &code)"
         yield "{"
-        yield from (f"    {line}" for line in _Body(self, segment).lines())
+        yield from (f"    {line}" for line in Body(self, segment).lines())
         yield "}"
 
     # ---------------------------------------------------------------------------------- motion
@@ -209,6 +225,8 @@ class _Emitter:
         register, start = placed(name)
         return f"m.{self.member[register]}[{start + i}]"
 
+    target = entry
+
     def _calls(self, segments: tuple[Segment, ...]) -> Iterator[str]:
         for group in rounds(segments):
             assert isinstance(group, tuple)
@@ -251,14 +269,52 @@ class _Emitter:
         yield "}"
 
 
-class _Body:
+class Emits(Protocol):
+    """What the statements of a segment are written for."""
+
+    @property
+    def dtype(self) -> str:
+        """Kind of numbers."""
+        ...
+
+    @property
+    def constant(self) -> Constants:
+        """The text of constants."""
+        ...
+
+    def entry(self, name: str, i: int = 0) -> str:
+        """A number of a register, or of a part of one."""
+        ...
+
+    def target(self, name: str, i: int = 0) -> str:
+        """The same, to be written."""
+        ...
+
+    def round_of(self, loop: Loop) -> int:
+        """The number of the function of one round of a loop."""
+        ...
+
+
+class Body:
     """The statements of a segment: values in the order they were made."""
 
-    def __init__(self, emitter: _Emitter, segment: Segment) -> None:
+    def __init__(
+        self, emitter: Emits, segment: Segment, *, only: Collection[int] = (), early: bool = False
+    ) -> None:
+        """Prepare it.
+
+        Args:
+            emitter: What it is written for.
+            segment: The segment.
+            only: Places of results that are computed and stored; nothing for all of them.
+            early: Whether all registers are read before anything is computed.
+        """
         self.e, self.segment, self.dtype = emitter, segment, emitter.dtype
         self.traced, self.graph = segment.traced, segment.traced.graph
         self.turned: set[int] = set()
+        self.looped: set[int] = set()
         self.places = [(name, i) for name, size in segment.reads for i in range(size)]
+        self.only, self.early = only or range(len(self.traced.outputs)), early
 
     def lines(self) -> Iterator[str]:
         """A register is read where it is first needed and written as soon as its value is there.
@@ -266,18 +322,20 @@ class _Body:
         Both keep fewer values alive. What is read and written again has to be read first.
         """
         graph, traced = self.graph, self.traced
-        used = graph.used(traced.roots)
+        outputs = [traced.outputs[i] for i in self.only]
+        checks = traced.checks if len(outputs) == len(traced.outputs) else ()
+        used = graph.used([*outputs, *(check.node for check in checks)])
         read_, written = (
             {placed(name)[0] for name, _ in x} for x in (self.segment.reads, self.segment.writes)
         )
         again = read_ & written
         first = {graph.a[n] for n in used if graph.op[n] in ("sin", "cos")}
         inputs = [n for n in used if graph.op[n] == "input"]
-        first |= {n for n in inputs if placed(self.places[graph.a[n]][0])[0] in again}
+        first |= {n for n in inputs if self.early or placed(self.places[graph.a[n]][0])[0] in again}
         places = [(name, i) for name, size in self.segment.writes for i in range(size)]
         stores = dict[int, list[str]]()
-        for (register, i), n in zip(places, traced.outputs, strict=True):
-            stores.setdefault(n, []).append(f"{self.e.entry(register, i)} = {self._name(n)};")
+        for (register, i), n in ((places[k], traced.outputs[k]) for k in self.only):
+            stores.setdefault(n, []).append(f"{self.e.target(register, i)} = {self._name(n)};")
         known = set[int]()
 
         def read(n: int) -> Iterator[str]:
@@ -292,12 +350,17 @@ class _Body:
         for n in used:
             if graph.op[n] in ("sin", "cos"):
                 yield from self._turn(graph.a[n])
+            elif graph.op[n] == "part":
+                for x in graph.arguments(n):
+                    yield from read(x)
+                yield from self._loop(graph.a[n])
+                yield from stores.pop(n, ())
             elif graph.op[n] not in ("const", "input"):
                 for x in graph.arguments(n):
                     yield from read(x)
                 yield f"const T t{n} = {self._formula(n)};"
                 yield from stores.pop(n, ())
-        for check in traced.checks:
+        for check in checks:
             yield from read(check.node)
             name = self._name(check.node)
             yield from checked(name, check.low, check.high, check.code, self.dtype)
@@ -330,10 +393,25 @@ class _Body:
         yield f"T s{angle}, c{angle};"
         yield f"turn(a{angle}, s{angle}, c{angle});"
 
+    def _loop(self, number: int) -> Iterator[str]:
+        """All rounds of a loop: x, and behind it whether there should be another."""
+        if number in self.looped:
+            return
+        self.looped.add(number)
+        loop = self.graph.loops[number]
+        names = [self._name(n) for n in loop.inputs]
+        x, given = names[: loop.size], names[loop.size :] or ["(T)0"]
+        yield f"T loop{number}[{loop.size + 1}] = {{{', '.join([*x, '(T)1'])}}};"
+        yield f"const T given{number}[{len(given)}] = {{{', '.join(given)}}};"
+        yield f"for (int k = 0; k < {loop.most} && loop{number}[{loop.size}] > (T)0; ++k)"
+        yield f"    round{self.e.round_of(loop)}(loop{number}, given{number});"
+
     def _name(self, n: int) -> str:
         graph = self.graph
         if graph.op[n] == "const":
             return self.e.constant(graph.value[n])
+        if graph.op[n] == "part":
+            return f"loop{graph.a[n]}[{graph.b[n]}]"
         if graph.op[n] in ("sin", "cos"):
             return f"{graph.op[n][0]}{graph.a[n]}"
         return f"t{n}"

@@ -162,6 +162,8 @@ class Loop:
     down: bool = False  # from the last index to the first
     # a register of one number: there is another turn only while that is above zero in some motion
     again: str = ""
+    # whether turns need nothing of each other, so that they may be made at the same time
+    apart: bool = False
 
 
 Statement = Segment | Loop
