@@ -17,7 +17,8 @@ import numpy as np
 
 import linkwise as lw
 from linkwise.simulation import Ground, ground_contacts
-from linkwise.simulation.rollout_kernel import gpu_kernel
+from linkwise.simulation.motion_request import MotionRequest
+from linkwise.simulation.rollout_kernel import motion_kernel
 
 RESULTS = Path(__file__).parent / "results" / "contact_gpu.md"
 HEAD = """# Robots on the ground, on a CUDA GPU
@@ -60,13 +61,9 @@ def main(paths: list[str]) -> None:
         mech, q, feet = robot(path)
         for dtype in ("float32", "float64"):
             start = time.perf_counter()
-            kernel = gpu_kernel(
-                mech,
-                "implicit",
-                itemsize=np.dtype(dtype).itemsize,
-                contacts=feet,
-                actuated=True,
-            )
+            size = np.dtype(dtype).itemsize
+            options = {"itemsize": size, "contacts": tuple(feet), "actuated": True}
+            kernel = motion_kernel(MotionRequest(mech, "implicit", **options), "cuda")
             settled, best = None, (0.0, 0)
             held = {"tau": np.zeros(mech.nv, dtype), "control": q[7:].astype(dtype)}
             held = {n: cp.asarray(x) for n, x in held.items()}

@@ -8,7 +8,7 @@ The second needs NumPy and CuPy only, and exits with 1 where something differs.
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,12 @@ from gpu_reference import flexible_arm
 
 import linkwise as lw
 from linkwise.codegen.stepping.chance import Chance
-from linkwise.codegen.stepping.cuda_kernel import CudaMotion
+from linkwise.codegen.stepping.kernel import MotionKernel
 from linkwise.codegen.stepping.noise import SCALE, drawn
+from linkwise.codegen.stepping.stepping import Stepping
 from linkwise.simulation import ContactPoint, Ground, HeightField, ground_contacts
 from linkwise.simulation.episode import Episode
-from linkwise.simulation.rollout_kernel import gpu_kernel
+from linkwise.simulation.motion_request import MotionRequest
 
 FOLDER = Path(__file__).parent.parent / "build" / "implicit_gpu"
 BATCH = 70
@@ -129,12 +130,27 @@ def compare(name: str, dtype: str) -> bool:
     return fine
 
 
+@dataclass(frozen=True)
+class ShownNoise:
+    """A motion whose records are its random numbers."""
+
+    mech: lw.Mechanism
+    content: MotionRequest
+    itemsize: int
+    integrator: str = "implicit"
+    alone: bool = False
+
+    def stepping(self, target: str) -> Stepping:
+        """The segments."""
+        plain = self.content.stepping(target)
+        return replace(plain, shown=((plain.noise[0].register, 2),))
+
+
 def bits(dtype: str) -> bool:
     """Random numbers of the GPU are those of NumPy, to the last bit."""
     mech, chance, size = lw.models.pendulum(2), Chance("tau", 2, 3, 2), np.dtype(dtype).itemsize
-    plain = gpu_kernel(mech, "implicit", itemsize=size, episode=Episode((chance,))).stepping
-    shown = replace(plain, shown=((chance.register, 2),))
-    kernel, seed = CudaMotion(mech, shown, np.dtype(dtype)), (1 << 40) + 5
+    request = MotionRequest(mech, "implicit", itemsize=size, episode=Episode((chance,)))
+    kernel, seed = MotionKernel(ShownNoise(mech, request, size), "cuda"), (1 << 40) + 5
     zero = np.zeros((BATCH, 2), dtype)
     held = {"tau": np.zeros(2, dtype), "noise:tau": np.ones(2, dtype)}
     done = kernel(zero, zero, held, step=1e-3, steps=30, every=1, seed=seed).more[:, 1:]

@@ -23,7 +23,8 @@ from gpu import arithmetic, fused_rate, message
 from gpu_checks import show
 
 import linkwise as lw
-from linkwise.simulation.rollout_kernel import gpu_kernel
+from linkwise.simulation.motion_request import MotionRequest
+from linkwise.simulation.rollout_kernel import motion_kernel
 
 ROBOTS = {"arm": lw.models.seven_dof_arm, "humanoid": lw.models.humanoid}
 INTEGRATORS = ("euler", "rk4", "rk4_mujoco", "variational")
@@ -126,7 +127,7 @@ def seconds(cp, work: Callable[[], object], rounds: int = 5) -> float:
 def row(cp, name: str, integrator: str, dtype: str, took: str, limit: float) -> str:
     """A line of the table."""
     mech, size = ROBOTS[name](), np.dtype(dtype).itemsize
-    kernel = gpu_kernel(mech, integrator, itemsize=size)
+    kernel = motion_kernel(MotionRequest(mech, integrator, itemsize=size), "cuda")
     error = difference(cp, mech, name, integrator, dtype)
     q, v, tau = (cp.asarray(x) for x in case_arrays(name, dtype))
     options = {"duration": STEPS * STEP, "step": STEP, "integrator": integrator}
@@ -154,8 +155,8 @@ def row(cp, name: str, integrator: str, dtype: str, took: str, limit: float) -> 
     share = best * sum(arithmetic(s.traced) for s in kernel.stepping.step) / limit
     terabytes = 1e-12 * flow * (mech.nq + 2 * mech.nv) * size
     return (
-        f"| {name} | {integrator} | {dtype} | {kernel.ops.total()} | {kernel.emitted.workers} | "
-        f"{took} | "
+        f"| {name} | {integrator} | {dtype} | {kernel.ops.total()} | "
+        f"{kernel.device.emitted.workers} | {took} | "
         f"{' | '.join(rates)} | {100 * share:.0f} % | {1e-6 * flow:.3g} ({terabytes:.2f}) | "
         f"{error:.0e} |"
     )

@@ -17,7 +17,8 @@ import mujoco
 import numpy as np
 
 import linkwise as lw
-from linkwise.simulation.rollout_kernel import rollout_kernel
+from linkwise.simulation.motion_request import MotionRequest
+from linkwise.simulation.rollout_kernel import motion_kernel
 
 ROBOTS = {"arm (7)": lw.models.seven_dof_arm, "quadruped (free base, 18)": lw.models.quadruped}
 INTEGRATORS = ("euler", "rk4", "variational")
@@ -92,7 +93,8 @@ def row(mech: lw.Mechanism, integrator: str, count: int) -> list[str]:
     there, back, sparse = best(
         run, lambda: runs.gradient(w_q, w_v), lambda: few.gradient(w_q[:, ::10], w_v[:, ::10])
     )
-    kernels = [rollout_kernel(mech, integrator, reverse=x) for x in (None, ())]
+    requests = [MotionRequest(mech, integrator, reverse=x) for x in (None, ())]
+    kernels = [motion_kernel(request) for request in requests]
     ops = [kernel.ops.total() for kernel in kernels]
     loops = integrator == "variational"
     return [

@@ -10,12 +10,13 @@ import pytest
 
 import linkwise as lw
 from linkwise.codegen import arrays
-from linkwise.codegen.stepping import cuda_kernel
+from linkwise.codegen.stepping import cuda_device
 from linkwise.codegen.stepping.cuda_group import emit_group_motion
 from linkwise.codegen.stepping.cuda_source import Shape, emit_motion
 from linkwise.errors import DeviceError, MissingExtraError, ShapeError, SimulationError
 from linkwise.simulation import ContactPoint, HeightField, rates
-from linkwise.simulation.rollout_kernel import COMPILED, gpu_kernel
+from linkwise.simulation.motion_request import COMPILED, MotionRequest
+from linkwise.simulation.rollout_kernel import motion_kernel
 from tests.codegen import cupy_on_host
 from tests.codegen.cupy_on_host import CardArray, on_card
 from tests.codegen.motion_on_host import OnHost
@@ -36,6 +37,10 @@ CASES += [("arm", "euler", "float64"), ("arm", "rk4", "float32"), ("arm", "varia
 LONG = [("humanoid", name, dtype) for name in sorted(COMPILED) for dtype in ("float64", "float32")]
 
 
+def gpu_kernel(mech, integrator, **options):
+    return motion_kernel(MotionRequest(mech, integrator, **options), "cuda")
+
+
 def states(mech, count, dtype, seed=0):
     rng = np.random.default_rng(seed)
     q = np.array([mech.random(rng) for _ in range(count)])
@@ -49,7 +54,7 @@ def states(mech, count, dtype, seed=0):
 )
 def test_source_against_segments_in_numpy(robot, integrator, dtype, tmp_path):
     mech = ROBOTS[robot]()
-    kernel = gpu_kernel(mech, integrator, itemsize=np.dtype(dtype).itemsize)
+    kernel = gpu_kernel(mech, integrator, itemsize=np.dtype(dtype).itemsize).device
     (q, v), steps, every = states(mech, 35, dtype), 8, 3
     tau = np.random.default_rng(1).standard_normal((35, steps, mech.nv)).astype(dtype)
     source = kernel.emitted if robot in ("quadruped", "humanoid") else kernel.alone
@@ -96,7 +101,7 @@ def test_shapes_give_the_same_numbers(tmp_path):
 @pytest.mark.parametrize("workers", [3, pytest.param(6, marks=pytest.mark.slow)])
 def test_any_number_of_workers_gives_the_same_numbers(workers, tmp_path):
     mech = lw.models.quadruped()
-    kernel = gpu_kernel(mech, "euler")
+    kernel = gpu_kernel(mech, "euler").device
     (q, v), result = states(mech, 33, "float64"), []
     tau = np.random.default_rng(2).standard_normal((33, 3, mech.nv))
     options = {"dtype": "float64", "title": ["test"], "warps": 12, "workers": workers}
@@ -111,8 +116,8 @@ def test_any_number_of_workers_gives_the_same_numbers(workers, tmp_path):
 
 def test_one_limb_has_one_worker():
     mech = lw.models.chain(12)
-    kernel = gpu_kernel(mech, "rk4")
-    assert kernel.work > cuda_kernel.SHARED[8] and kernel.emitted is kernel.alone
+    kernel = gpu_kernel(mech, "rk4").device
+    assert kernel.work > cuda_device.SHARED[8] and kernel.emitted is kernel.alone
 
 
 # ------------------------------------------------------------------------------------- rollouts
@@ -152,7 +157,7 @@ def card(monkeypatch, tmp_path):
         return launch, source, 4
 
     monkeypatch.setitem(sys.modules, "cupy", cupy_on_host.fake())
-    monkeypatch.setattr(cuda_kernel, "_load", load)
+    monkeypatch.setattr(cuda_device, "_load", load)
     return made
 
 
@@ -338,9 +343,10 @@ import sys
 sys.modules["llvmlite"] = None
 sys.modules["cupy"] = None
 import linkwise as lw
-from linkwise.simulation.rollout_kernel import gpu_kernel
+from linkwise.simulation.motion_request import MotionRequest
+from linkwise.simulation.rollout_kernel import motion_kernel
 mech = lw.models.seven_dof_arm()
-kernel = gpu_kernel(mech)
+kernel = motion_kernel(MotionRequest(mech), "cuda")
 assert "__global__" in kernel.source and kernel.source.isascii() and kernel.ops["cos"] > 0
 try:
     lw.rollout(mech, mech.neutral(), [0.0] * 7, duration=2e-3, target="cuda")
@@ -394,7 +400,7 @@ def test_simulators_are_those_of_the_processor(card, make, integrator, dtype, ne
     options["observations"] = ("v", "tau", f"position:{mech.nodes[0].name}", "kinetic_energy")
     right = lw.Simulator(mech, integrator=integrator, **options)
     sim = lw.Simulator(mech, integrator=integrator, target="cuda", **options)
-    assert sim.kernel.emitted.workers == (5 if make is lw.models.quadruped else 1)
+    assert sim.kernel.device.emitted.workers == (5 if make is lw.models.quadruped else 1)
 
     def same():
         assert isinstance(sim.observations, CardArray)

@@ -18,8 +18,7 @@ class Adding:
 
     dtype = np.dtype(np.float64)
     layout = (Place("state", "x", 0, (2,)), Place("seen", "y", 2, (2,)))
-    held = (("u", 2),)
-    stepping = SimpleNamespace(noise=())
+    facts = SimpleNamespace(layout=layout, held=(("u", 2),), noise=False)
 
     def start(self, cp: Any, given: tuple[Any, ...], batch: int) -> None:
         before, u, after = given[0], given[6], given[-4]

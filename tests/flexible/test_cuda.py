@@ -12,7 +12,8 @@ import linkwise as lw
 from linkwise.algebra import J, bias, mass, tau, vdot
 from linkwise.algebra.dense import Dense
 from linkwise.codegen.cuda import device
-from linkwise.simulation.rollout_kernel import gpu_kernel
+from linkwise.simulation.motion_request import MotionRequest
+from linkwise.simulation.rollout_kernel import motion_kernel
 from tests.codegen import cupy_on_host, motion_on_host
 from tests.codegen.cupy_on_host import on_card
 from tests.flexible.cases import inertia, mechanism
@@ -93,7 +94,7 @@ def test_motions(integrator, tmp_path):
     """The emitted loop over steps gives what a rollout on the processor gives."""
     mech, steps, h = arm(), 8, 1e-3
     given = states(mech, "float64")
-    source = gpu_kernel(mech, integrator).emitted
+    source = motion_kernel(MotionRequest(mech, integrator), "cuda").device.emitted
     forces = np.broadcast_to(given["tau"][:, None], (STATES, steps, mech.nv))
     host = motion_on_host.OnHost(source, tmp_path, COMPILER)
     q, v, status, failed = host(given["q"], given["v"], [forces], h, steps, 4)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from scipy.integrate import solve_ivp
 
 import linkwise as lw
+from linkwise.codegen.stepping.kernel import MotionKernel
 from linkwise.simulation import stepper
 from linkwise.simulation.integrators import INTEGRATORS
 from linkwise.simulation.rates import in_rates, rates, velocities
@@ -102,6 +106,35 @@ def rk4_step(mech, f, t, q, v, h):
     step = INTEGRATORS["rk4"].step
     q, u = step(mech, in_rates(mech, f), t, q, rates(mech, q, v), h)
     return q, velocities(mech, q, u)
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """The request for a kernel of segments that are there already; it is not filed."""
+
+    mech: lw.Mechanism
+    content: Any
+    itemsize: int = 8
+    alone: bool = False
+
+    @property
+    def integrator(self):
+        return self.content.integrator
+
+    def stepping(self, target):
+        return self.content
+
+
+def calls_of_kernels(monkeypatch):
+    """A list that receives the number of steps of each call of a kernel."""
+    steps, make = list[int](), MotionKernel.__call__
+
+    def counted(self, *given, **options):
+        steps.append(options["steps"])
+        return make(self, *given, **options)
+
+    monkeypatch.setattr(MotionKernel, "__call__", counted)
+    return steps
 
 
 def steps_by_kernel(monkeypatch, compiled):

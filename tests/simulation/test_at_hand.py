@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.codegen.stepping.kernel import RolloutKernel
-from linkwise.simulation.rollout_kernel import WORTH_COMPILING, rollout_kernel
+from linkwise.simulation.motion_request import MotionRequest
+from linkwise.simulation.rollout_kernel import WORTH_COMPILING, motion_kernel
+from tests.simulation.moving import calls_of_kernels
 
 
 @pytest.fixture
 def calls(monkeypatch, tmp_path):
     """Calls of kernels, each by its number of steps, with an empty cache on disk."""
     monkeypatch.setenv("LINKWISE_CACHE", str(tmp_path))
-    steps, make = list[int](), RolloutKernel.run
-    monkeypatch.setattr(RolloutKernel, "run", lambda *x: (steps.append(x[5]), make(*x))[1])
-    return steps
+    return calls_of_kernels(monkeypatch)
 
 
 def short_run(mech, steps=20):
@@ -28,7 +27,7 @@ def test_a_short_run_uses_the_kernel_that_a_rollout_has_compiled(calls):
     mech = lw.models.pendulum(2)
     plain = short_run(mech)
     assert calls == []
-    rollout_kernel(mech)
+    motion_kernel(MotionRequest(mech))
     quick = short_run(mech)
     assert calls == [20]
     assert np.abs(plain.q[-1] - plain.q[0]).max() > 1e-2
@@ -37,7 +36,7 @@ def test_a_short_run_uses_the_kernel_that_a_rollout_has_compiled(calls):
 
 def test_a_kernel_on_disk_is_at_hand_in_another_process(calls):
     """Equal mechanisms have one file; without passive forces it is another kernel."""
-    rollout_kernel(lw.models.pendulum(2).with_drive("pin_1", damping=0.5))
+    motion_kernel(MotionRequest(lw.models.pendulum(2).with_drive("pin_1", damping=0.5)))
     again = lw.models.pendulum(2).with_drive("pin_1", damping=0.5)
     lw.simulate(again, [0.3, 0.4], duration=0.02, passive=False)
     assert calls == []

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.codegen.stepping.kernel import RolloutKernel
+from linkwise.codegen.stepping.kernel import MotionKernel
 from linkwise.simulation import ContactPoint, Ground
 from linkwise.simulation.implicit.joint import joints_with_rows
 from linkwise.simulation.implicit.segments import implicit_stepping
+from tests.simulation.moving import Given
 
 STEP, STEPS = 2e-3, 250
 
@@ -38,7 +39,7 @@ def kernel(mech, points, **options):
     joints = joints_with_rows(mech)
     # slow steps are solved as others are: what is compared is the solution
     stepping = implicit_stepping(mech, 8, None, joints, points, late=0.0, **options)
-    return RolloutKernel(mech, "implicit", lambda: stepping, ("test", *options.items()))
+    return MotionKernel(Given(mech, stepping))
 
 
 def run(compiled, q, v):

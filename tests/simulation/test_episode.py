@@ -8,12 +8,14 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import mass, v
 from linkwise.codegen.stepping.chance import Chance
-from linkwise.codegen.stepping.kernel import RolloutKernel
+from linkwise.codegen.stepping.kernel import MotionKernel
 from linkwise.codegen.stepping.noise import SCALE, drawn, words
 from linkwise.errors import LinkwiseError, ModelError
 from linkwise.simulation import ContactPoint, Ground
 from linkwise.simulation.episode import Episode, checked_stop
-from linkwise.simulation.rollout_kernel import gpu_kernel, rollout_kernel
+from linkwise.simulation.motion_request import MotionRequest
+from linkwise.simulation.rollout_kernel import motion_kernel
+from tests.simulation.moving import Given
 
 H = 1e-3
 
@@ -68,12 +70,13 @@ def test_forces_are_those_of_the_counters(integrator, dtype):
 def test_numbers_are_the_same_to_the_last_bit(dtype):
     """Of vectors, single motions and NumPy: a kernel that shows its random numbers."""
     mech, chance, size = slider(), Chance("tau", 2, 3, 2), np.dtype(dtype).itemsize
-    plain = rollout_kernel(mech, "euler", itemsize=size, episode=Episode((chance,))).stepping
+    request = MotionRequest(mech, "euler", itemsize=size, episode=Episode((chance,)))
+    plain = request.stepping("cpu")
     shown = replace(plain, shown=((chance.register, 2),))
-    kernel = RolloutKernel(mech, "euler", lambda: shown, ("shown noise",), itemsize=size)
+    kernel = MotionKernel(Given(mech, shown, size))
     seed, q = (1 << 40) + 5, np.zeros((19, 2))
     held = {"tau": np.zeros(2), "noise:tau": np.ones(2)}
-    done = kernel.run(q, q, held, H, 30, 1, seed=seed).records[..., 4:]
+    done = kernel(q, q, held, step=H, steps=30, every=1, seed=seed).more[:, 1:]
     z = drawn(chance, seed, 19, 30)
     # one rounding: of the product of an integer and a constant
     expected = np.rint(z / SCALE).astype(dtype) * dtype(SCALE)
@@ -134,7 +137,8 @@ def test_conditions_may_be_expressions_and_contacts():
 def test_the_source_for_a_gpu_has_the_same():
     noise, stop = (Chance("tau", 2, 5, 2),), {"q": (-1.0, 1.0)}
     episode = Episode(noise, checked_stop(slider(), stop, 4))
-    source = gpu_kernel(slider(), "implicit", itemsize=4, episode=episode).source
+    request = MotionRequest(slider(), "implicit", itemsize=4, episode=episode)
+    source = motion_kernel(request, "cuda").source
     assert "i64 count, i64 seed, i64 first, i64 past)" in source
     assert f"{noise[0].channel}u, 1u, seed)" in source
     assert "while (record < records)" in source

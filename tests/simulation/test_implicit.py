@@ -6,7 +6,8 @@ import pytest
 import linkwise as lw
 from linkwise.grasp import Contact
 from linkwise.simulation import ContactPoint, Ground, ground_contacts
-from linkwise.simulation.rollout_kernel import rollout_kernel
+from linkwise.simulation.motion_request import MotionRequest
+from linkwise.simulation.rollout_kernel import motion_kernel
 
 G = 9.81
 BALL = lw.SpatialInertia.solid_sphere(1.3, 0.1)
@@ -250,7 +251,8 @@ def test_an_observed_motion_in_parts_is_the_motion():
     mech, corners = block(0.9, 0.3)
     q = at(0.06)
     runs = moved(mech, q, contacts=corners, duration=0.2)
-    kernel = rollout_kernel(mech, "implicit", contacts=corners, observed=True)
+    request = MotionRequest(mech, "implicit", contacts=tuple(corners), observed=True)
+    kernel = motion_kernel(request)
     size = kernel.shown["impulse"]
     state, impulse = np.concatenate([q, np.zeros(6)]), np.zeros(size)
     for _ in range(20):

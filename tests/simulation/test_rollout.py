@@ -19,7 +19,8 @@ from linkwise.codegen.cpu import device
 from linkwise.dynamics.passive import passive
 from linkwise.errors import LoweringError, ModelError, ShapeError, SimulationError, TroubleWarning
 from linkwise.model.hinges import Free, Pin, Planar, Prismatic, Spherical
-from linkwise.simulation.rollout_kernel import COMPILED, rollout_kernel
+from linkwise.simulation.motion_request import COMPILED, MotionRequest
+from linkwise.simulation.rollout_kernel import motion_kernel
 from linkwise.simulation.stepwise import stepwise
 from tests.codegen.segments_in_numpy import Interpreted
 from tests.waiting import until
@@ -284,7 +285,7 @@ def test_what_is_not_compiled_is_moved_step_by_step(hinge) -> None:
     mech = lw.Builder("rolling").body("ball", hinge=hinge, inertia=ball).build()
     compiled = type(hinge) is lw.hinges.RollingBall
     with nullcontext() if compiled else pytest.raises(LoweringError, match="cannot be traced"):
-        rollout_kernel(mech)
+        motion_kernel(MotionRequest(mech))
     v = np.array([0.3, 2.0, 0.0])
     runs = lw.rollout(mech, mech.neutral(), v, duration=0.1, step=0.01, record_every=4)
     assert (runs.kernel is not None) == compiled
@@ -324,7 +325,7 @@ def test_a_law_in_steps_one_by_one_is_the_compiled_one() -> None:
 def test_a_long_chain_rolls_out() -> None:
     mech = lw.models.chain(200)
     with pytest.raises(LoweringError, match="200 bodies"):
-        rollout_kernel(mech)
+        motion_kernel(MotionRequest(mech))
     runs = lw.rollout(mech, mech.neutral(), np.zeros(mech.nv), duration=0.003, record_every=3)
     assert runs.q.shape == (2, mech.nq) and np.isfinite(runs.q).all()
 

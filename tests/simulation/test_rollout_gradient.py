@@ -13,7 +13,8 @@ import linkwise as lw
 from linkwise.codegen.scalar.parameters import nominal
 from linkwise.errors import ClosureError, ModelError, ShapeError, SimulationError, TroubleWarning
 from linkwise.simulation import rollout_gradient
-from linkwise.simulation.rollout_kernel import rollout_kernel
+from linkwise.simulation.motion_request import MotionRequest
+from linkwise.simulation.rollout_kernel import motion_kernel
 from tests.algebra.test_differential import STENCIL
 from tests.cases import close, state, tree
 from tests.dynamics.test_passive import BALLS
@@ -315,7 +316,8 @@ def test_a_short_step_is_continuous_time():
 )
 def test_operations(make):
     """The rollout and its gradient together cost less than four times the rollout."""
-    there, back = (rollout_kernel(make(), reverse=x).ops.total() for x in (None, ()))
+    requests = (MotionRequest(make(), reverse=x) for x in (None, ()))
+    there, back = (motion_kernel(request).ops.total() for request in requests)
     assert there + back < 4.0 * there
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.codegen.stepping.kernel import RolloutKernel
 from tests.simulation.moving import (
+    calls_of_kernels,
     distance,
     mass_on_spring,
     pendulum,
@@ -89,8 +89,7 @@ def test_steps_that_need_no_python_are_made_at_once(limits, every, monkeypatch):
     mech = lw.models.pendulum(2).with_drive("pin_1", damping=0.1, stiffness=3.0, upper=1.25)
     table = np.random.default_rng(1).standard_normal((30, 2))
     options = {"duration": 0.2995, "controller": table, "control_step": 0.01, "limits": limits}
-    calls, make = [], RolloutKernel.run
-    monkeypatch.setattr(RolloutKernel, "run", lambda *x: (calls.append(x[5]), make(*x))[1])
+    calls = calls_of_kernels(monkeypatch)
     runs = []
     for compiled in (True, False):
         steps_by_kernel(monkeypatch, compiled)
@@ -116,8 +115,7 @@ def test_a_control_law_is_part_of_the_steps(every, monkeypatch):
     law = lw.control_law(arm, hand, kp=100.0, kv=20.0)
     goal = lw.tasks.task_position(arm, q, hand) + np.array([0.05, -0.02, 0.03])
     options = {"duration": 0.0995, "step": 1e-3, "control_step": 1e-3, "record_every": every}
-    calls, make = [], RolloutKernel.run
-    monkeypatch.setattr(RolloutKernel, "run", lambda *x: (calls.append(x[5]), make(*x))[1])
+    calls = calls_of_kernels(monkeypatch)
     steps_by_kernel(monkeypatch, True)
     compiled = lw.simulate(arm, q, controller=(law, goal), **options)
     assert calls == [99]  # and a shorter one

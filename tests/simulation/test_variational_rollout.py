@@ -8,7 +8,8 @@ import pytest
 import linkwise as lw
 from linkwise.dynamics.passive import passive
 from linkwise.errors import SimulationError
-from linkwise.simulation.rollout_kernel import rollout_kernel
+from linkwise.simulation.motion_request import MotionRequest
+from linkwise.simulation.rollout_kernel import motion_kernel
 from linkwise.simulation.stepwise import stepwise
 from linkwise.simulation.variational.step import enter, leave, step
 from tests.simulation.moving import distance, reference, tumbling
@@ -83,15 +84,16 @@ def test_momentum_is_kept():
 def test_forces_at_nodes_act(frame: lw.dynamics.Frame):
     """A constant push changes the linear momentum of what flies by h f a step."""
     mech = flying()
-    kernel = rollout_kernel(mech, "variational", nodes=("arm",), forces_frame=frame)
+    request = MotionRequest(mech, "variational", nodes=("arm",), forces_frame=frame)
+    kernel = motion_kernel(request)
     q, v = mech.neutral(), np.zeros(mech.nv)
     v[6:] = 0.5
     push = np.array([0.0, 0.0, 0.0, 3.0, 4.0, 5.0])
     held = {"tau": np.zeros(mech.nv), "f": push}
     before = lw.momentum(mech, q, v)
-    q1, v1, code, _ = kernel.advance(q, v, held, 1e-3, 50)
-    assert code == 0
-    change = (lw.momentum(mech, q1, v1) - before)[3:]
+    done = kernel(q, v, held, step=1e-3, steps=50, every=50)
+    assert done.status.tolist() == [0]
+    change = (lw.momentum(mech, done.q[0, -1], done.v[0, -1]) - before)[3:]
     if frame == "world":
         assert change == pytest.approx(0.05 * push[3:], abs=1e-12)
     else:  # the axes have turned with the arm, by a degree or two

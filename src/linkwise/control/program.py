@@ -8,6 +8,7 @@ all at once (`expand`), and `sweep` runs the recursion alone. For a batch they h
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 
 from linkwise.codegen.formula import Formula, TooLongError
 from linkwise.codegen.request import Request
-from linkwise.codegen.stepping.kernel import RolloutKernel
+from linkwise.codegen.stepping.kernel import MotionKernel
 from linkwise.codegen.stepping.stepping import STEP, Segment, Sketch, Stepping
 from linkwise.codegen.writing import Writing
 from linkwise.control.recursion import BLANK, SUMS, Recursion
@@ -31,6 +32,29 @@ from linkwise.dynamics.kernels import written
 from linkwise.errors import LoweringError
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
+
+
+@dataclass(frozen=True, eq=False)
+class PartRequest:
+    """The request for one kernel of a program."""
+
+    mech: Mechanism
+    name: tuple[Any, ...]  # which part
+    structure: Structure
+    make: Callable[[], Stepping]
+    alone: bool  # whether it is for a single problem
+    integrator: str = "shooting"
+    itemsize: int = 8
+
+    @property
+    def content(self) -> Any:
+        """Everything that the segments depend on."""
+        return *self.name, self.structure
+
+    def stepping(self, target: str) -> Stepping:
+        """The segments, alike for all targets."""
+        del target
+        return self.make()
 
 
 @dataclass(frozen=True)
@@ -88,7 +112,7 @@ class Program:
         return _segment(at, "expand", {"e": list(values), "W": list(padded.ravel())}), recursion
 
     @cached_property
-    def expand(self) -> RolloutKernel:
+    def expand(self) -> MotionKernel:
         """Expansions e and W of knots; each is a motion of one step."""
 
         def make() -> Stepping:
@@ -101,7 +125,7 @@ class Program:
         return self.compiled(("expand",), make)
 
     @cached_property
-    def sweep(self) -> RolloutKernel:
+    def sweep(self) -> MotionKernel:
         """The Riccati sweep from the last knot to the first, of expansions e and W."""
 
         def make() -> Stepping:
@@ -135,7 +159,7 @@ class Program:
         )
 
     @cached_property
-    def forward(self) -> RolloutKernel:
+    def forward(self) -> MotionKernel:
         """The same, compiled."""
         return self.compiled(("forward",), self.forward_stepping, alone=True)
 
@@ -152,11 +176,10 @@ class Program:
         """The kernel of the forces λ of loops, couplings and contacts at a knot, of its inputs."""
         return written(self.mech, Formula(forces_of_rows, (self.structure,)))
 
-    def compiled(self, name: tuple[Any, ...], make: Any, *, alone: bool = False) -> RolloutKernel:
+    def compiled(self, name: tuple[Any, ...], make: Any, *, alone: bool = False) -> MotionKernel:
         """A kernel of this mechanism and structure, by name; `alone` for a single problem."""
-        content = *name, self.structure
         try:
-            return RolloutKernel(self.mech, "shooting", make, content, alone=alone)
+            return MotionKernel(PartRequest(self.mech, name, self.structure, make, alone))
         except TooLongError:
             raise LoweringError(
                 f"lw.optimize was called for {self.mech.name!r}; its dynamics are too long for "

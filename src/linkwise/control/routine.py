@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.codegen.stepping.kernel import RolloutKernel
+from linkwise.codegen.stepping.kernel import MotionKernel
 from linkwise.codegen.stepping.llvm import CODE
 from linkwise.codegen.stepping.stepping import Loop, Segment, Sketch, Statement, Stepping, part
 from linkwise.control.program import Program
@@ -471,7 +471,7 @@ class Routine:
         return x.reshape(len(x), -1)
 
     @cached_property
-    def kernel(self) -> RolloutKernel:
+    def kernel(self) -> MotionKernel:
         """The same, compiled."""
         name = "solve", self.knots, self.timed
         return self.program.compiled(name, self.stepping)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.codegen.stepping.kernel import RolloutKernel
+from linkwise.codegen.stepping.kernel import MotionKernel
 from linkwise.codegen.stepping.llvm import CODE
 from linkwise.codegen.stepping.stepping import (
     STEP,
@@ -131,7 +131,7 @@ class Tick:
         )  # fmt: skip
 
     @cached_property
-    def kernel(self) -> RolloutKernel:
+    def kernel(self) -> MotionKernel:
         """The same, compiled."""
         r = self.routine
         return r.program.compiled(("tick", r.knots, r.timed), self.stepping, alone=True)

@@ -29,8 +29,9 @@ from linkwise.simulation.linearize import linearize as linearize
 from linkwise.simulation.recording import Recording as Recording
 from linkwise.simulation.recording_file import load_recording as load_recording
 from linkwise.simulation.report import Report as Report
-from linkwise.simulation.rollout import Rollout as Rollout, rollout as rollout
+from linkwise.simulation.rollout import rollout as rollout
 from linkwise.simulation.rollout_gradient import RolloutGradient as RolloutGradient
+from linkwise.simulation.rollout_result import Rollout as Rollout
 from linkwise.simulation.run import simulate as simulate
 from linkwise.simulation.simulator import Simulator as Simulator
 from linkwise.simulation.vector_env import VectorEnv as VectorEnv

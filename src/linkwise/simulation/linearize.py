@@ -42,9 +42,10 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.simulation.implicit.ground import ContactPoint, Ground
 from linkwise.simulation.rates import as_velocities, is_traceable
-from linkwise.simulation.rollout import Rollout, rollout
+from linkwise.simulation.rollout import rollout
 from linkwise.simulation.rollout_gradient import gradient
 from linkwise.simulation.rollout_input import joint_forces
+from linkwise.simulation.rollout_result import Rollout
 from linkwise.simulation.transition import TRANSITION
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -314,7 +315,7 @@ def _rows(
         origin = replace(runs.origin, held=rest, shapes=shapes)
         before = np.repeat(np.atleast_1d(runs.status)[at], rows)
         flat = w_q.reshape(k * rows, -1), w_v.reshape(k * rows, -1)
-        slopes = gradient(mech, runs.integrator, runs.step, (q, v), before, origin, flat)
+        slopes = gradient((q, v), before, origin, flat)
         A[at, :, :nv], A[at, :, nv:] = (x.reshape(k, rows, nv) for x in (slopes.q, slopes.v))
         B[at] = slopes.tau.reshape(k, rows, nv)
         codes[at] = slopes.status.reshape(k, rows).max(axis=1, initial=0)

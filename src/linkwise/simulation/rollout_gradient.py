@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,15 +12,13 @@ from numpy.typing import NDArray
 
 from linkwise.brief import brief
 from linkwise.codegen import arrays
-from linkwise.codegen.stepping.cuda_kernel import CudaMotion
-from linkwise.codegen.stepping.kernel import RolloutKernel, describe
+from linkwise.codegen.stepping.kernel import MotionKernel, describe
 from linkwise.errors import ShapeError, SimulationError, TroubleWarning, caller, unknown_name
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.implicit.ground import ContactPoint
+from linkwise.simulation.motion_request import MotionRequest
 from linkwise.simulation.rates import along_velocities
-from linkwise.simulation.rollout_kernel import gpu_kernel, rollout_kernel
+from linkwise.simulation.rollout_kernel import motion_kernel
 from linkwise.spatial.array import Array, floats
-from linkwise.tasks.law import ControlLaw
 
 MEMORY = {"cpu": 1 << 26, "cuda": 1 << 30}
 """States and gradients of steps that are in memory at a time [bytes], besides the records."""
@@ -32,29 +29,25 @@ class Origin:
     """What a rollout was made of.
 
     Attributes:
+        request: The request of its kernel.
+        target: "cpu" or "cuda".
         held: Inputs that were held over each step, by name, (n,), (steps, n), (batch, 1, n) or
             (batch, steps, n).
         shapes: Of what the caller gave: q, v, and each input.
-        law: The control law, or None.
-        passive: Whether dampers and springs acted.
-        parameters: Names of those inputs that are parameters of the mechanism.
+        step: Length of a step [s].
         steps: How many steps were made.
         every: Steps from one record to the next.
         threads: Processor cores; None for a number that suits the batch.
-        contacts: Points that may touch the ground.
-        target: "cpu" or "cuda".
     """
 
+    request: MotionRequest
+    target: str
     held: Mapping[str, Array]
     shapes: Mapping[str, tuple[int, ...]]
-    law: ControlLaw | None
-    passive: bool
-    parameters: tuple[str, ...]
+    step: float
     steps: int
     every: int
     threads: int | None
-    contacts: tuple[ContactPoint, ...] = ()
-    target: str = "cpu"
 
 
 @brief
@@ -88,9 +81,6 @@ class RolloutGradient:
 
 
 def gradient(
-    mech: Mechanism,
-    integrator: str,
-    step: float,
     records: tuple[Array, Array],
     status: NDArray[np.int32],
     origin: Origin,
@@ -107,8 +97,8 @@ def gradient(
             None for zeros.
         like: An array of the library whose arrays are returned; default: NumPy's.
     """
-    on_gpu = arrays.is_on_gpu(records[0])
-    library: Any = arrays.cupy() if on_gpu else np
+    mech, integrator = origin.request.mech, origin.request.integrator
+    library: Any = arrays.cupy() if arrays.is_on_gpu(records[0]) else np
     there = {n: arrays.taken(n, x) for n, x in origin.held.items() if arrays.is_on_gpu(x)}
     origin = replace(origin, held={**origin.held, **there})
     single, bad = records[0].ndim == 2, np.atleast_1d(status) != 0
@@ -122,19 +112,8 @@ def gradient(
         for name, x in origin.held.items()
         if (x.ndim == 1 or x.shape[-2] == 1) and not (actuated and name == "tau")
     )
-    compiled: Any = partial(
-        gpu_kernel if origin.target == "cuda" else rollout_kernel,
-        mech,
-        integrator,
-        with_passive=origin.passive,
-        itemsize=records[0].dtype.itemsize,
-        law=origin.law,
-        parameters=origin.parameters,
-        actuated=actuated,
-        contacts=origin.contacts,
-    )
-    kernels = compiled(), compiled(reverse=sums)
-    sweep = _Sweep(library, mech, *kernels, step, states, pairs, origin, sums)
+    back = motion_kernel(replace(origin.request, reverse=sums), origin.target)
+    sweep = _Sweep(library, back, states, pairs, origin, sums)
     codes = np.where(bad, np.atleast_1d(status), sweep.run())
     lost = library.asarray(codes != 0)
     raw = library.where(lost[:, None], states[0].dtype.type(0.0), sweep.by_q)
@@ -199,17 +178,13 @@ class _Sweep:
     def __init__(
         self,
         library: Any,
-        mech: Mechanism,
-        forth: RolloutKernel | CudaMotion,
-        back: RolloutKernel | CudaMotion,
-        step: float,
+        back: MotionKernel,
         states: Sequence[Array],
         weights: Sequence[tuple[Array, Array]],
         origin: Origin,
         sums: tuple[str, ...],
     ) -> None:
-        self.library, self.mech, self.step = library, mech, step
-        self.forth, self.back = forth, back
+        self.library, self.mech, self.back = library, back.mech, back
         self.states, self.weights, self.origin = states, weights, origin
         self.batch, self.dtype = len(states[0]), states[0].dtype
         self.by_q, self.by_v = (library.array(last) for last, _ in weights)
@@ -264,21 +239,13 @@ class _Sweep:
         return status
 
     def _moved(
-        self,
-        kernel: RolloutKernel | CudaMotion,
-        q: Array,
-        v: Array,
-        held: Mapping[str, Array],
-        steps: int,
+        self, kernel: MotionKernel, q: Array, v: Array, held: Mapping[str, Array], steps: int,
         every: int,
-    ) -> tuple[Array, Array, NDArray[np.int32]]:
-        """The records of a motion without its beginning, (batch, k, nq) and the rest of them."""
-        if isinstance(kernel, CudaMotion):
-            moved = kernel(q, v, held, step=self.step, steps=steps, every=every)
-            return moved.q[:, 1:], moved.v[:, 1:], moved.status
-        done = kernel.run(q, v, held, self.step, steps, every, self.origin.threads)
-        by_q, rest = np.split(done.records, [self.mech.nq], axis=-1)
-        return by_q, rest, done.status
+    ) -> tuple[Array, Array, NDArray[np.int32]]:  # fmt: skip
+        """The records of a motion without its beginning, (batch, k, nq) and (batch, k, nv)."""
+        of = self.origin
+        done = kernel(q, v, held, step=of.step, steps=steps, every=every, threads=of.threads)
+        return done.q[:, 1:], done.v[:, 1:], done.status
 
     def _states(self, begin: int, end: int, held: Mapping[str, Array]) -> tuple[Array, Array]:
         """q and v (batch, steps, ...) at the beginning of each step."""
@@ -291,8 +258,8 @@ class _Sweep:
         if count > 1:
             before = {name: _rows(x, 0, count - 1) for name, x in held.items()}
             first = path[:, 0, :nq], path[:, 0, nq:]
-            on_q, on_v, _ = self._moved(self.forth, *first, before, count - 1, 1)
-            path[:, 1:, :nq], path[:, 1:, nq:] = on_q, on_v[..., : self.mech.nv]
+            forth = motion_kernel(self.origin.request, self.origin.target)
+            path[:, 1:, :nq], path[:, 1:, nq:], _ = self._moved(forth, *first, before, count - 1, 1)
         return path[..., :nq], path[..., nq:]
 
     def _spread(self, weights: Array, begin: int, end: int) -> Array:

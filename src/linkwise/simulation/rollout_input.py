@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from linkwise.codegen.request import Request
 from linkwise.codegen.scalar import parameters
+from linkwise.dynamics.kernels import tree_of
 from linkwise.dynamics.state_feedback import StateFeedback
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.implicit.ground import ContactPoint
 from linkwise.simulation.integrators.command import INTERNAL
 from linkwise.simulation.motion_parameters import ACTING, nominal
+from linkwise.simulation.motion_request import EXPLICIT
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.tasks.law import ControlLaw
 
+FeedbackLaw: TypeAlias = ControlLaw | StateFeedback
+"""A law that is one kernel of the state, a goal and inputs with defaults."""
 
-def check_controller(controller: object) -> tuple[ControlLaw | None, Any]:
+
+def check_controller(controller: object) -> tuple[FeedbackLaw | None, Any]:
     """The control law of a rollout and its goal; None and None without a controller.
 
     Raises:
@@ -34,16 +40,38 @@ def check_controller(controller: object) -> tuple[ControlLaw | None, Any]:
             f"controller is {type(law).__name__}; a rollout runs no Python between its steps. Give "
             "controller=(law, goal) with law = lw.control_law(...), or use lw.simulate."
         )
-    return cast("ControlLaw", law), goal  # what a rollout needs is alike in both
+    return law, goal
 
 
-def law_inputs(law: ControlLaw) -> dict[str, Array]:
+def checked_law(mech: Mechanism, integrator: str, law: FeedbackLaw | None) -> Request | None:
+    """The request of the kernel of a law, to be compiled into steps; None for none.
+
+    Raises:
+        ModelError: It belongs to another mechanism, the integrator takes no law, or it returns
+            more than joint forces.
+    """
+    if law is None:
+        return None
+    if law.mech is not mech and tree_of(law.mech) is not mech:
+        raise ModelError(
+            f"the control law belongs to {law.mech.name!r}, made apart from the mechanism "
+            f"{mech.name!r} that should move: make it with lw.control_law of this one."
+        )
+    if integrator not in (*EXPLICIT, "implicit"):
+        known = ", ".join(repr(name) for name in (*EXPLICIT, "implicit"))
+        raise ModelError(f"a control law works with {known}, not with {integrator!r}.")
+    if law.kernel.request.names:
+        raise ModelError("the control law returns more than joint forces; make it without `also`.")
+    return law.kernel.request
+
+
+def law_inputs(law: FeedbackLaw) -> dict[str, Array]:
     """Everything a law takes besides the state, with its defaults, by the names of registers."""
     return {INTERNAL if name == "tau" else name: x for name, x in law.inputs.items()}
 
 
 def commands(
-    law: ControlLaw, goal: Any, inputs: Mapping[str, ArrayLike] | None = None
+    law: FeedbackLaw, goal: Any, inputs: Mapping[str, ArrayLike] | None = None
 ) -> dict[str, Array]:
     """The inputs of a law by the names of registers, with its goal and the given values.
 
@@ -60,7 +88,7 @@ def commands(
             )
         size = held["goal"].shape[-1]
         numbers = isinstance(goal, np.ndarray) and np.shape(cast("Any", goal))[-1:] == (size,)
-        held["goal"] = floats(goal, "goal") if numbers else law.goal(goal)
+        held["goal"] = floats(goal, "goal") if numbers else law.goal(cast("Any", goal))
     for name, given in (inputs or {}).items():
         if name not in held or name == "goal":
             raise unknown_name("input", name, [x for x in held if x != "goal"], owner="the law")

@@ -5,39 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
 
-from linkwise.arguments import count, floats, itemsize, number, shown
+from linkwise.arguments import count, floats, shown
 from linkwise.codegen import arrays
-from linkwise.codegen.stepping.kernel import RolloutKernel
-from linkwise.codegen.stepping.resident import Resident
-from linkwise.codegen.stepping.stepping import Stepping
 from linkwise.dynamics.actuator_force import actuator_commands
-from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, tree_of
+from linkwise.dynamics.kernels import Loops, tree_of
 from linkwise.errors import ModelError, ShapeError, SimulationError, unknown_name
 from linkwise.model.mechanism import Mechanism
-from linkwise.model.memo import once_per_mechanism
-from linkwise.simulation.episode import Episode, checked_noise, checked_stop, with_noise
-from linkwise.simulation.implicit.equality import check_beginning
 from linkwise.simulation.implicit.ground import ContactPoint, Ground
 from linkwise.simulation.implicit.inside import warn_if_inside
-from linkwise.simulation.implicit.touching import contact_points
-from linkwise.simulation.inactive import inactive
-from linkwise.simulation.lasting_state import continued
-from linkwise.simulation.observation import (
-    Observations,
-    Observed,
-    checked_observations,
-    observing,
-)
-from linkwise.simulation.rollout_input import mechanism_numbers
-from linkwise.simulation.rollout_kernel import checked_sweeps, motion_of
-from linkwise.simulation.stiff_drive import warn_if_too_stiff
+from linkwise.simulation.motion_setup import LARGEST_SEED, motion_setup
+from linkwise.simulation.observation import Observations
+from linkwise.simulation.rollout_kernel import motion_kernel
 from linkwise.spatial.array import Array, ArrayLike
 
 MASKED: Any = np.ma.MaskedArray
@@ -123,9 +107,11 @@ class Simulator:
             ModelError: An unknown integrator, target or observation, or an invalid number.
             LoweringError: Too many bodies for straight-line code; says which.
         """
-        check_mechanism(mech)
-        if target not in ("cpu", "cuda"):
-            raise ModelError(f"target={target!r} is unknown; a simulator is on 'cpu' or 'cuda'.")
+        setup = motion_setup(
+            mech, step=step, integrator=integrator, target=target, dtype=dtype, passive=passive,
+            actuated=bool(tree_of(mech).actuators), contacts=contacts, loops=loops,
+            parameters=parameters, noise=noise, stop=stop, sweeps=sweeps, observations=observations,
+        )  # fmt: skip
         shared = ("numpy", "torch", "jax") if target == "cpu" else ("cupy", "torch", "jax")
         self.library = shared[0] if library is None else library
         if self.library not in shared:
@@ -133,37 +119,27 @@ class Simulator:
             raise ModelError(
                 f"library={library!r} was given with target={target!r}; it must be one of {known}."
             )
-        mech = mech if is_closed(mech, loops) else tree_of(mech)
-        self.mech, self.integrator, self.target = mech, integrator, target
+        request, self.step_length, self._setup = setup.request, setup.step, setup
+        self.mech = mech = request.mech
+        self.integrator, self.target = integrator, target
         self.batch = None if batch is None else count(batch, "batch", least=1)
-        self.step_length = number(step, "step", above=0.0)
         self.substeps = count(substeps, "substeps", least=1)
-        points = contact_points(mech, contacts, integrator)
-        size, rows = itemsize(dtype), self.batch or 1
-        most = checked_sweeps(sweeps, integrator, target)
-        given = mechanism_numbers(mech, parameters, points)
-        chosen = checked_observations(mech, observations, itemsize=size)
-        chances, deviations = checked_noise(mech, noise, self.step_length)
-        self._stops = checked_stop(mech, stop, size)
-        make = _on_gpu if target == "cuda" else _on_cpu
-        episode = Episode(chances, self._stops)
-        kernel = make(mech, integrator, passive, size, tuple(given), points, chosen, episode, most)
-        given |= deviations
-        held = {name: _rows(given.get(name, np.zeros(n)), rows, n, name) for name, n in kernel.held}
+        self._stops, rows = request.episode.stop, self.batch or 1
         workers = None if threads is None else count(threads, "threads", least=1)
-        start = count(seed, "seed", most=(1 << 63) - 1)
-        self.kernel: Any = kernel
-        room = _resident(target)
-        self._motions: Any = room(kernel, held, self.step_length, self.substeps, workers, start)
+        start = count(seed, "seed", most=LARGEST_SEED)
+        self.kernel: Any = motion_kernel(request, target)
+        held = {
+            name: _rows(setup.held[name] if name in setup.held else np.zeros(n), rows, n, name)
+            for name, n in self.kernel.held
+        }
+        resident = self.kernel.device.resident
+        self._motions: Any = resident(held, self.step_length, self.substeps, workers, start)
         self._action: str = "control" if mech.actuators else "tau"
-        self.not_modelled: tuple[str, ...] = inactive(
-            mech, integrator, passive, True, contacts is None, bool(points)
-        )
+        self.not_modelled: tuple[str, ...] = setup.not_modelled
         self._start = self._states(q, v, (mech.neutral(), np.zeros(mech.nv)))
         if not arrays.is_on_gpu(self._start[0]):
-            warn_if_inside(mech, self._start[0], points)
-            if passive:
-                warn_if_too_stiff(mech, self._start[0][0], self.step_length, integrator)
+            warn_if_inside(mech, self._start[0], request.contacts)
+            setup.warn_if_too_stiff(self._start[0])
         if target == "cuda":  # copied there once
             self._start = tuple(self._motions.taken("q", x.astype(dtype)) for x in self._start)
         self._bind()
@@ -297,8 +273,7 @@ class Simulator:
         first = others[0] if q is None else q if there and arrays.is_on_gpu(q) else mech.check_q(q)
         second = others[1] if v is None else v if there and arrays.is_on_gpu(v) else mech.check_v(v)
         states = _rows(first, rows, mech.nq, "q"), _rows(second, rows, mech.nv, "v")
-        if is_closed(mech) and not any(map(arrays.is_on_gpu, states)):
-            check_beginning(mech, states, self.kernel.dtype.itemsize)
+        self._setup.check_beginning(*states)
         return states
 
     def _misfit(self, action: Any) -> ShapeError:
@@ -417,83 +392,3 @@ def _rows(value: Any, rows: int, size: int, name: str) -> Any:
             f"{name} has shape {array.shape}; it must be ({size},) or ({rows}, {size})."
         )
     return array
-
-
-# ------------------------------------------------------------------------------------ kernels
-
-
-def _resident(target: str) -> Any:
-    if target == "cpu":
-        return Resident
-    from linkwise.codegen.stepping.cuda_resident import CudaResident
-
-    return CudaResident
-
-
-@once_per_mechanism
-def _on_cpu(
-    mech: Mechanism,
-    integrator: str,
-    passive: bool,
-    itemsize: int,
-    parameters: tuple[str, ...],
-    contacts: tuple[ContactPoint, ...],
-    chosen: tuple[Observed, ...],
-    episode: Episode,
-    sweeps: int,
-) -> RolloutKernel:
-    options = passive, itemsize, parameters, contacts, chosen, episode, sweeps
-    make, content = _making(mech, integrator, *options)
-    return RolloutKernel(mech, integrator, make, content, itemsize=itemsize)
-
-
-@once_per_mechanism
-def _on_gpu(
-    mech: Mechanism,
-    integrator: str,
-    passive: bool,
-    itemsize: int,
-    parameters: tuple[str, ...],
-    contacts: tuple[ContactPoint, ...],
-    chosen: tuple[Observed, ...],
-    episode: Episode,
-    sweeps: int,
-) -> Any:
-    from linkwise.codegen.stepping.cuda_kernel import CudaMotion
-
-    options = passive, itemsize, parameters, contacts, chosen, episode, sweeps
-    make, _ = _making(mech, integrator, *options)
-    return CudaMotion(mech, make(branches=False), np.dtype(f"float{8 * itemsize}"))
-
-
-def _making(
-    mech: Mechanism,
-    integrator: str,
-    passive: bool,
-    itemsize: int,
-    parameters: tuple[str, ...],
-    contacts: tuple[ContactPoint, ...],
-    chosen: tuple[Observed, ...],
-    episode: Episode,
-    sweeps: int,
-) -> Any:
-    """A function that makes the segments, and what they depend on."""
-    make, content = motion_of(
-        mech,
-        integrator,
-        with_passive=passive,
-        itemsize=itemsize,
-        parameters=parameters,
-        contacts=contacts,
-        actuated=bool(mech.actuators),
-        sweeps=sweeps,
-    )
-
-    def segments(*, branches: bool = True) -> Stepping:
-        plain = with_noise(make(branches=branches), mech, episode.noise, itemsize)
-        seen = observing(mech, plain, (*chosen, *watched), contacts, itemsize)
-        return continued(plain, *seen, [one.name for one in watched])
-
-    watched = [replace(x.watched, name=f"stop:{x.watched.name}") for x in episode.stop]
-    what = tuple((one.name, one.what) for one in (*chosen, *watched))
-    return segments, ("continued", *content, what, episode.noise)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.codegen.stepping.kernel import RolloutKernel
+from linkwise.codegen.stepping.kernel import MotionKernel
 from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.errors import (
     ClosureError,
@@ -21,17 +21,12 @@ from linkwise.simulation.applied_force import WORKERS, AppliedForces
 from linkwise.simulation.divergence import blown_up, gave_up, is_bounded
 from linkwise.simulation.integrators import Integrator
 from linkwise.simulation.loop_keeper import Drift, LoopKeeper
+from linkwise.simulation.motion_request import COMPILED, MotionRequest
 from linkwise.simulation.rates import in_rates, rates, velocities
-from linkwise.simulation.rollout_input import commands
-from linkwise.simulation.rollout_kernel import (
-    COMPILED,
-    check_rollout,
-    rollout_kernel,
-    worth_compiling,
-)
+from linkwise.simulation.rollout_input import FeedbackLaw, checked_law, commands
+from linkwise.simulation.rollout_kernel import motion_kernel, worth_compiling
 from linkwise.simulation.timetable import Counts, Timetable
 from linkwise.spatial.array import Array
-from linkwise.tasks.law import ControlLaw
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,10 +62,10 @@ class KernelStepper:
     def __init__(
         self,
         mech: Mechanism,
-        kernel: RolloutKernel,
+        kernel: MotionKernel,
         applied: AppliedForces,
         count_work: bool,
-        law: tuple[ControlLaw, Any] | None,
+        law: tuple[FeedbackLaw, Any] | None,
     ) -> None:
         self.mech, self.kernel, self.applied, self.count_work = mech, kernel, applied, count_work
         self.law = law
@@ -104,8 +99,8 @@ class KernelStepper:
         if tau is not None:
             same = (tau == tau[0]).all()
             held = {"tau": tau[:1] if same else np.repeat(tau, np.diff(ends, prepend=0), axis=0)}
-        done = self.kernel.run(now.q[None], now.v[None], held, h, steps, 1)
-        path = np.concatenate([[[*now.q, *now.v]], done.records[0]])
+        done = self.kernel(now.q, now.v, held, step=h, steps=steps, every=1)
+        path = np.concatenate([done.q[0], done.v[0]], axis=1)
         at = path[ends]
         good = is_bounded(at[:, :nq], at[:, nq:])  # all of them; else, up to which?
         count = len(ends) if good else next(
@@ -222,24 +217,25 @@ class Stepper:
         if self.loops is not None or not self.applied.steady or name not in COMPILED:
             return
         law = self._law() if plan.per_tick == 1 else None
-        mech, passive, ruled = self.mech, self.applied.passive, None if law is None else law[0]
-        if not mech.nv or not worth_compiling(mech, name, plan.steps, passive, ruled):
+        ruled = checked_law(self.mech, name, None if law is None else law[0])
+        request = MotionRequest(self.mech, name, self.applied.passive, law=ruled)
+        if not self.mech.nv or not worth_compiling(request, plan.steps):
             return
         try:
-            kernel = rollout_kernel(mech, name, with_passive=passive, law=ruled)
+            kernel = motion_kernel(request)
         except LoweringError:  # a hinge or a size that is not compiled: steps in NumPy
             return
         count_work = plan.record_every > 1 or law is not None or self.applied.foreseen
         self.kernel_stepper = KernelStepper(self.mech, kernel, self.applied, count_work, law)
 
-    def _law(self) -> tuple[ControlLaw, Any] | None:
+    def _law(self) -> tuple[FeedbackLaw, Any] | None:
         """The control law, and its goal, that can be part of a step."""
         tau, controller = self.applied.tau.constant, self.applied.controller
         law = None if controller is None else controller.law
         if law is None or tau is None or tau.any():
             return None
         try:
-            check_rollout(self.mech, self.scheme.name, law[0])
+            checked_law(self.mech, self.scheme.name, law[0])
         except ModelError:  # one that gives more than joint forces, or is of another mechanism
             return None
         return law

@@ -11,19 +11,76 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from linkwise.codegen.scalar import status
-from linkwise.codegen.stepping.kernel import Motions
+from linkwise.codegen.stepping.device import Motions, Records
 from linkwise.dynamics import forward_dynamics
 from linkwise.dynamics.kernels import is_closed
-from linkwise.dynamics.passive import Passive
-from linkwise.errors import ClosureError, SingularHingeError, TooLargeError
+from linkwise.dynamics.passive import Passive, passive as dampers_and_springs
+from linkwise.errors import (
+    ClosureError,
+    LoweringError,
+    ModelError,
+    SingularHingeError,
+    TooLargeError,
+)
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation import rates
-from linkwise.simulation.implicit.long_steps import LongSteps
+from linkwise.simulation.episode import NOTHING
+from linkwise.simulation.implicit.long_steps import LongSteps, is_long
 from linkwise.simulation.integrators import INTEGRATORS
 from linkwise.simulation.integrators.command import INTERNAL
 from linkwise.simulation.loop_keeper import LoopKeeper
+from linkwise.simulation.motion_request import MotionRequest
+from linkwise.simulation.rates import is_traceable
+from linkwise.simulation.rollout_input import FeedbackLaw
 from linkwise.spatial.array import Array
-from linkwise.tasks.law import ControlLaw
+
+
+def moved_stepwise(
+    request: MotionRequest,
+    law: FeedbackLaw | None,
+    begin: tuple[Array, Array],
+    held: Mapping[str, Array],
+    step: float,
+    steps: int,
+    every: int,
+    error: LoweringError,
+) -> Motions:
+    """What a kernel of motions gives, where none can be compiled.
+
+    Args:
+        request: The request for it.
+        law: What gives the joint forces, if they are not in `held`.
+        begin: q (batch, nq) and v (batch, nv).
+        held: Inputs by name: (length,), (steps, length) or (batch, steps, length).
+        every: How many steps from one record to the next; the last state is recorded too.
+        error: Why there is none.
+
+    Raises:
+        ModelError: Something acts that single steps do not have.
+    """
+    mech, integrator = request.mech, request.integrator
+    implicit = integrator == "implicit"
+    long = implicit and is_long(mech, request.contacts) and is_traceable(mech)
+    why = None
+    if (implicit and not long) or request.episode != NOTHING:
+        why = f"{mech.name!r} cannot move by implicit steps, with noise or conditions"
+    elif request.actuated and not long:
+        why = f"{mech.name!r} cannot move with its actuators by {integrator!r}, only by 'implicit'"
+    elif request.parameters:
+        why = (
+            f"parameters has {', '.join(request.parameters)}, and {mech.name!r} moves step by "
+            "step, with its own numbers"
+        )
+    if why is not None:
+        raise ModelError(f"{why}: {error}") from None
+    forces = dampers_and_springs(mech) if request.passive else None
+    q, v = begin if long else beginnings(mech, *begin)
+    done = stepwise(mech, integrator, q, v, held, step, steps, every, forces, law)
+    first = np.zeros((len(q), 1, done.records.shape[-1]))
+    first[:, 0, : mech.nq + mech.nv] = np.concatenate([q, v], axis=1)
+    records = np.concatenate([first, done.records], axis=1)
+    q, v, more = np.split(records, [mech.nq, mech.nq + mech.nv], axis=-1)
+    return Motions(q, v, more, done.status, done.failed)
 
 
 def stepwise(
@@ -36,9 +93,9 @@ def stepwise(
     steps: int,
     every: int,
     forces: Passive | None,
-    law: ControlLaw | None,
-) -> Motions:
-    """What `RolloutKernel.run` gives, by the reference integrators, one motion after the other.
+    law: FeedbackLaw | None,
+) -> Records:
+    """What `MotionKernel.run` gives, by the reference integrators, one motion after the other.
 
     Args:
         held: Inputs by name: (length,), (steps, length) or (batch, steps, length).
@@ -67,7 +124,7 @@ def stepwise(
                 break
             if n + 1 in ends:
                 out[i, ends.index(n + 1)] = np.concatenate(state)
-    return Motions(out, codes, failed)
+    return Records(out, codes, failed)
 
 
 def _implicit(
@@ -78,10 +135,10 @@ def _implicit(
     step: float,
     steps: int,
     ends: Sequence[int],
-    law: ControlLaw | None,
+    law: FeedbackLaw | None,
     *,
     passive: bool,
-) -> Motions:
+) -> Records:
     """The same by implicit steps; records end with the residual where joints have impulses."""
     stepper = LongSteps(mech, actuated="control" in held, passive=passive)
     width = mech.nq + mech.nv + bool(stepper.joints)
@@ -102,7 +159,7 @@ def _implicit(
             if n + 1 in ends:
                 row = np.concatenate([state.q, state.v, made.residual])[:width]
                 out[i, ends.index(n + 1)] = row
-    return Motions(out, codes, failed)
+    return Records(out, codes, failed)
 
 
 def beginnings(mech: Mechanism, q: Array, v: Array) -> tuple[Array, Array]:
@@ -129,7 +186,7 @@ def _of_motion(array: Array, i: int) -> Array:
     return np.atleast_2d(array)
 
 
-def _torque(law: ControlLaw | None, q: Array, v: Array, now: Mapping[str, Array]) -> Array:
+def _torque(law: FeedbackLaw | None, q: Array, v: Array, now: Mapping[str, Array]) -> Array:
     if law is None:
         return now["tau"]
     given = {"q": q, "v": v} | {"tau" if n == INTERNAL else n: x for n, x in now.items()}

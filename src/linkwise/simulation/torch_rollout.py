@@ -16,7 +16,7 @@ from linkwise.errors import ModelError
 from linkwise.simulation.rates import as_velocities
 
 if TYPE_CHECKING:
-    from linkwise.simulation.rollout import Rollout
+    from linkwise.simulation.rollout_result import Rollout
 
 torch: Any = import_module("torch")
 

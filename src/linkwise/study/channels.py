@@ -15,8 +15,8 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.pipeline import compile
 from linkwise.simulation.integrators.command import INTERNAL
-from linkwise.simulation.rollout import Rollout
 from linkwise.simulation.rollout_input import check_controller, commands, joint_forces
+from linkwise.simulation.rollout_result import Rollout
 from linkwise.spatial.array import Array
 from linkwise.study.held import at_records
 

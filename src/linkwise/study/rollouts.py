@@ -21,8 +21,10 @@ from linkwise.simulation.implicit.touching import contact_points
 from linkwise.simulation.inactive import of_contacts
 from linkwise.simulation.planned import Planner
 from linkwise.simulation.recording import Recording
-from linkwise.simulation.rollout import REPORTED, Rollout, rollout
+from linkwise.simulation.rollout import rollout
 from linkwise.simulation.rollout_input import mechanism_numbers
+from linkwise.simulation.rollout_report import REPORTED
+from linkwise.simulation.rollout_result import Rollout
 from linkwise.spatial.array import Array
 from linkwise.study.address import (
     Address,

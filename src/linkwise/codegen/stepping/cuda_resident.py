@@ -10,20 +10,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linkwise.codegen import arrays
-from linkwise.codegen.stepping.cuda_kernel import CudaMotion
 from linkwise.codegen.stepping.resident import first_seen, seen_range, viewed
+
+if TYPE_CHECKING:
+    from linkwise.codegen.stepping.cuda_device import Gpu
 
 
 class CudaResident:
-    """A batch of motions of a kernel whose steps resume, on a GPU.
+    """A batch of motions whose steps resume, on a GPU.
 
     Attributes:
-        kernel: The kernel.
+        device: What moves them.
         inputs: What is held over the steps of a call, by name, each (batch, n); to be written.
         status: A code for each motion (batch,), 0 for success; on the GPU.
         turn: Which of the two arrays of records is that of the last call, 0 or 1.
@@ -31,30 +33,28 @@ class CudaResident:
 
     def __init__(
         self,
-        kernel: CudaMotion,
+        device: Gpu,
         inputs: Mapping[str, Any],
         step: float,
         steps: int,
-        threads: int | None = None,
         seed: int = 0,
     ) -> None:
         """Room for motions; the arguments are those of `Resident`."""
-        del threads
         self._seed, self._past = seed, 0
         cp = self._cp = arrays.cupy()
-        self.kernel, self._step, self._steps = kernel, step, steps
+        self.device, self._step, self._steps = device, step, steps
         self.inputs = {
-            name: cp.asarray(np.ascontiguousarray(x.T, kernel.dtype)).T
+            name: cp.asarray(np.ascontiguousarray(x.T, device.dtype)).T
             for name, x in inputs.items()
         }
         self.batch = len(next(iter(self.inputs.values())))
-        last = kernel.layout[-1]
+        last = device.facts.layout[-1]
         width = last.begin + math.prod(last.shape)
-        self._records = [cp.zeros((1, width, self.batch), kernel.dtype) for _ in range(2)]
+        self._records = [cp.zeros((1, width, self.batch), device.dtype) for _ in range(2)]
         self.status = cp.zeros(self.batch, np.int32)
         self._failed = cp.zeros(self.batch, np.int64)
         self._report = cp.zeros(1, np.uint64)
-        self._nothing = cp.zeros(1, kernel.dtype)
+        self._nothing = cp.zeros(1, device.dtype)
         self.turn = 0
         self._calls = [
             self._arguments(self._records[k], self._records[1 - k], self.status, steps)
@@ -65,17 +65,17 @@ class CudaResident:
         """Of a launch from the records `before` to those `after`."""
         count, one, none = np.int64(self.batch), np.int64(1), np.int64(0)
         given: list[Any] = [before, one, count, self._nothing, none, none]
-        for name, _ in self.kernel.held:
+        for name, _ in self.device.facts.held:
             given += [self.inputs[name], one, none, count]
         counts = (np.int64(steps), np.int64(max(steps, 1)), one)
-        length = self.kernel.dtype.type(self._step)
-        chance = (np.int64(self._seed), none) if self.kernel.stepping.noise else ()
+        length = self.device.dtype.type(self._step)
+        chance = (np.int64(self._seed), none) if self.device.facts.noise else ()
         return (*given, length, *counts, self._failed, after, status, self._report, count, *chance)
 
     def advance(self) -> None:
         """Move all motions on: one launch on the current stream."""
-        past = (np.int64(self._past),) if self.kernel.stepping.noise else ()
-        self.kernel.start(self._cp, (*self._calls[self.turn], *past), self.batch)
+        past = (np.int64(self._past),) if self.device.facts.noise else ()
+        self.device.start(self._cp, (*self._calls[self.turn], *past), self.batch)
         self._past += self._steps
         self.turn = 1 - self.turn
 
@@ -87,15 +87,15 @@ class CudaResident:
     @property
     def state(self) -> Any:
         """Everything that lasts (batch, n): to be saved and put back."""
-        return self.rows[:, : first_seen(self.kernel.layout)]
+        return self.rows[:, : first_seen(self.device.facts.layout)]
 
     def view(self, kind: str, name: str) -> Any:
         """Some numbers of the records (batch, ...), as they are in memory."""
-        return viewed(self.rows, self.kernel.layout, kind, name)
+        return viewed(self.rows, self.device.facts.layout, kind, name)
 
     def seen(self) -> Any:
         """All observations (batch, n), as they are in memory."""
-        return self.rows[:, seen_range(self.kernel.layout)]
+        return self.rows[:, seen_range(self.device.facts.layout)]
 
     def begin(self, which: Any, q: Any, v: Any) -> None:
         """Begin some motions anew; the arguments are those of `Resident.begin`.
@@ -109,9 +109,9 @@ class CudaResident:
         first[0, 1 : 1 + nq] = self.taken("q", q).T
         first[0, 1 + nq : 1 + nq + nv] = self.taken("v", v).T
         after = cp.empty_like(records)
-        past = (np.int64(0),) if self.kernel.stepping.noise else ()
+        past = (np.int64(0),) if self.device.facts.noise else ()
         arguments = (*self._arguments(first, after, status, 0), *past)
-        self.kernel.start(cp, arguments, self.batch)
+        self.device.start(cp, arguments, self.batch)
         if which is None:
             records[...], self.status[...] = after, status
         else:

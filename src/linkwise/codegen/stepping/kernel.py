@@ -1,129 +1,79 @@
-"""Compiled motions: many steps of many motions in one call."""
+"""Kernels of motions: many steps of many motions in one call."""
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linkwise.codegen.cpu import cache
-from linkwise.codegen.cpu.digest import file_key
 from linkwise.codegen.scalar import status
+from linkwise.codegen.stepping.device import Facts, MotionDevice, Motions, Records, StepRequest
+from linkwise.codegen.stepping.processor import Processor
 from linkwise.codegen.stepping.stepping import Place, Stepping
 from linkwise.errors import ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 
-POINTER, INT = ctypes.c_void_p, ctypes.c_int64
 
-NUMBER: dict[int, Any] = {8: ctypes.c_double, 4: ctypes.c_float}
-"""By bytes of a number."""
-
-QUICK = 2_000_000
-"""Operations below which a batch runs on one thread."""
-
-UNHEARD = 20 * QUICK
-"""Operations below which one motion runs on the thread of the caller: some milliseconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Motions:
-    """What a call gives."""
-
-    records: Array  # (batch, records, width): q, v, and what else is shown, side by side
-    status: NDArray[np.int32]  # a code for each motion, 0 for success (batch,)
-    failed: NDArray[np.int64]  # the step in which that code came, -1 for none (batch,)
-
-
-def rollout_key(
-    mech: Mechanism, integrator: str, itemsize: int, content: tuple[Any, ...]
-) -> str | None:
-    """The key under which such a kernel is filed; None where its content is not known."""
-    from linkwise.codegen.cpu.machine import versions
-
-    return file_key("rollout", mech, integrator, itemsize, *content, versions())
-
-
-class RolloutKernel:
-    """An integrator on one mechanism, compiled.
+class MotionKernel:
+    """An integrator on one mechanism, for the processor or a GPU.
 
     Attributes:
+        request: What its code depends on.
+        target: "cpu" or "cuda".
+        device: Where it runs.
         mech: The mechanism.
         integrator: Name of the integrator.
-        itemsize: Bytes of a number.
-        begins: What is given at the beginning besides q and v, with lengths.
-        layout: What records of steps that resume are made of.
+        dtype: Kind of its numbers.
     """
 
-    begins: tuple[tuple[str, int], ...]
-    layout: tuple[Place, ...]
+    device: MotionDevice
 
-    def __init__(
-        self,
-        mech: Mechanism,
-        integrator: str,
-        make: Callable[[], Stepping],
-        content: tuple[Any, ...],
-        *,
-        itemsize: int = 8,
-        alone: bool = False,
-    ) -> None:
-        """Compile it, or load it from disk.
+    def __init__(self, request: StepRequest, target: str = "cpu") -> None:
+        """Compile it, or load it from disk; for a GPU when it is first called."""
+        self.request, self.target = request, target
+        self.mech, self.integrator = request.mech, request.integrator
+        self.dtype: np.dtype[Any] = np.dtype(f"float{8 * request.itemsize}")
+        if target == "cuda":
+            from linkwise.codegen.stepping.cuda_device import Gpu
 
-        Args:
-            mech: The mechanism.
-            integrator: Name of the integrator.
-            make: Makes the segments, when they are needed.
-            content: Everything the segments depend on, besides the mechanism.
-            itemsize: Bytes of a number.
-            alone: Whether it runs single motions, without code that has motions in the lanes.
-        """
-        self.mech, self.integrator, self.itemsize = mech, integrator, itemsize
-        self._make = make
-        self._compile(("alone", *content) if alone else content, alone=alone)
-
-    def _take(self, facts: dict[str, Any], code: bytes) -> None:
-        """Load machine code, and what is known of it."""
-        from linkwise.codegen.cpu.machine import linked
-
-        self._held, self.begins = (
-            tuple((str(name), int(size)) for name, size in facts[kind])
-            for kind in ("held", "begins")
-        )
-        self.shown = {str(name): int(size) for name, size in facts["shown"]}
-        self._ops = Counter[str](facts["ops"])
-        self._stops = int(facts["stops"])
-        self._work, self._lanes = int(facts["work"]), int(facts["lanes"])
-        self._nq, self._nv = int(facts["nq"]), int(facts["nv"])
-        self.layout = tuple(Place(x[0], x[1], int(x[2]), tuple(x[3])) for x in facts["layout"])
-        arrays = [*[POINTER] * 4, INT, INT, POINTER, POINTER, INT, INT, INT, INT]
-        self._engine = linked(code)  # which owns the function
-        address = self._engine.get_function_address("rollout")
-        tail = NUMBER[self.itemsize], POINTER, POINTER, POINTER
-        self._run = ctypes.CFUNCTYPE(None, *arrays, *tail)(address)
+            self.device = Gpu(request, self.stepping, Facts.of(self.stepping))
+        else:
+            self.device = Processor(request)
+        self._facts = self.device.facts
 
     @cached_property
     def stepping(self) -> Stepping:
         """The segments."""
-        return self._make()
-
-    @property
-    def width(self) -> int:
-        """Numbers of a record: q, v, and what else is shown."""
-        return self._nq + self._nv + sum(self.shown.values())
+        return self.request.stepping(self.target)
 
     @property
     def held(self) -> tuple[tuple[str, int], ...]:
         """What is held over each step, with lengths."""
-        return self._held
+        return self._facts.held
+
+    @property
+    def begins(self) -> tuple[tuple[str, int], ...]:
+        """What is given at the beginning besides q and v, with lengths."""
+        return self._facts.begins
+
+    @property
+    def shown(self) -> dict[str, int]:
+        """What records have behind q and v, with lengths."""
+        return self._facts.shown
+
+    @property
+    def layout(self) -> tuple[Place, ...]:
+        """What records of steps that resume are made of."""
+        return self._facts.layout
+
+    @property
+    def width(self) -> int:
+        """Numbers of a record: q, v, and what else is shown."""
+        return self._facts.width
 
     @property
     def ops(self) -> Counter[str]:
@@ -132,71 +82,73 @@ class RolloutKernel:
         A loop counts once: for a variational step that is one round, while solving it takes
         several.
         """
-        return self._ops
+        return self._facts.ops
+
+    @property
+    def source(self) -> str:
+        """The text of its code, before optimisation."""
+        return self.device.source
+
+    @property
+    def processor(self) -> Processor:
+        """The device of a kernel for "cpu"."""
+        assert isinstance(self.device, Processor), "the kernel is for a GPU"
+        return self.device
 
     @property
     def lanes(self) -> int:
-        """Motions in one vector register."""
-        return self._lanes
+        """Motions in one vector register of the processor."""
+        return self.processor.lanes
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Kind of its numbers."""
-        return np.dtype(np.float64 if self.itemsize == 8 else np.float32)
-
-    def _compile(self, content: tuple[Any, ...], *, alone: bool) -> None:
-        """Machine code, from disk if it is there."""
-        from linkwise.codegen.cpu.device import Scratch
-        from linkwise.codegen.cpu.machine import lanes, object_code
-        from linkwise.codegen.stepping.llvm import emit_stepping
-
-        self._scratch = Scratch()
-        key = rollout_key(self.mech, self.integrator, self.itemsize, content)
-        filed = cache.read(key) if key else None
-        if filed is not None:
-            with contextlib.suppress(*cache.UNREADABLE):
-                head, _, code = filed.partition(b"\n")
-                self._take(json.loads(head), code)
-                return
-        wide = 1 if alone else lanes(self.itemsize)
-        unit = emit_stepping(self.stepping, itemsize=self.itemsize, lanes=wide)
-        code = object_code(unit)
-        facts: dict[str, Any] = {
-            "held": self.stepping.held,
-            "begins": self.stepping.begins,
-            "shown": self.stepping.shown,
-            "ops": self.stepping.ops,
-            "stops": self.stepping.stops,
-            "work": unit.work,
-            "lanes": unit.lanes,
-            "nq": self.stepping.nq,
-            "nv": self.stepping.nv,
-            "layout": [(x.kind, x.name, x.begin, x.shape) for x in self.stepping.layout],
-        }
-        if key:
-            cache.write(key, json.dumps(facts).encode() + b"\n" + code)
-        self._take(facts, code)
+    def describe(self, code: int) -> str:
+        """The meaning of a status code, naming the body."""
+        return describe(self.mech, code)
 
     # ------------------------------------------------------------------------------- calls
 
-    def advance(
-        self, q: Array, v: Array, held: Mapping[str, Array], step: float, steps: int = 1
-    ) -> tuple[Array, Array, int, int]:
-        """One motion, some steps further, with the same inputs throughout.
+    def __call__(
+        self,
+        q: Any,
+        v: Any,
+        held: Mapping[str, Any],
+        *,
+        step: float,
+        steps: int,
+        every: int,
+        threads: int | None = None,
+        seed: int = 0,
+        first: int = 0,
+    ) -> Motions:
+        """All motions of a batch, the beginning first.
+
+        On a GPU, arrays of NumPy are copied there and results come back; where q is there, results
+        stay, as arrays of the same library. Inputs that differ from motion to motion are
+        read fastest where they are laid out so too, as in
+        `cupy.empty((steps, nv, batch)).transpose(2, 0, 1)`; others are laid out so first.
 
         Args:
-            q: Joint positions (nq,).
-            v: Joint velocities (nv,).
-            held: Inputs by name, each (length,).
-            step: Length of a step [s].
+            q: Joint positions (nq,) or (batch, nq).
+            v: Joint velocities (nv,) or (batch, nv).
+            held: Inputs by name: (n,) for all steps, (steps, n), or (batch, steps, n). One row is
+                for all motions, or all steps. They may be in any distance in memory, also a
+                negative one. Of `begins` the first step counts.
+            step: The length of a step [s].
             steps: How many.
+            every: Steps from one record to the next; the last state is recorded too.
+            threads: Processor cores; default: chosen from the batch size.
+            seed: Of random numbers.
+            first: Number of the first motion in their counters.
 
-        Returns:
-            q, v, the status (0 for success) and the step that failed (-1 for none).
+        Raises:
+            MissingExtraError: CuPy is not installed.
+            DeviceError: There is no GPU, or the mechanism is too large for straight code there.
+            ShapeError: An array does not fit; says which.
         """
-        done = self.run(q[None], v[None], held, step, steps, steps)
-        row, nq = done.records[0, 0], self._nq
-        return row[:nq], row[nq : nq + self._nv], int(done.status[0]), int(done.failed[0])
+        device = self.device
+        with device.entered(q):
+            given, count = self._given(q, v, held, steps)
+            options: dict[str, Any] = {"threads": threads, "seed": seed, "first": first}
+            return device.moved(given, count, step, steps, every, like=q, **options)
 
     def run(
         self,
@@ -207,36 +159,9 @@ class RolloutKernel:
         steps: int,
         every: int,
         threads: int | None = None,
-        out: Array | None = None,
-        seed: int = 0,
-        first: int = 0,
-    ) -> Motions:
-        """A batch of motions.
-
-        Args:
-            q: Joint positions (batch, nq).
-            v: Joint velocities (batch, nv).
-            held: Inputs by name: (length,), (steps, length) or (batch, steps, length); a batch or
-                a number of steps of 1 applies to all. Steps may be in any distance in memory, also
-                a negative one. Of `begins` the first step counts.
-            step: Length of a step [s].
-            steps: How many.
-            every: How many steps from one record to the next; the last state is recorded too.
-            threads: Processor cores; default: chosen from the batch size.
-            out: The array of records (batch, records, width), with contiguous rows.
-            seed: Of random numbers.
-            first: Number of the first motion in their counters.
-        """
-        call, done = self.repeated(q, v, held, step, steps, every, threads, out, seed, first)
-        call()
-        out, codes, failed = done.records, done.status, done.failed
-        for i in np.flatnonzero(codes):
-            last = int(failed[i]) // every
-            if self._stops and codes[i] >= self._stops:
-                out[i, last + 1 :] = out[i, last]
-            else:
-                out[i, last:] = np.nan
-        return done
+    ) -> Records:
+        """The same on the processor, without the beginning."""
+        return self.processor.run(*self._given(q, v, held, steps), step, steps, every, threads)
 
     def repeated(
         self,
@@ -248,173 +173,46 @@ class RolloutKernel:
         every: int,
         threads: int | None = None,
         out: Array | None = None,
-        seed: int = 0,
-        first: int = 0,
-    ) -> tuple[Callable[[], None], Motions]:
-        """A call without arguments that runs a batch of motions, and where it puts the results.
+    ) -> tuple[Callable[[], None], Records]:
+        """A call without arguments that makes such a run, and where it puts the results.
 
         It reads the arrays each time anew, where they have contiguous rows of its kind of numbers,
-        and fills the same results. Records of motions with a code are as far as they came. The
-        arguments are those of `run`.
+        and fills the same results, `out` (batch, records, width) with contiguous rows. Records of
+        motions with a code are as far as they came.
         """
-        from linkwise.codegen.cpu.device import cores, ranges, spread  # with llvmlite
+        given = self._given(q, v, held, steps)
+        return self.processor.repeated(*given, step, steps, every, threads, out)
 
-        count = len(q)
-        arrays, strides, times = list[Array](), list[int](), list[int]()
-        for x in (q, v):
-            rows = np.asarray(x, self.dtype)
-            close = rows.strides[-1:] == (self.itemsize,) and rows.flags.aligned
-            arrays.append(rows if close else np.ascontiguousarray(rows))
-            strides.append(arrays[-1].strides[0] // self.itemsize if count > 1 else 0)
-            times.append(0)
-        for name, size in (*self.begins, *self._held):
-            array, over_batch, over_time = self._input(name, held[name], size, count, steps)
-            arrays.append(array)
-            strides.append(over_batch)
-            times.append(over_time)
-        records = -(-steps // every)
-        width = self.width
-        out = np.empty((count, records, width), self.dtype) if out is None else out
-        assert out.shape == (count, records, width) and out.strides[2] == self.itemsize
-        between, apart_records = (x // self.itemsize for x in out.strides[:2])
-        codes, failed = np.zeros(count, np.int32), np.full(count, -1, np.int64)
-        stop, n, size = np.zeros(1, np.int32), len(arrays), self.itemsize
-        apart, over_time = (INT * n)(*strides), (INT * n)(*times)
-        workers = min(-(-count // self._lanes), cores() if threads is None else threads)
-        # One motion has no use for threads, except that Ctrl-C is heard meanwhile.
-        most = UNHEARD if count == 1 else QUICK
-        quick = count * steps * self._ops.total() < most
-        alone = quick and (threads is None or workers <= 1)
+    def _given(
+        self, q: Any, v: Any, held: Mapping[str, Any], steps: int
+    ) -> tuple[dict[str, Any], int]:
+        """All inputs as (motions or 1, steps or 1, n), in the order of the code; how many motions.
 
-        def part(begin: int, end: int) -> Callable[[], None]:
-            pairs = zip(arrays, strides, strict=True)
-            pointers = (POINTER * n)(*(a.ctypes.data + begin * s * size for a, s in pairs))
-            chance = (INT * 3)(seed, first + begin, 0)
-            given = (
-                ctypes.addressof(pointers),
-                ctypes.addressof(apart),
-                ctypes.addressof(over_time),
-                out.ctypes.data + begin * between * size,
-                between,
-                apart_records,
-                codes.ctypes.data + 4 * begin,
-                failed.ctypes.data + 8 * begin,
-                end - begin,
-                records,
-                every,
-                steps,
-                step,
-            )
-            more = stop.ctypes.data, ctypes.addressof(chance)
-            kept = pointers, chance, apart, over_time, stop, arrays, out, codes, failed
-
-            def call() -> None:
-                work = self._scratch.address(max(self._work, 1), self.dtype)
-                self._run(*given, work, *more)
-
-            call.__dict__["kept"] = kept
-            return call
-
-        if alone:
-            return part(0, count), Motions(out, codes, failed)
-        parts = [part(*ends) for ends in ranges(count, self._lanes, max(workers, 1))]
-
-        def some(begin: int, end: int) -> None:
-            for call in parts[begin:end]:
-                call()
-
-        def call() -> None:
-            stop[0] = 0
-            try:  # other threads, be it one: this one can be interrupted then
-                spread(some, len(parts), 1, len(parts))
-            except BaseException:  # control-C: running motions end after their step
-                stop[0] = 1
-                raise
-
-        return call, Motions(out, codes, failed)
-
-    def bound(
-        self,
-        rows: Array,
-        held: Mapping[str, Array],
-        codes: NDArray[np.int32],
-        step: float,
-        steps: int,
-        threads: int | None = None,
-        seed: int = 0,
-    ) -> list[Callable[[], None]]:
-        """Calls without arguments that move motions on in place, each some of them.
-
-        For steps that resume: "q" of a record is what they go on from. Each call keeps its arrays
-        and has its own scratch memory, so that several may run at the same time.
-
-        Args:
-            rows: The records (batch, width), with contiguous rows.
-            held: Inputs by name, each (batch, length), with contiguous rows.
-            codes: The status of each motion (batch,), set by each call.
-            step: Length of a step [s].
-            steps: How many.
-            threads: Processor cores; default: chosen from the batch size.
-            seed: Of random numbers, whose steps are counted on from call to call.
+        Raises:
+            ShapeError: An array does not fit; says which.
         """
-        from linkwise.codegen.cpu.device import cores, ranges  # with llvmlite
-
-        count, size, number = len(rows), self.itemsize, NUMBER[self.itemsize]
-        arrays = [rows, np.zeros((1, self._nv), self.dtype), *(held[n] for n, _ in self._held)]
-        strides = [x.strides[0] // size if len(x) > 1 else 0 for x in arrays]
-        failed, quick = np.empty(count, np.int64), count * steps * self._ops.total() < QUICK
-        most = min(-(-count // self._lanes), cores() if threads is None else threads)
-        calls = list[Callable[[], None]]()
-        random = any(name.startswith("noise:") for name, _ in self._held)
-        for begin, end in ranges(count, self._lanes, 1 if quick and threads is None else most):
-            work, zeros = np.empty(max(self._work, 1), self.dtype), np.zeros(len(arrays), np.int64)
-            pointers = (POINTER * len(arrays))(
-                *(a.ctypes.data + begin * s * size for a, s in zip(arrays, strides, strict=True))
-            )
-            between, chance = (INT * len(arrays))(*strides), (INT * 3)(seed, begin, 0)
-            call = partial(
-                self._run,
-                POINTER(ctypes.addressof(pointers)),
-                POINTER(ctypes.addressof(between)),
-                POINTER(zeros.ctypes.data),
-                POINTER(rows.ctypes.data + begin * rows.strides[0]),
-                INT(rows.strides[0] // size),
-                INT(0),
-                POINTER(codes.ctypes.data + 4 * begin),
-                POINTER(failed.ctypes.data + 8 * begin),
-                INT(end - begin),
-                INT(1),
-                INT(steps),
-                INT(steps),
-                number(step),
-                POINTER(work.ctypes.data),
-                POINTER(zeros.ctypes.data),
-                POINTER(ctypes.addressof(chance)),
-            )
-            call.__dict__["kept"] = (self, pointers, between, work, zeros, failed, arrays, chance)
-            calls.append(_counting(call, chance, steps) if random else call)
-        return calls
-
-    def _input(
-        self, name: str, given: Array, size: int, count: int, steps: int
-    ) -> tuple[Array, int, int]:
-        """An input, and its strides from motion to motion and from step to step."""
-        array = np.asarray(given, self.dtype)
-        if array.strides[-1:] != (self.itemsize,) or not array.flags.aligned:
-            array = np.ascontiguousarray(array)
-        shape = (1,) * (3 - array.ndim) + array.shape
-        fits = array.ndim in (1, 2, 3) and shape[0] in (1, count) and shape[1] in (1, steps)
-        if not fits or shape[2] != size:
-            raise ShapeError(
-                f"{name} has shape {array.shape}; it must be ({size},), (steps, {size}) or "
-                f"(batch, steps, {size}), with {steps} steps and a batch of {count}."
-            )
-        over_batch, over_time = (0, 0, *(x // self.itemsize for x in array.strides))[-3:-1]
-        return array, over_batch if shape[0] > 1 else 0, over_time if shape[1] > 1 else 0
-
-    def describe(self, code: int) -> str:
-        """The meaning of a status code, naming the body."""
-        return describe(self.mech, code)
+        facts, given = self._facts, dict[str, Any]()
+        inputs = [("q", facts.nq, q), ("v", facts.nv, v)]
+        inputs += [(name, size, held[name]) for name, size in (*facts.begins, *facts.held)]
+        count = 1
+        for k, (name, size, value) in enumerate(inputs):
+            array, most = self.device.taken(name, value), 2 if k < 2 else 3
+            axes, shape = array.ndim, array.shape
+            fits = 0 < axes <= most and shape[-1] == size
+            if not fits or (k > 1 and axes > 1 and shape[-2] not in (1, steps)):
+                over = f"({steps}, {size}) or (batch, {steps}, {size})" if k > 1 else ""
+                over = over or f"or (batch, {size})"
+                raise ShapeError(f"{name} has shape {shape}; it must be ({size},), {over}.")
+            if axes == most and shape[0] != 1:
+                if count not in (1, shape[0]):
+                    raise ShapeError(
+                        f"batches differ: {name} has shape {shape}, and arrays before it {count} "
+                        "motions."
+                    )
+                count = shape[0]
+            array = array[..., None, :] if k < 2 else array
+            given[name] = array if array.ndim == 3 else array[(None,) * (3 - array.ndim)]
+        return given, count
 
 
 def describe(mech: Mechanism, code: int) -> str:
@@ -430,13 +228,3 @@ def describe(mech: Mechanism, code: int) -> str:
     if code == status.RESULT:
         return "numbers are no longer finite: the motion grows without bounds"
     return status.describe(code, mech)
-
-
-def _counting(call: Callable[[], None], chance: Any, steps: int) -> Callable[[], None]:
-    """A call after which the next one draws the random numbers of the steps that follow."""
-
-    def counted() -> None:
-        call()
-        chance[2] += steps
-
-    return counted

@@ -5,22 +5,24 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.codegen import arrays
-from linkwise.codegen.stepping.kernel import RolloutKernel
 from linkwise.codegen.stepping.stepping import Place
 from linkwise.spatial.array import Array
 
+if TYPE_CHECKING:
+    from linkwise.codegen.stepping.processor import Processor
+
 
 class Resident:
-    """A batch of motions of a kernel whose steps resume, in the memory of the computer.
+    """A batch of motions whose steps resume, in the memory of the computer.
 
     Attributes:
-        kernel: The kernel.
+        device: What moves them.
         inputs: What is held over the steps of a call, by name, each (batch, n); to be written.
         rows: The records (batch, width).
         status: A code for each motion (batch,), 0 for success.
@@ -32,7 +34,7 @@ class Resident:
 
     def __init__(
         self,
-        kernel: RolloutKernel,
+        device: Processor,
         inputs: Mapping[str, Array],
         step: float,
         steps: int,
@@ -42,33 +44,33 @@ class Resident:
         """Room for motions.
 
         Args:
-            kernel: The kernel.
+            device: What moves them.
             inputs: The first values of what is held, by name, each (batch, n).
             step: Length of a step [s].
             steps: Steps of a call.
             threads: Processor cores; default: chosen from the batch size.
             seed: Of random numbers.
         """
-        self.kernel, self._step = kernel, step
-        self.inputs = {name: np.array(x, kernel.dtype, order="C") for name, x in inputs.items()}
+        self.device, self._step, dtype = device, step, device.dtype
+        self.inputs = {name: np.array(x, dtype, order="C") for name, x in inputs.items()}
         batch = len(next(iter(self.inputs.values())))
-        self.rows: Array = np.zeros((batch, kernel.width), kernel.dtype)
+        self.rows: Array = np.zeros((batch, device.facts.width), dtype)
         self.status: NDArray[np.int32] = np.zeros(batch, np.int32)
-        calls = kernel.bound(self.rows, self.inputs, self.status, step, steps, threads, seed)
+        calls = device.bound(self.rows, self.inputs, self.status, step, steps, threads, seed)
         self.advance = together(calls)
 
     @property
     def state(self) -> Array:
         """Everything that lasts (batch, n): to be saved and put back."""
-        return self.rows[:, : first_seen(self.kernel.layout)]
+        return self.rows[:, : first_seen(self.device.facts.layout)]
 
     def view(self, kind: str, name: str) -> Array:
         """Some numbers of the records (batch, ...), as they are in memory."""
-        return viewed(self.rows, self.kernel.layout, kind, name)
+        return viewed(self.rows, self.device.facts.layout, kind, name)
 
     def seen(self) -> Array:
         """All observations (batch, n), as they are in memory."""
-        return self.rows[:, seen_range(self.kernel.layout)]
+        return self.rows[:, seen_range(self.device.facts.layout)]
 
     def begin(self, which: Any, q: Any, v: Any) -> None:
         """Begin some motions anew.
@@ -86,7 +88,7 @@ class Resident:
         rows[:, 1 : 1 + q.shape[1] + v.shape[1]] = np.concatenate([q[index], v[index]], axis=1)
         held = {name: np.ascontiguousarray(x[index]) for name, x in self.inputs.items()}
         codes = np.zeros(len(rows), np.int32)
-        for call in self.kernel.bound(rows, held, codes, self._step, 0):
+        for call in self.device.bound(rows, held, codes, self._step, 0):
             call()
         self.rows[index], self.status[index] = rows, codes
 

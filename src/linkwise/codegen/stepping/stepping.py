@@ -68,6 +68,8 @@ class Stepping:
     layout: tuple[Place, ...] = ()
     # registers with their lengths whose parts do not show how long they are
     memory: tuple[tuple[str, int], ...] = ()
+    # whether its segments divide by limbs, so that several threads can share a motion
+    divides: bool = True
 
     @property
     def resumes(self) -> bool:

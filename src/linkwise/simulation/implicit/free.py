@@ -10,12 +10,13 @@ One kernel computes what does not depend on them (`segments.py` has the equation
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from linkwise.codegen.request import Request
-from linkwise.codegen.stepping.kernel import RolloutKernel
+from linkwise.codegen.stepping.kernel import MotionKernel
 from linkwise.codegen.stepping.stepping import STEP, Segment, Sketch, Stepping
 from linkwise.codegen.writing import Writing
 from linkwise.dynamics.actuator_force import with_activation
@@ -31,21 +32,40 @@ from linkwise.simulation.integrators.traced import leave
 from linkwise.simulation.rates import carried, rates, velocities
 
 
+@dataclass(frozen=True)
+class FreeRequest:
+    """The request for such a kernel."""
+
+    mech: Mechanism
+    bodies: tuple[str, ...]  # that may touch something
+    passive: bool
+    actuated: bool
+    integrator: str = "free"
+    itemsize: int = 8
+    alone: bool = False
+
+    @property
+    def content(self) -> FreeRequest:
+        """Itself."""
+        return self
+
+    def stepping(self, target: str) -> Stepping:
+        """The segments, alike for all targets."""
+        del target
+        return _stepping(self.mech, self.bodies, self.passive, self.actuated)
+
+
 @once_per_mechanism
 def free_kernel(
     mech: Mechanism, bodies: tuple[str, ...], with_passive: bool, actuated: bool
-) -> RolloutKernel:
+) -> MotionKernel:
     """The kernel; `run` of one step shows the registers of `shown`, and leaves q and v.
 
     Args:
         bodies: Bodies that may touch something.
     """
     require_open(mech, "closed", "contacts between bodies", "open loops with loops='open'.")
-
-    def make() -> Stepping:
-        return _stepping(mech, bodies, with_passive, actuated)
-
-    return RolloutKernel(mech, "free", make, (bodies, with_passive, actuated))
+    return MotionKernel(FreeRequest(mech, bodies, with_passive, actuated))
 
 
 def _stepping(

@@ -21,7 +21,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.codegen.stepping.kernel import RolloutKernel
+from linkwise.codegen.stepping.kernel import MotionKernel
 from linkwise.dynamics.energy import kinetic_energy, potential_energy
 from linkwise.dynamics.inverse_dynamics import inverse_dynamics
 from linkwise.dynamics.kernels import tree_of
@@ -39,7 +39,8 @@ from linkwise.simulation.implicit.ground import (
 from linkwise.simulation.implicit.joint import Joint, joints_with_rows
 from linkwise.simulation.implicit.segments import NORMAL
 from linkwise.simulation.implicit.touching import contact_points
-from linkwise.simulation.rollout_kernel import rollout_kernel
+from linkwise.simulation.motion_request import MotionRequest
+from linkwise.simulation.rollout_kernel import motion_kernel
 from linkwise.spatial.array import Array, ArrayLike
 
 WORKERS = (
@@ -168,10 +169,8 @@ class KernelSteps:
     ) -> None:
         self.mech, self.points, self.passive, self.actuated = mech, points, passive, actuated
         self.joints: tuple[Joint, ...] = joints_with_rows(mech, friction=passive)
-        self.kernel: RolloutKernel = rollout_kernel(
-            mech, "implicit", with_passive=passive, contacts=points, actuated=actuated,
-            observed=True,
-        )  # fmt: skip
+        request = MotionRequest(mech, "implicit", passive, contacts=points, actuated=actuated)
+        self.kernel: MotionKernel = motion_kernel(replace(request, observed=True))
         at, self._parts = mech.nq + mech.nv, dict[str, slice]()
         for name, size in self.kernel.shown.items():
             self._parts[name] = slice(at, at + size)

@@ -227,4 +227,4 @@ def backwards(
     )  # fmt: skip
     state = ("lambda_q", *(register for register, _ in parts))
     both = (enter.segment(),), (*first, *step), (leave.segment(),)
-    return Stepping(name, mech.nq, size, held, state, *both)
+    return Stepping(name, mech.nq, size, held, state, *both, divides=False)
