@@ -216,6 +216,9 @@ def test_a_robot_that_fails_is_nan_until_it_is_reset(hopper, begin):
         ({"integrator": "rk4"}, "integrator='implicit'"),
         ({"batch": 0}, "batch"),
         ({"q": np.zeros(3)}, "q"),
+        ({"parameters": {"damping": -1.0}}, "must not be negative"),
+        ({"parameters": {"friction": 0.1}, "passive": False}, "passive=False leaves it out"),
+        ({"integrator": "variational", "contacts": ()}, "actuators do not act"),
     ],
 )
 def test_what_cannot_be_simulated_is_refused(hopper, change, message):

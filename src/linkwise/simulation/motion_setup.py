@@ -103,12 +103,13 @@ def motion_setup(
             "'implicit'."
         )
     most = None if sweeps is None else count(sweeps, "sweeps", least=1)
-    for what, given in {"controls were": actuated, "noise was": noise}.items():
-        if given and integrator == "variational":
-            raise ModelError(
-                f"{what} given with integrator='variational', where actuators and noise do not "
-                "act; use 'rk4', 'euler', 'rk4_mujoco' or 'implicit'."
-            )
+    if integrator == "variational" and (actuated or noise):
+        what = "controls were" if actuated else "noise was"
+        why = "actuators do not act" if actuated else "it does not act"
+        raise ModelError(
+            f"{what} given with integrator='variational', where {why}; use 'rk4', 'euler', "
+            "'rk4_mujoco' or 'implicit'."
+        )
     numbers = mechanism_numbers(mech, parameters, points)
     for name, values in numbers.items():
         if name in motion_parameters.ACTING:

@@ -423,7 +423,7 @@ class Body:
 
 
 def head(stepping: Stepping) -> Iterator[str]:
-    """Name and parameters of a kernel, as `cuda_kernel.py` launches it, and its opening brace."""
+    """Name and parameters of a kernel, as `cuda_device.py` launches it, and its opening brace."""
     yield "run(const T *__restrict__ in_q, i64 q_row, i64 q_entry,"
     yield "    const T *__restrict__ in_v, i64 v_row, i64 v_entry,"
     for i, (name, _) in enumerate(stepping.held):

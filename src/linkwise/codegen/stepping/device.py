@@ -1,4 +1,4 @@
-"""What a kernel of motions is asked for, what it needs from a device, and what it gives."""
+"""Requests for kernels of motions, what these need from a device, and what they give."""
 
 from __future__ import annotations
 
