@@ -9,6 +9,7 @@ NumPy and CuPy only, and writes results/optimize_gpu.md.
 
 import argparse
 import datetime
+import pickle
 import time
 import warnings
 from pathlib import Path
@@ -58,7 +59,8 @@ KINDS: dict[str, dict[str, Any]] = {
 
 def problem(rows: slice, kind: str) -> tuple[lw.Mechanism, np.ndarray, dict[str, Any]]:
     """The robot, starts and options of some problems."""
-    mech, given = lw.load(FOLDER / "panda.json"), np.load(FOLDER / "goals.npz")
+    mech = pickle.loads((FOLDER / "panda.pickle").read_bytes())
+    given = np.load(FOLDER / "goals.npz")
     goal = lw.Pose(given["rot"][rows], given["p"][rows])
     options = {"costs": costs(given["home"], goal), "step": STEP, "horizon": HORIZON,
                "passive": False, "tolerance": TOLERANCE}  # fmt: skip
@@ -73,7 +75,7 @@ def prepare() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     mech, _ = peer.models("panda.urdf", "fixed", optimize.FINGERS)
     poses = optimize.goals(mech, MOST)
-    lw.save(mech, FOLDER / "panda.json")
+    (FOLDER / "panda.pickle").write_bytes(pickle.dumps(mech))
     np.savez(FOLDER / "goals.npz", rot=poses.rot, p=poses.p, home=optimize.HOME)
     for kind in KINDS:
         made = solved(slice(CHECKED), kind, "cpu")
