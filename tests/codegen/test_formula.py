@@ -187,6 +187,35 @@ def test_small_singular_values_keep_their_digits() -> None:
     assert kernel(W.ravel())["values"] == pytest.approx(sizes, rel=1e-14)
 
 
+def _independent(at: Any, m: int, n: int) -> Any:
+    W, A = at.read("w", m * n).reshape(m, n), at.read("a", 2 * n).reshape(2, n)
+    rows, exists = orthogonal.independent(at, W, 1e-9, 1e-6)
+    return rows, exists, orthogonal.across(at, A, rows, exists)
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 3), (3, 3), (6, 4), (5, 9)])
+def test_independent_rows_of_every_rank(m: int, n: int) -> None:
+    names = ("rows", "exists", "rest")
+    kernel = lw.compile(Formula(_independent, (m, n), names), lw.models.pendulum(1))
+    rng = np.random.default_rng(m + n)
+    for rank in range(min(m, n) + 1):
+        for least in (1.0, 1e-7):  # the smallest of the independent directions
+            W = rng.normal(size=(m, rank)) @ rng.normal(size=(rank, n))
+            left, size, right = np.linalg.svd(W, full_matrices=False)
+            size = np.where(np.arange(len(size)) < rank, 1.0, 0.0)
+            size[max(rank - 1, 0)] *= least
+            W, A = 30.0 * (left * size) @ right, rng.normal(size=(2, n))
+            result = kernel(W.ravel(), A.ravel())
+            V, exists = result["rows"], result["exists"]
+            assert exists.sum() == rank and set(exists.tolist()) <= {0.0, 1.0}
+            assert V @ V.T == pytest.approx(np.diag(exists), abs=3e-15)
+            span = right[:rank].T @ right[:rank]
+            assert V.T @ V == pytest.approx(span, abs=3e-15 / least)
+            assert result["rest"] == pytest.approx(A - A @ V.T @ V, abs=1e-14)
+    below = kernel(np.full(m * n, 1e-17), np.ones(2 * n))  # nothing but rounding
+    assert not below["exists"].any() and not below["rows"].any() and (below["rest"] == 1.0).all()
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_formulas_are_exported_to_c(tmp_path: Path, dtype: Any) -> None:
     compiler = shutil.which("cc")

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.dynamics import closure
 from linkwise.errors import ModelError
 from tests.cases import LINKAGES, linkage, parallelogram, rank_of
 from tests.dense_kinematics import mass_matrix
+from tests.effort import calls
 from tests.loops.random_loops import triangle
 
 NODES = {
@@ -133,6 +135,26 @@ def test_batches_are_rows():
         assert np.abs(space[i].inertia - one.inertia).max() < 1e-12 * np.abs(one.inertia).max()
         assert space[i].rank == one.rank == 6
     assert lw.operational_space(mech, np.zeros((0, mech.nq)), "centre").inertia.shape == (0, 6, 6)
+
+
+@pytest.mark.parametrize("name", ["four_bar", "dual_arm"])
+def test_rows_of_long_mechanisms_are_an_input(name: str, monkeypatch: pytest.MonkeyPatch):
+    mech, q = linkage(name)
+    expected = lw.operational_space(mech, q, NODES[name])
+    monkeypatch.setattr(closure, "MOST_BODIES", 0)
+    again = mech.with_gravity((0.0, 0.0, -1.0))  # without kernels yet
+    for state in (q, q.tolist()):
+        space = lw.operational_space(again, state, NODES[name])
+        assert space.rank == expected.rank
+        size = np.abs(expected.inverse).max()
+        assert np.abs(space.inverse - expected.inverse).max() < 1e-11 * size
+    assert len(lw.operational_space(again, np.stack([q, q]), NODES[name])) == 2
+
+
+def test_one_kernel_with_the_rank_of_each_state():
+    mech, q = linkage("dual_arm")
+    lw.operational_space(mech, q, "object")
+    assert calls(lambda: lw.operational_space(mech, q, "object")) < 60
 
 
 def test_bad_arguments():

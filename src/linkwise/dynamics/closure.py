@@ -434,7 +434,7 @@ def constraint_jacobian(mech: Mechanism, q: ArrayLike) -> Array:
     check_mechanism(mech)
     if not constraint_sizes(mech):
         return np.zeros((*mech.check_q(q).shape[:-1], 0, mech.nv))
-    if _is_long(mech):
+    if is_long(mech):
         return _long_jacobian(mech, mech.check_q(q))
     return run(mech, "constraint_jacobian", {"q": q})
 
@@ -452,12 +452,12 @@ def constraint_bias(mech: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:
     check_mechanism(mech)
     if not constraint_sizes(mech):
         return np.zeros((*lead(mech, q, v), 0))
-    if _is_long(mech):
+    if is_long(mech):
         return _long_bias(mech, mech.check_q(q), mech.check_v(v))
     return run(mech, "constraint_bias", {"q": q, "v": v})
 
 
-def _is_long(mech: Mechanism) -> bool:
+def is_long(mech: Mechanism) -> bool:
     """Whether rows of loops are formed on numbers: code of constraints has no loops over bodies."""
     return mech.n_bodies > MOST_BODIES and not mech.couplings and not mech.flexible
 

@@ -169,6 +169,16 @@ class MassRoot(NamedTuple):
         swept = [at.value(articulated.whitening @ tau, q=self.q, tau=x) for x in columns]
         return root_of(at, q=self.q).solved(np.array(swept).T).reshape(X.shape)
 
+    def unwhitened(self, W: Any) -> Any:
+        """L⁻* W for W (nv, k): velocities of diagonal ones."""
+        if len(self.triangle):
+            return solved_below(self.triangle, W)
+        s, at = root_of(self.at, q=self.q), self.at
+        swept = [
+            at.value(articulated.whitening.T @ tau, q=self.q, tau=s.star_solved(w)) for w in W.T
+        ]
+        return np.array(swept).T
+
     def acceleration(self, w: Any, force: Any) -> Any:
         """v̇ = L⁻* w = 𝓜⁻¹ f, for f = L w."""
         if len(self.triangle):

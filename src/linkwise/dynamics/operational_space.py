@@ -37,8 +37,9 @@ from linkwise.algebra.symbols import articulated
 from linkwise.arguments import number, row
 from linkwise.bare_call import begins_bare
 from linkwise.codegen.formula import Formula
+from linkwise.codegen.scalar.orthogonal import singular, solved, triangle_of
 from linkwise.codegen.scalar.status import FINE, MATRIX
-from linkwise.dynamics.innovations import innovations
+from linkwise.dynamics.held_motion import held_inputs, held_motion
 from linkwise.dynamics.kernels import (
     BatchOptions,
     Loops,
@@ -54,11 +55,10 @@ from linkwise.dynamics.kernels import (
     tree_of,
     written,
 )
-from linkwise.dynamics.kinematics import jacobian
 from linkwise.dynamics.mass_root import root_of
-from linkwise.dynamics.motion_space import lost_in_words, motion_space, motions
+from linkwise.dynamics.motion_space import lost_in_words, motions
 from linkwise.dynamics.quantity import Frame, check_frame, expression
-from linkwise.dynamics.velocity_space import VelocitySpace, reach, states, velocity_spaces
+from linkwise.dynamics.velocity_space import reach, scale
 from linkwise.errors import ExpressionError, ModelError, RankWarning, ShapeError, caller
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
@@ -202,16 +202,17 @@ def operational_space(
         raise ModelError("operational_space needs a node, and none was given; name at least one.")
     length = number(reach(mech, nodes) if length is None else length, "length", above=0.0)
     tolerance = number(tolerance, "tolerance", above=0.0)
-    if is_closed(mech, loops):
-        if (status := options.get("status")) is not None:
-            status[...] = 0
-        return _closed_space(mech, q, nodes, frame, length, tolerance)
-    mech = tree_of(mech)
-    if isinstance(mech, Embedded):
-        return _embedded_space(mech, q, nodes, frame, length, tolerance, options)
     check_frame(frame)
-    formula = written(mech, SPACE[frame], nodes)
-    parts = formula(q, np.array([length]), np.array([tolerance]), **options)
+    given: dict[str, Any] = {"length": np.array([length]), "tolerance": np.array([tolerance])}
+    if is_closed(mech, loops):
+        formula = written(mech, HELD_SPACE[frame], nodes)
+        given |= held_inputs(mech, formula, q)
+    else:
+        mech = tree_of(mech)
+        table = EMBEDDED_SPACE if isinstance(mech, Embedded) else SPACE
+        formula = written(mech, table[frame], nodes)
+    given["q"] = q
+    parts = formula(*[given[name] for name, _ in formula.device.inputs], **options)
     return OperationalSpace(nodes, frame, **ranked(parts), length=length)
 
 
@@ -230,107 +231,41 @@ def space(at: Writing, frame: Frame) -> Any:
         articulated.whitening @ of_nodes.T, of_nodes, of_nodes @ mass.inv @ of_nodes.T
     )
     (length,), (tolerance,) = at.read("length", 1), at.read("tolerance", 1)
-    scale = np.tile(np.array([length] * 3 + [1.0] * 3, dtype=object), len(at.nodes))
-    space = motions(at, jacobian, root_of(at).solved(columns).T, scale, tolerance, 0.0)
+    measure = np.tile(np.array([length] * 3 + [1.0] * 3, dtype=object), len(at.nodes))
+    space = motions(at, jacobian, root_of(at).solved(columns).T, measure, tolerance, 0.0)
     rest = (space.rank, space.basis, space.singular_values, space.condition)
     return space.inertia, inverse, *rest
 
 
-RESULTS = ("inertia", "inverse", "rank", "basis", "singular_values", "condition")
-SPACE: dict[Frame, Formula] = {
-    "node": Formula(space, ("node",), RESULTS),
-    "world": Formula(space, ("world",), RESULTS),
-}
+def held_space(at: Writing, frame: Frame) -> Any:
+    """The same with loops and couplings held; singular values count in units of the open tree."""
+    J_n = at.value(rot_W @ J if frame == "world" else J)
+    held = held_motion(at, J_n)
+    (length,), (tolerance,) = at.read("length", 1), at.read("tolerance", 1)
+    measure = np.tile(np.array([length] * 3 + [1.0] * 3, dtype=object), len(at.nodes))
+    opened = measure[:, None] * J_n * scale(at.mech).columns
+    floor = tolerance * singular(at, opened, vectors=False)[1][0]
+    space = motions(at, held.allowed, held.whitened, measure, 0.0, floor)
+    rest = (space.rank, space.basis, space.singular_values, space.condition)
+    return space.inertia, held.whitened @ held.whitened.T, *rest
 
 
-def _embedded_space(
-    mech: Embedded,
-    q: ArrayLike,
-    nodes: tuple[str, ...],
-    frame: Frame,
-    length: float,
-    tolerance: float,
-    options: BatchOptions,
-) -> OperationalSpace:
+def embedded_space(at: Writing, frame: Frame) -> Any:
     """The same where loops are built in: the blocks of D differ in size, so by the root of 𝓜."""
-    inverse = kernel(mech, "operational_inertia_inverse", nodes, frame=frame)(q, **options)
-    rows, single = np.atleast_2d(np.asarray(q, dtype=np.float64)), inverse.ndim == 2
-    inverse = inverse[None] if single else inverse
-    fine = np.asarray(np.isfinite(inverse).all(axis=(1, 2)), dtype=np.bool_)
-    J = kernel(mech, "jacobian", nodes, frame=frame)(rows[fine])
-    mass: Array = kernel(mech, "mass_matrix")(rows[fine])
-    root = np.linalg.cholesky(mass)
-    A = np.asarray(np.linalg.solve(root, np.swapaxes(J, 1, 2)), dtype=np.float64)
-    scale = np.tile([length] * 3 + [1.0] * 3, len(nodes))
-    space = motion_space(J, np.swapaxes(A, 1, 2), scale, tolerance).spread(fine)
-    rest = (space.rank, space.basis, space.singular_values, space.condition, length)
-    result = OperationalSpace(nodes, frame, space.inertia, inverse, *rest)
-    return result[0] if single else result
+    J_n = at.value(rot_W @ J if frame == "world" else J)
+    A = solved(triangle_of(at.value(mass)), J_n.T).T
+    (length,), (tolerance,) = at.read("length", 1), at.read("tolerance", 1)
+    measure = np.tile(np.array([length] * 3 + [1.0] * 3, dtype=object), len(at.nodes))
+    space = motions(at, J_n, A, measure, tolerance, 0.0)
+    rest = (space.rank, space.basis, space.singular_values, space.condition)
+    return space.inertia, A @ A.T, *rest
 
 
-def _closed_space(
-    mech: Mechanism,
-    q: ArrayLike,
-    nodes: tuple[str, ...],
-    frame: Frame,
-    length: float,
-    tolerance: float,
-) -> OperationalSpace:
-    """The operational space that loops and couplings leave."""
-    single, rows, _ = states(mech, q)
-    size = 6 * len(nodes)
-    inertia, inverse, basis = np.zeros((3, len(rows), size, size))
-    values, condition = np.zeros((len(rows), size)), np.ones(len(rows))
-    rank = np.zeros(len(rows), dtype=np.int64)
-    if len(rows):
-        J = jacobian(mech, rows, nodes, frame=frame)
-        spaces = velocity_spaces(mech, rows)
-        for i, A in enumerate(_whitened(mech, rows, J, spaces)):
-            inverse[i] = A @ A.T
-            parts = _decomposed(J[i], A, spaces[i], length, tolerance)
-            inertia[i], basis[i], values[i], condition[i], rank[i] = parts
-    rest = (rank, basis, values, condition, length)
-    space = OperationalSpace(nodes, frame, inertia, inverse, *rest)
-    return space[0] if single else space
-
-
-def _whitened(mech: Mechanism, q: Array, J: Array, spaces: list[VelocitySpace]) -> list[Array]:
-    """A* (I - Q Q*) (6 k, nv) of each state: one sweep a row of J and of J_c."""
-    both = [np.concatenate([J_i, x.blocked]) for J_i, x in zip(J, spaces, strict=True)]
-    counts = [len(x) for x in both]
-    eps = innovations(mech, np.repeat(q, counts, axis=0), np.concatenate(both))
-    parts = list[Array]()
-    for rows in np.split(eps, np.cumsum(counts)[:-1]):
-        A, A_c = rows[: J.shape[1]], rows[J.shape[1] :]
-        across = np.linalg.qr(A_c.T)[0]  # Q
-        for _ in range(2):  # twice, so that what is left is orthogonal to the last digit
-            A = A - A @ across @ across.T
-        parts.append(A)
-    return parts
-
-
-def _decomposed(
-    J: Array, A: Array, space: VelocitySpace, length: float, tolerance: float
-) -> tuple[Array, Array, Array, float, int]:
-    """Λ, basis, singular values, condition and rank of one state."""
-    size = len(J)
-    scale = np.tile([length] * 3 + [1.0] * 3, size // 6)[:, None]
-    opened = scale * J * space.scale.columns
-    motions = opened - opened @ space.right.T @ space.right
-    span, values, _ = np.linalg.svd(motions)
-    values = np.concatenate([values, np.zeros(size - len(values))])
-    easiest = float(np.linalg.norm(opened, 2)) if opened.size else 0.0
-    r = int((values > tolerance * easiest).sum())
-    basis, inertia = np.zeros((size, size)), np.zeros((size, size))
-    exist = np.linalg.qr(span[:, :r] / scale)[0]  # U
-    basis[:, :r] = exist
-    basis[:, r:] = np.linalg.qr(span[:, r:] * scale)[0]
-    if not r:
-        return inertia, basis, values, 1.0, 0
-    R = np.linalg.qr(A.T @ exist)[1]  # A U = Q R, Λ = U (R* R)⁻¹ U*
-    root = np.linalg.solve(R.T, exist.T)
-    spread = np.linalg.svd(R @ exist.T @ (span[:, :r] * scale), compute_uv=False)
-    return root.T @ root, basis, values, float((spread[0] / spread[-1]) ** 2), r
+RESULTS = ("inertia", "inverse", "rank", "basis", "singular_values", "condition")
+FRAMES: tuple[Frame, ...] = ("node", "world")
+SPACE = {frame: Formula(space, (frame,), RESULTS) for frame in FRAMES}
+HELD_SPACE = {frame: Formula(held_space, (frame,), RESULTS) for frame in FRAMES}
+EMBEDDED_SPACE = {frame: Formula(embedded_space, (frame,), RESULTS) for frame in FRAMES}
 
 
 def _listed(nodes: Sequence[str]) -> str:

@@ -98,6 +98,80 @@ def _triangle(W: Any) -> Any:
     return rest[:, :m]
 
 
+def independent(at: Writing, W: Any, tolerance: float, floor: float) -> tuple[Any, Any]:
+    """Orthonormal rows (m, n) that span those of W, zeros in place of dependent ones; 0 or 1 (m,).
+
+    Gram and Schmidt with pivots, one row a round: the longest of what is left, and across to all
+    that were taken once more.
+
+    Args:
+        at: The formula.
+        W: The rows (m, n).
+        tolerance: What is left of a row below this part of the longest row is rounding.
+        floor: So is what is left of all rows if the longest is below this.
+    """
+    m, n = W.shape
+    if not m:
+        return W, np.zeros(0)
+    longest: Any = 0.0
+    for row in W:
+        longest = maximum(longest, dot(row, row))
+    least = tolerance * tolerance * maximum(longest, floor * floor)
+
+    def take(at: Any, x: Any, given: Any) -> tuple[Any, Any]:
+        rows, taken = x[: m * n].reshape(m, n), x[m * n :]
+        left = [gate(0.5 - t, dot(row, row)) for row, t in zip(rows, taken, strict=True)]
+        best, pick = left[0], [1.0] + [0.0] * (m - 1)
+        for i in range(1, m):
+            more = left[i] - best
+            pick = [p - gate(more, p) if j < i else p for j, p in enumerate(pick)]
+            pick[i] = gate(more, 1.0)
+            best = maximum(best, left[i])
+        counts = gate(best - given[0], 1.0)
+        u = sum(p * row for p, row in zip(pick, rows, strict=True))
+        u = u - sum((t * dot(row, u)) * row for row, t in zip(rows, taken, strict=True))
+        square = dot(u, u)
+        u = (counts / root(where(square, square, 1.0))) * u
+        after = list[Any]()
+        for row, t, p in zip(rows, taken, pick, strict=True):
+            rest = row - gate(0.5 - t, dot(row, u)) * u
+            after.append(gate(0.5 - p * counts, rest) + p * u)
+        return np.concatenate([*after, taken + counts * np.array(pick)]), counts
+
+    first = np.concatenate([W.ravel(), np.zeros(m)])
+    x, _ = at.loop(take, first, [least], most=min(m, n))
+    taken = x[m * n :]
+    return taken[:, None] * x[: m * n].reshape(m, n), taken
+
+
+def across(at: Writing, A: Any, R: Any, exists: Any) -> Any:
+    """A (k, n) without its components along the rows R (m, n): A (I - Q Q*), R* = Q T.
+
+    Gram and Schmidt, one row of R a round; then once more, for what that leaves of rounding.
+
+    Args:
+        at: The formula.
+        A: Rows.
+        R: Other rows, independent of each other, and zeros.
+        exists: 0 for rows of R that are zeros, 1 for others (m,).
+    """
+    (m, n), k = R.shape, len(A)
+    if not m:
+        return A
+
+    def take(at: Any, x: Any, given: Any) -> tuple[Any, Any]:
+        rows, there = x[: (m + k) * n].reshape(m + k, n), x[(m + k) * n :]
+        u, rest = rows[0], rows[1:]
+        u = (there[0] / root(where(there[0], dot(u, u), 1.0))) * u
+        rest = [row - dot(row, u) * u for row in rest]
+        turned = [*rest[: m - 1], u, *rest[m - 1 :]]
+        return np.concatenate([*turned, there[1:], there[:1]]), 1.0
+
+    x, _ = at.loop(take, np.concatenate([R.ravel(), A.ravel(), exists]), most=m)
+    Q, rest = x[: m * n].reshape(m, n), x[m * n : (m + k) * n].reshape(k, n)
+    return rest - (rest @ Q.T) @ Q
+
+
 def orthonormal(X: Any) -> Any:
     """Orthonormal columns that span, one by one, what the columns of X (m, k) span.
 
