@@ -121,7 +121,7 @@ def row(mech: lw.Mechanism, file: Path, samples: int, folder: Path) -> str:
     _, alone = timed(lambda: plain(columns_of_linkwise, mech))
     theirs, other_side = timed(lambda: plain(columns_of_pinocchio, model))
     expected = columns_of_pinocchio(model, *there) @ theirs
-    base = lw.identification.fit.base_of(mech, KINDS, list(range(mech.nv)))
+    base = lw.identification.rows.base_of(mech, KINDS, list(range(mech.nv)))
     W = lw.identification.model.design(mech, KINDS, *there)[..., base.columns]
     scale = np.abs(expected).max()
     gap = np.abs((W @ fit.estimate).ravel() - expected).max() / scale

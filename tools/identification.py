@@ -20,7 +20,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 import linkwise as lw  # noqa: E402
 from linkwise.identification import model  # noqa: E402
-from linkwise.identification.fit import base_of  # noqa: E402
+from linkwise.identification.rows import base_of  # noqa: E402
 
 KINDS = ("inertia", "damping", "friction")
 SEEDS, NOISE, STILL, BANDWIDTH = 20, 0.02, 1e-5, 8.0

@@ -523,6 +523,7 @@ _of("TaskController.__call__ TaskController.explain", lambda it: call(q(), v(), 
 _of("Identification.interval", lambda it: call(level=0.9))
 _of("Identification.forces", lambda it: call(*samples.measured()[:3]))
 _of("Identification.validate", lambda it: call(*samples.measured()))
+_of("Identification.compared", lambda it: call(*samples.measured()))
 _of("Filter.start", lambda it: call(q(), v(), position=0.1, velocity=0.1))
 _of("Filter.tick", lambda it: call(it.start(q()), v(), {"encoders": q()}, step=0.01))
 _of("Filter.run", lambda it: call(it.start(q()), np.ones((2, 2)), {"encoders": np.ones((2, 2))}))

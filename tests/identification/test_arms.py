@@ -8,7 +8,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.identification import model
-from linkwise.identification.fit import base_of
+from linkwise.identification.rows import base_of
 
 KINDS = ("inertia", "damping", "friction")
 FILE = Path(__file__).parent / "menagerie_ur5e.xml"

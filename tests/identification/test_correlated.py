@@ -7,7 +7,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.identification import correlated, model
-from linkwise.identification.fit import base_of
+from linkwise.identification.rows import base_of
 from linkwise.spatial.array import Array
 
 KINDS = ("inertia", "damping")

@@ -5,8 +5,8 @@ import pytest
 
 import linkwise as lw
 from linkwise.identification import model
-from linkwise.identification.fit import base_of
 from linkwise.identification.rollout_fit import _Problem
+from linkwise.identification.rows import base_of
 from linkwise.spatial.array import Array
 from tests.identification.test_correlated import KINDS, arm, recorded
 

@@ -8,7 +8,7 @@ import pytest
 import linkwise as lw
 from linkwise.errors import UnknownNameError
 from linkwise.identification import model, pseudo_inertia
-from linkwise.identification.fit import base_of
+from linkwise.identification.rows import base_of
 from linkwise.spatial.array import Array
 
 KINDS = ("inertia", "armature", "damping", "friction")

@@ -18,7 +18,9 @@ EXAMPLES = """examples:
   linkwise identify arm.urdf run.csv --save identified.urdf --plot fit.png
 
 The table has a column t, and q[JOINT] and tau[JOINT] for each joint, as recordings saved by
-`linkwise simulate ROBOT --save run.csv` have. Forces at nodes are f[NODE].0 to f[NODE].5. If the
+`linkwise simulate ROBOT --save run.csv` have. Joints of which the motor current or command was
+measured have u[JOINT] instead, and their gains are identified. Forces at nodes are f[NODE].0 to
+f[NODE].5. Loops and couplings of the robot are held; joints without a motor have no force. If the
 table has v[JOINT] and vdot[JOINT] as well, these are used; else positions are filtered and
 differentiated.
 """
@@ -28,7 +30,7 @@ def add_to(commands: Any) -> None:
     """Add this command to the parser."""
     p = commands.add_parser(
         "identify",
-        help="inertias, friction and armature of a robot from measurements",
+        help="inertias, friction, armature and motor gains from measurements",
         description="Identifies the parameters of a robot from measured motions and joint forces.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -44,7 +46,7 @@ def add_to(commands: Any) -> None:
         "--parameters",
         metavar="NAMES",
         default="inertia,damping,friction",
-        help="what to identify: inertia, armature, damping, friction, stiffness, offset",
+        help="what to identify: inertia, armature, damping, friction, stiffness, offset, gain",
     )
     p.add_argument("--robust", action="store_true", help="outliers weigh less")
     p.add_argument(
@@ -65,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     import numpy as np
 
     from linkwise.identification import cross_validate, identify, load_measurements, smoothed
-    from linkwise.identification.fit import forces_from_outside
+    from linkwise.identification.samples import known_forces
     from linkwise.io.save import save
 
     for option in ("save", "plot", "report"):
@@ -74,7 +76,10 @@ def run(options: argparse.Namespace) -> int:
     mech = open_robot(options.robot, base=options.base, roots=options.roots)
     data = load_measurements(mech, options.data)
     if data.tau is None:
-        raise ModelError(f"{options.data} has no joint forces, columns like tau[JOINT].")
+        raise ModelError(
+            f"{options.data} has no joint forces, columns like tau[JOINT], nor motor currents, "
+            "columns like u[JOINT]."
+        )
     arrays: list[Any] = [data.q, data.v, data.vdot, data.tau]
     forces = data.forces
     if data.v is None or data.vdot is None:
@@ -88,12 +93,13 @@ def run(options: argparse.Namespace) -> int:
             print(f"{int(made.outliers.sum())} outlying positions replaced")
     elif options.bandwidth is not None:
         raise ModelError("--bandwidth is for positions alone; the table has v and vdot, too.")
-    if forces:
-        arrays[3] = arrays[3] + forces_from_outside(mech, arrays[0], forces, options.forces_frame)
-    given: dict[str, Any] = {
-        "parameters": tuple(x.strip() for x in options.parameters.split(",")),
-        "robust": options.robust,
-    }
+    load = known_forces(mech, arrays[0], None, forces, options.forces_frame)
+    kinds = [x.strip() for x in options.parameters.split(",")]
+    given: dict[str, Any] = {"robust": options.robust, "applied": load}
+    if data.commanded:
+        given["commanded"] = data.commanded
+        kinds += [] if "gain" in kinds else ["gain"]
+    given["parameters"] = tuple(kinds)
     given |= {} if options.slow is None else {"slow": options.slow}
     fit = identify(mech, *arrays, **given)
     print(fit)
@@ -107,11 +113,12 @@ def run(options: argparse.Namespace) -> int:
 
         picture = BytesIO()
         kind = Path(options.plot).suffix.removeprefix(".") or "png"
-        identification(fit, *arrays)[0].figure.savefig(picture, format=kind)
+        identification(fit, *arrays, applied=load)[0].figure.savefig(picture, format=kind)
         write_file(Path(options.plot), picture.getvalue())
         print(f"wrote {options.plot}")
     if options.report is not None:
         from linkwise.plot import identification_report
 
-        print(f"wrote {identification_report(fit, *arrays, file=options.report)}")
+        page = identification_report(fit, *arrays, applied=load, file=options.report)
+        print(f"wrote {page}")
     return 0

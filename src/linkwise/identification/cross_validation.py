@@ -8,16 +8,12 @@ from typing import Any
 import numpy as np
 
 from linkwise.arguments import count
-from linkwise.dynamics.kernels import acting, check_mechanism, require_open, tree_of
+from linkwise.dynamics.kernels import check_mechanism, tree_of
 from linkwise.errors import ModelError
-from linkwise.identification.fit import (
-    complete_samples,
-    forces_from_outside,
-    identify,
-    measured_places,
-)
+from linkwise.identification.fit import identify
+from linkwise.identification.samples import complete_samples, known_forces, measured_places
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.spatial.array import Array, ArrayLike
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,26 +69,25 @@ def cross_validate(
         options: Those of `lw.identify`, forces at nodes included.
 
     Raises:
-        ModelError: Without one part, the others do not show all parameters; says which. Loops.
+        ModelError: Without one part, the others do not show all parameters; says which.
     """
     parts = count(folds, "folds", least=2)
     check_mechanism(mech)
-    loops = options.get("loops", "closed")
-    require_open(mech, loops, "cross_validate", "Give loops='open' for the tree.")
     forces, frame = options.pop("forces", None), options.pop("forces_frame", "node")
-    if acting(forces):
-        tau = floats(tau, "tau") + forces_from_outside(tree_of(mech), q, forces, frame)
-    tree = tree_of(mech)
+    tree, applied = tree_of(mech), options.pop("applied", None)
+    load = known_forces(tree, q, applied, forces, frame)
     places = measured_places(tree, options.get("measured"))
-    arrays, _ = complete_samples(tree, q, v, vdot, tau, places=places)
+    arrays, _ = complete_samples(tree, q, v, vdot, tau, load, places=places)
     samples = len(arrays[0])
     if samples < 2 * parts:
         raise ModelError(f"{samples} samples are too few for {parts} parts.")
     errors, estimates, fit = list[list[float]](), list[Array](), None
     for chosen in np.array_split(np.arange(samples), parts):
         rest = np.setdiff1d(np.arange(samples), chosen)
-        fit = identify(mech, *(x[rest] for x in arrays), **options)
-        error = fit.validate(*(x[chosen] for x in arrays))
+        *some, load = (x[rest] for x in arrays)
+        fit = identify(mech, *some, applied=load, **options)
+        *some, load = (x[chosen] for x in arrays)
+        error = fit.validate(*some, applied=load)
         errors.append(list(error.values()))
         estimates.append(fit.estimate)
     assert fit is not None

@@ -22,8 +22,9 @@ from linkwise.dynamics.kernels import Loops, check_mechanism, require_open, tree
 from linkwise.dynamics.passive import passive
 from linkwise.errors import ModelError
 from linkwise.identification import model
-from linkwise.identification.fit import base_of, scipy
+from linkwise.identification.least_squares import scipy
 from linkwise.identification.motion import SmoothMotion, derivatives, require_rotations
+from linkwise.identification.rows import base_of
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial import quaternion
@@ -106,7 +107,7 @@ def exciting_motion(
     check_mechanism(mech)
     name = "lw.identification.exciting_motion"
     require_open(mech, loops, name, "Give loops='open' to move all hinges of the tree.")
-    mech, kinds = tree_of(mech), model.checked_kinds(parameters)
+    mech, (kinds, _) = tree_of(mech), model.checked_kinds(parameters)
     require_rotations(mech, name)
     if not mech.nv:
         raise ModelError(f"{mech.name!r} has no degrees of freedom; no motion can excite it.")

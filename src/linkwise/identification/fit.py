@@ -2,7 +2,8 @@
 
     τ = W θ + noise                                                      linear in θ (`model.py`)
     W θ = W_b b,   b = K θ                               what can be identified: base parameters
-    b̂ = argmin Σ_j |τ_j − W_bj b|² / σ_j²                σ_j of each joint from its own residual
+    b̂ = argmin Σ_j |τ_j − W_bj b|² / σ_j²                `least_squares.py`; with gains of motors
+                                                         (`gain.py`), along loops (`closed.py`)
     θ̂ = argmin |b̂ − K θ|² in the metric of b̂'s covariance,   over inertias that bodies can have
 
 The last step needs no measurement any more: it is a small problem in free coordinates
@@ -13,50 +14,23 @@ decides what the measurements leave open.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from importlib import import_module
-from typing import Any, cast
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.arguments import flag, names, number
-from linkwise.dynamics.joint_force import equivalent_force
-from linkwise.dynamics.kernels import (
-    Forces,
-    Loops,
-    acting,
-    check_mechanism,
-    require_open,
-    tree_of,
-)
+from linkwise.arguments import flag, number
+from linkwise.dynamics.kernels import Forces, Loops, check_mechanism, is_closed, tree_of
 from linkwise.dynamics.quantity import Frame
-from linkwise.dynamics.regressor import BaseParameters, independent
-from linkwise.errors import MissingExtraError, ModelError, ShapeError, unknown_name
-from linkwise.identification import correlated, model
+from linkwise.dynamics.regressor import BaseParameters
+from linkwise.errors import ModelError
+from linkwise.identification import closed, model
+from linkwise.identification.gain import Gains, gains_of, nominal_gain, with_gains
+from linkwise.identification.least_squares import Equations, Fit, least_squares, scipy
+from linkwise.identification.rows import Rows, base_and_equations
+from linkwise.identification.samples import complete_samples, known_forces, measured_places
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array, ArrayLike, floats
-
-SMALL = 1e-10
-"""What is left of a column that depends on others, relative to its length."""
-
-CLEAR = 1e8
-"""Condition number above which the motion does not show all base parameters."""
-
-HUBER = 1.345
-"""Residuals beyond this many standard deviations count as outliers and weigh less."""
-
-NORMAL = 1.482602218505602
-"""Standard deviation of normal noise, relative to the median of its absolute values."""
-
-FINEST = 1e-7
-"""Noise of joint forces that are exact, relative to the largest."""
-
-NOTHING = 1e-100
-"""Joint forces [N or N m] below which nothing acts."""
-
-ROUNDS = 30
-"""Of weights, at most."""
+from linkwise.spatial.array import Array, ArrayLike
 
 MOST = 200
 """Evaluations of one search, at most."""
@@ -91,6 +65,8 @@ class Identification:
             `forces` leaves them out.
         memory: For how many samples the residual of each joint is correlated, as filters make it;
             0 for white noise. Deviations take it into account.
+        references: Hinges whose gain is the unit of others, as nothing known fixes the scale:
+            their gain is the one of `mech`, and not identified.
     """
 
     mech: Mechanism
@@ -109,6 +85,9 @@ class Identification:
     outliers: int
     offset: Array
     memory: NDArray[np.intp]
+    references: tuple[str, ...] = ()
+    _measured: tuple[int, ...] = field(default=(), repr=False)
+    _gain: Array = field(default_factory=lambda: np.ones(1), repr=False)
 
     def interval(self, level: float = 0.95) -> Array:
         """Confidence interval of each base parameter (count, 2).
@@ -121,22 +100,75 @@ class Identification:
     def forces(self, q: ArrayLike, v: ArrayLike, vdot: ArrayLike) -> Array:
         """Forces of the measured joints that `mech` needs for a motion, with friction and springs.
 
+        With loops these are the forces along the independent velocities, X* τ.
+
         Args:
             q: Joint positions (samples, nq) [m or rad].
             v: Joint velocities (samples, nv) [m/s or rad/s].
             vdot: Joint accelerations (samples, nv) [m/s² or rad/s²].
         """
-        (*state, _), _ = complete_samples(self.mech, q, v, vdot, vdot)
-        kinds = model.KINDS[:-1]
-        both = model.design(self.mech, kinds, *state) @ model.nominal(self.mech, kinds)
-        return both[:, self._places]
+        state, _ = complete_samples(self.mech, q, v, vdot)
+        return self._predicted(*self._along(state))
+
+    def _along(self, state: Sequence[Array]) -> tuple[Sequence[Array], closed.Motions | None]:
+        if not is_closed(self.mech, "closed"):
+            return state, None
+        state = closed.obeying(self.mech, *state)
+        still = [i for i in range(self.mech.nv) if i not in self._measured]
+        return state, closed.motions(self.mech, state[0], still, [], self._places)
+
+    def _predicted(self, state: Sequence[Array], motions: closed.Motions | None) -> Array:
+        kinds, tree = model.KINDS[:-1], tree_of(self.mech)
+        both = model.design(tree, kinds, *state) @ model.nominal(tree, kinds)
+        return both[:, self._places] if motions is None else motions.along(both)
 
     @property
     def _places(self) -> list[int]:
         return [self.mech.velocity_names.index(name) for name in self.joints]
 
+    def compared(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        vdot: ArrayLike,
+        tau: ArrayLike,
+        *,
+        applied: ArrayLike | None = None,
+    ) -> tuple[Array, Array]:
+        """Predicted and measured joint forces (samples, joints) of other measurements.
+
+        Samples with a gap are left out. Measured forces are less identified offsets and known
+        forces; currents are multiplied by the identified gains.
+
+        Args:
+            q: Joint positions (samples, nq) [m or rad].
+            v: Joint velocities (samples, nv) [m/s or rad/s].
+            vdot: Joint accelerations (samples, nv) [m/s² or rad/s²].
+            tau: Measured joint forces (samples, nv) [N or N m], or currents.
+            applied: As in `lw.identify`.
+        """
+        load = known_forces(self.mech, q, applied, None, "node")
+        arrays, _ = complete_samples(self.mech, q, v, vdot, tau, load, places=self._measured)
+        *given, measured, load = arrays
+        others = [i for i in range(self.mech.nv) if i not in self._measured]
+        measured[:, others] = load[:, others] = 0.0
+        state, motions = self._along(given)
+        names = self.mech.velocity_names
+        load = load - np.array([self.parameters.get(f"offset({x})", 0.0) for x in names])
+        if motions is None:
+            force = (self._gain * measured + load)[:, self._places]
+        else:
+            force = motions.along(self._gain * measured + load)
+        return self._predicted(state, motions), force
+
     def validate(
-        self, q: ArrayLike, v: ArrayLike, vdot: ArrayLike, tau: ArrayLike
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        vdot: ArrayLike,
+        tau: ArrayLike,
+        *,
+        applied: ArrayLike | None = None,
     ) -> dict[str, float]:
         """Errors of the joint forces of `mech` on other measurements, relative to their spread.
 
@@ -146,12 +178,11 @@ class Identification:
             q: Joint positions (samples, nq) [m or rad].
             v: Joint velocities (samples, nv) [m/s or rad/s].
             vdot: Joint accelerations (samples, nv) [m/s² or rad/s²].
-            tau: Measured joint forces (samples, nv) [N or N m].
+            tau: Measured joint forces (samples, nv) [N or N m], or currents.
+            applied: As in `lw.identify`.
         """
-        arrays, _ = complete_samples(self.mech, q, v, vdot, tau, places=self._places)
-        *state, measured = arrays
-        measured = measured[:, self._places]
-        miss = np.sqrt(np.mean((measured - self.forces(*state) - self.offset) ** 2, axis=0))
+        predicted, measured = self.compared(q, v, vdot, tau, applied=applied)
+        miss = np.sqrt(np.mean((measured - predicted) ** 2, axis=0))
         spread = np.std(measured, axis=0)
         return dict(zip(self.joints, (miss / np.maximum(spread, 1e-300)).tolist(), strict=True))
 
@@ -167,6 +198,12 @@ class Identification:
         if longest:
             lines.append(
                 f"residuals correlated over up to {longest} samples; deviations include it"
+            )
+        if self.references:
+            lines.append(
+                "no known force fixes the scale: what is over gain("
+                + "), gain(".join(self.references)
+                + ") is known relative to it only"
             )
         rows = zip(self.names, self.estimate, self.deviation, self.consistent, strict=True)
         for name, value, deviation, used in rows:
@@ -190,6 +227,8 @@ def identify(
     robust: bool = False,
     slow: float = model.STILL,
     prior: float = 1e-3,
+    commanded: Sequence[str] | None = None,
+    applied: ArrayLike | None = None,
     forces: Forces | None = None,
     forces_frame: Frame = "node",
     loops: Loops = "closed",
@@ -201,6 +240,14 @@ def identify(
     standard deviations; what is not identified keeps the value it has in `mech`. The mechanism of
     the result has inertias with a positive definite pseudo-inertia. Where the measurements leave a
     choice, it stays near `mech`.
+
+    With "gain" among the parameters, `tau` has motor currents or commands u, τ = g u, and the
+    gains g of motors with their gears are identified as well. A known force must fix their scale:
+    inertias or springs that are not identified, `applied`, `forces`, or a hinge whose force is
+    measured. Else only ratios are known, to the gain of one hinge in `references`.
+
+    With loops and couplings, forces along the motions that they allow are compared, which have no
+    part of the forces within loops. Hinges without a motor are measured, too: their force is zero.
 
     Args:
         q: Joint positions (samples, nq) [m or rad].
@@ -220,50 +267,85 @@ def identify(
             its direction is uncertain. More than the default after a filter, which blurs reversals.
         prior: How strongly θ̂ is pulled to the numbers of `mech`, in free coordinates: one standard
             deviation of the measurements is worth a change by 1/√prior.
+        commanded: With "gain": names of the hinges for which `tau` has currents or commands u;
+            default: the measured ones, but those for which it is zero.
+        applied: Known joint forces that act besides the motors (samples, nv) [N or N m], such as
+            the weight of a known load, -lw.inverse_dynamics(load_alone, q, v, vdot).
         forces: Measured forces from outside by node name, (moment, force) (samples, 6) each, such
             as those of a load cell at the hand.
         forces_frame: Their axes, "node" or "world".
-        loops: "open" leaves loops and couplings open; "closed" raises if there are any.
+        loops: "closed" holds loops and couplings; "open" takes the tree, whose joints move freely.
 
     Returns:
         Estimates, their deviations, and the mechanism with identified numbers.
 
     Raises:
         ModelError: The motion does not show all base parameters; names those it does not show.
-            Loops.
+            A gain whose scale is hardly known.
+        ClosureError: Measured motions break loops or couplings by more than noise does.
         ShapeError: Arrays that do not fit.
         MissingExtraError: SciPy is not installed (extra `optimize`).
     """
     check_mechanism(mech)
-    require_open(mech, loops, "lw.identify", "Give loops='open' for the tree.")
-    mech, kinds = tree_of(mech), model.checked_kinds(parameters)
+    held = is_closed(mech, loops)
+    mech, tree = mech if held else tree_of(mech), tree_of(mech)
+    kinds, gained = model.checked_kinds(parameters)
     weighted, robust = flag(weighted, "weighted"), flag(robust, "robust")
     pull, least = number(prior, "prior", above=0.0), number(slow, "slow", least=0.0)
-    if acting(forces):
-        tau = floats(tau, "tau") + forces_from_outside(mech, q, forces, forces_frame)
-    places = measured_places(mech, measured)
-    arrays, good = complete_samples(mech, q, v, vdot, tau, places=places)
-    *state, force = arrays
-    base = base_of(mech, kinds, places)
-    W = model.design(mech, kinds, *state)[:, places][..., base.columns]
-    y = (force - model.fixed_forces(mech, kinds, *state))[:, places]
-    known = np.ones_like(y)
-    if "friction" in kinds or mech.friction.any():
-        known[np.abs(state[1][:, places]) <= least] = 0.0
-    fit = _least_squares(W, y, known, weighted, robust, base, good)
-    values = _consistent(mech, kinds, base, fit, pull)
-    used = base.matrix @ values
-    residual = (y - W @ fit.estimate) * known
-    spread = np.maximum(np.std(force[:, places], axis=0), 1e-300)
+    load = known_forces(tree, q, applied, forces, forces_frame)
+    at = measured_places(tree, measured)
+    arrays, good = complete_samples(tree, q, v, vdot, tau, load, places=at)
+    *state, force, load = arrays
+    others = [i for i in range(tree.nv) if i not in at]
+    force[:, others] = load[:, others] = 0.0  # any numbers
+    driven = [i for i in at if force[:, i].any()]
+    rows = Rows.of(mech, state, at, driven) if held else Rows(tree, at)
+    state, places = rows.state or state, rows.places
+    columns, k = rows.equations(kinds, state, load)
+    base, drawn = base_and_equations(kinds, rows)
+    known = rows.known(kinds, state[1], least)
+    mixed = rows.mixed([i for i in driven if i not in places])
+    if mixed is not None:
+        known = known * known.min(axis=1)[:, None]
+    gains = _gains(tree, rows, gained, commanded, driven, base, drawn, load)
+    y = rows.along(force)
+    y[:, gains.rows] = force[:, [places[i] for i in gains.rows]]
+    if mixed is not None and (robust or gains.rows):
+        what = "robust=True" if robust else "gains"
+        raise ModelError(
+            f"{mech.name!r} has more driven hinges than degrees of freedom: their noise is mixed. "
+            f"{what} cannot be had from such measurements; leave it out."
+        )
+    share = np.ones(len(places))
+    share[gains.rows] = 1.0 / gains.nominal
+    free = [gains.rows[i] for i in gains.free]
+    each = [*base.names, *(gains.names[i] for i in gains.free)]
+    eq = Equations(columns[..., base.columns], k, y, known, each, free, share, mixed)
+    fit = least_squares(eq, weighted, robust, good)
+    factors = gains.scales(fit.estimate, base.matrix @ model.nominal(tree, kinds), eq.W)
+    fit, sizes = fit.scaled(factors), gains.sizes * factors
+    for i in gains.reference:
+        share[gains.rows[i]] /= factors[gains.unit.index(i)]
+    eq = replace(eq, share=share)
+    values, motors = _consistent(tree, kinds, base, fit, pull)
+    used = np.concatenate([base.matrix @ values, motors])
+    gain, share = np.ones(tree.nv), 1.0 / share
+    share[free] = motors
+    gain[[places[i] for i in gains.rows]] = share[gains.rows]
+    x = fit.estimate.copy()
+    x[len(base.names) :] = 1.0 / x[len(base.names) :]
+    residual = eq.linear(x)[1] * known * share
+    spread = np.maximum(np.std(y * share, axis=0), 1e-300)
     noise = np.sqrt((residual**2).sum(axis=0) / np.maximum(known.sum(axis=0) - 1.0, 1.0))
-    named = dict(zip(model.column_names(mech, kinds), values.tolist(), strict=True))
-    joints = tuple(mech.velocity_names[i] for i in places)
+    named = dict(zip(model.column_names(tree, kinds), values.tolist(), strict=True))
+    named |= dict(zip(gains.names, share[gains.rows].tolist(), strict=True))
+    joints = tuple(tree.velocity_names[i] for i in places)
     return Identification(
-        model.with_numbers(mech, kinds, values),
-        base.names,
-        fit.estimate,
-        fit.deviation,
-        used,
+        with_gains(model.with_numbers(mech, kinds, values), places, gains, share),
+        tuple(gains.in_units(each)),
+        fit.estimate / sizes,
+        fit.deviation / np.abs(sizes),
+        used / sizes,
         float(np.sqrt(np.mean((fit.information @ (used - fit.estimate)) ** 2))),
         named,
         fit.condition,
@@ -275,7 +357,42 @@ def identify(
         fit.outliers,
         np.array([named.get(f"offset({name})", 0.0) for name in joints]),
         fit.memory,
+        tuple(joints[gains.rows[i]] for i in gains.reference),
+        tuple(at),
+        gain,
     )
+
+
+def _gains(
+    mech: Mechanism,
+    rows: Rows,
+    gained: bool,
+    commanded: Sequence[str] | None,
+    driven: list[int],
+    base: BaseParameters,
+    drawn: tuple[Array, Array],
+    load: Array,
+) -> Gains:
+    """The gains that are identified, and what is known of their scale."""
+    if not gained:
+        if commanded is not None:
+            raise ModelError("commanded is for gains; add 'gain' to the parameters.")
+        return Gains([], [], np.zeros(0), [], [-1] * len(base.names))
+    places = driven if commanded is None else measured_places(mech, commanded)
+    for i in places:
+        if i not in rows.places or i not in driven:
+            why = "zero throughout" if i not in driven else "not measured by itself"
+            raise ModelError(
+                f"the gain of {mech.velocity_names[i]!r} was requested, but its current is {why}. "
+                f"Gains can be found of {', '.join(mech.velocity_names[j] for j in driven)}."
+            )
+    some = [rows.places.index(i) for i in places]
+    names = [f"gain({mech.velocity_names[i]})" for i in places]
+    nominal = np.array([nominal_gain(mech, i) for i in places])
+    W, k = drawn
+    outside = np.abs(rows.along(load)).max(axis=0) > 0.0
+    k = k + outside * np.random.default_rng(2).standard_normal(k.shape) * np.abs(W).max(initial=1.0)
+    return gains_of(W[..., base.columns], k, some, names, nominal)
 
 
 def interval(estimate: Array, deviation: Array, level: float) -> Array:
@@ -285,201 +402,29 @@ def interval(estimate: Array, deviation: Array, level: float) -> Array:
     return np.stack([estimate - width, estimate + width], axis=-1)
 
 
-def complete_samples(
-    mech: Mechanism, *given: ArrayLike, places: Sequence[int] | None = None
-) -> tuple[list[Array], NDArray[np.bool_]]:
-    """q, v, v̇ and τ of all samples without a gap, and which samples these are.
-
-    Of τ, only the columns at `places` count, by default all.
-    """
-    arrays = list[Array]()
-    for name, size, x in zip(
-        ("q", "v", "vdot", "tau"), (mech.nq, mech.nv, mech.nv, mech.nv), given, strict=True
-    ):
-        array = floats(x, name)
-        if array.ndim != 2 or array.shape[1] != size:
-            raise ShapeError(f"{name} has shape {array.shape}; it must be (samples, {size}).")
-        arrays.append(array)
-    if len({len(x) for x in arrays}) > 1:
-        raise ShapeError(f"q, v, vdot and tau have {[len(x) for x in arrays]} samples.")
-    *state, tau = arrays
-    counted = state, [tau if places is None else tau[:, list(places)]]
-    good = np.all([np.isfinite(x).all(axis=1) for part in counted for x in part], axis=0)
-    if not good.any():
-        raise ModelError("every sample has a number that is not finite.")
-    return [x[good] for x in arrays], good
-
-
-def forces_from_outside(mech: Mechanism, q: ArrayLike, forces: Forces, frame: Frame) -> Array:
-    """J* f (samples, nv); NaN where a force or a position is."""
-    places, total = floats(q, "q"), np.zeros((len(floats(q, "q")), mech.nv))
-    for name, given in forces.items():
-        f = floats(given, f"the force on {name!r}")
-        if f.shape != (len(places), 6):
-            raise ShapeError(
-                f"the force on {name!r} has shape {f.shape}; it must be ({len(places)}, 6)."
-            )
-        good = np.isfinite(places).all(axis=1) & np.isfinite(f).all(axis=1)
-        part = np.full_like(total, np.nan)
-        part[good] = equivalent_force(mech, places[good], {name: f[good]}, frame=frame)
-        total = total + part
-    return total
-
-
-def measured_places(mech: Mechanism, given: Sequence[str] | None) -> list[int]:
-    """Places in v of the hinges whose forces were measured."""
-    if given is None:
-        return list(range(mech.nv))
-    places = list[int]()
-    for hinge in names(given, "measured"):
-        if hinge not in mech.hinge_index:
-            raise unknown_name("hinge", hinge, mech.hinge_index, owner=f"mechanism {mech.name!r}")
-        part = mech.v_slice(hinge)
-        places += range(part.start, part.stop)
-    if not places:
-        raise ModelError("measured names no hinge that moves.")
-    return places
-
-
-def base_of(mech: Mechanism, kinds: tuple[str, ...], places: list[int]) -> BaseParameters:
-    """What these joint forces depend on, from random states."""
-    rng, columns = np.random.default_rng(0), model.column_names(mech, kinds)
-    count = 8 + 4 * len(columns) // len(places)
-    q = np.stack([mech.random(rng) for _ in range(count)])
-    v, vdot = 2.0 * rng.standard_normal((2, count, mech.nv))
-    W = model.design(mech, kinds, q, v, vdot)[:, places]
-    return independent(W.reshape(-1, len(columns)), columns, SMALL)
-
-
-@dataclass(frozen=True, slots=True)
-class _Fit:
-    estimate: Array
-    deviation: Array
-    information: Array  # a square root L of the inverse covariance: |L (b − b̂)|
-    condition: float
-    outliers: int
-    memory: NDArray[np.intp]
-
-
-def _least_squares(
-    W: Array,
-    y: Array,
-    known: Array,
-    weighted: bool,
-    robust: bool,
-    base: BaseParameters,
-    good: NDArray[np.bool_],
-) -> _Fit:
-    """b̂ with weights of joints and samples, found together; `good` samples are these."""
-    joints, count = W.shape[1:]
-    if known.sum() <= count:
-        raise ModelError(
-            f"{int(known.sum())} measured forces are too few for {count} base parameters."
-        )
-    if not np.abs(y * known).max() > NOTHING:
-        raise ModelError("the measured joint forces are zero; there is nothing to identify.")
-    scale: Array = np.asarray(
-        np.linalg.norm((W * known[..., None]).reshape(-1, count), axis=0), dtype=np.float64
-    )
-    _check_shown(W, known, scale, base)
-    deviation, share = np.ones(joints), known
-    estimate, factor, Q = np.zeros(count), np.eye(count), np.zeros((W.shape[0] * joints, count))
-    least = FINEST * np.abs(y).max(initial=1e-300)
-    for _ in range(ROUNDS):
-        weight = (np.sqrt(share) / deviation).reshape(-1)
-        A = W.reshape(-1, count) / scale * weight[:, None]
-        Q, R = np.linalg.qr(A)
-        factor = np.asarray(R, dtype=np.float64)
-        right = Q.T @ (y.reshape(-1) * weight)
-        new = floats(cast("Any", np.linalg.solve(factor, right)) / scale, "b")
-        done = np.abs((new - estimate) * scale).max() <= 1e-9 * np.abs(new * scale).max()
-        estimate = new
-        if done:
-            break
-        each = _scale(y - W @ estimate, known, count / joints, robust)
-        each = each if weighted else np.full(joints, float(np.sqrt(np.mean(each**2))))
-        deviation = np.maximum(each, least)
-        if robust:
-            far = np.abs(y - W @ estimate) / deviation
-            share = known * np.minimum(1.0, HUBER / np.maximum(far, 1e-300))
-    condition = float(np.linalg.cond(factor))
-    miss = known * (y - W @ estimate) / deviation
-    if robust:  # U* U = A* ψ'(r) A,  Q = A U⁻¹,  and the noise is ψ(r)
-        inside, A = known * (np.abs(miss) <= HUBER), W / scale * (known / deviation)[..., None]
-        _check_shown(W, inside, scale, base)
-        factor = np.linalg.qr((A * inside[..., None]).reshape(-1, count))[1]
-        Q = np.linalg.solve(factor.T, A.reshape(-1, count).T).T
-        miss = np.clip(miss, -HUBER, HUBER)
-    # Samples with a gap have their place in time.
-    columns, misses, counts = (
-        np.zeros((len(good), *x.shape[1:])) for x in (Q.reshape(W.shape), y, known)
-    )
-    columns[good], misses[good], counts[good] = Q.reshape(W.shape), miss, known
-    noise, memory = correlated.noise_of_rows(columns, misses, counts, (least / deviation) ** 2)
-    root = np.linalg.cholesky(noise)
-    spread = np.linalg.norm(np.linalg.solve(factor, root), axis=1) / scale
-    information = np.linalg.solve(root, factor) * scale
-    outliers = int(np.count_nonzero((share < known) & (known > 0.0)))
-    return _Fit(estimate, spread, information, condition, outliers, memory)
-
-
-def _scale(miss: Array, known: Array, taken: float, robust: bool) -> Array:
-    """Standard deviation of the noise of each joint; by the median, which outliers hardly move."""
-    left = np.maximum(known.sum(axis=0) - taken, 1.0)
-    if not robust:
-        return np.sqrt((known * miss**2).sum(axis=0) / left)
-    medians = np.array(
-        [
-            np.median(np.abs(x[k > 0.0])) if k.any() else 0.0
-            for x, k in zip(miss.T, known.T, strict=True)
-        ]
-    )
-    return NORMAL * medians * np.sqrt(known.sum(axis=0) / left)
-
-
-def _check_shown(W: Array, known: Array, scale: Array, base: BaseParameters) -> None:
-    """Raise unless the motion shows every base parameter."""
-    least = scale.max(initial=0.0) / CLEAR
-    hidden = [base.names[i] for i in np.flatnonzero(scale <= least)]
-    if not hidden:
-        A = (W * known[..., None]).reshape(-1, len(scale)) / scale
-        values, vectors = np.linalg.eigh(A.T @ A)
-        if values[0] > values[-1] / CLEAR**2:
-            return
-        part = np.abs(vectors[:, 0])
-        hidden = [base.names[i] for i in np.flatnonzero(part > 0.3 * part.max())]
-    raise ModelError(
-        f"the motion does not show all base parameters: {'; '.join(hidden[:6])} cannot be "
-        "separated from others. Move all joints in more ways "
-        "(lw.identification.exciting_motion), or identify fewer parameters."
-    )
-
-
 def _consistent(
-    mech: Mechanism, kinds: tuple[str, ...], base: BaseParameters, fit: _Fit, pull: float
-) -> Array:
-    """θ̂: numbers that a mechanism can have, nearest to b̂ in its metric."""
+    mech: Mechanism, kinds: tuple[str, ...], base: BaseParameters, fit: Fit, pull: float
+) -> tuple[Array, Array]:
+    """θ̂ and gains: numbers that a mechanism can have, nearest to b̂ in its metric."""
     info, free = fit.information, model.FreeNumbers.of(mech, kinds)
-    if not len(free.first):
-        return free.start
-    weight = np.sqrt(pull)
+    count, size = len(base.names), len(free.first)
+    if not size:
+        return free.start, fit.estimate[count:]
+    weight, gains = np.sqrt(pull), np.maximum(np.abs(fit.estimate[count:]), 1e-300)
 
     def misses(x: Array, share: float) -> Array:
-        miss = info @ (base.matrix @ free.numbers(x)[0] - fit.estimate)
-        return np.concatenate([share * miss, weight * (x - free.first)])
+        both = np.concatenate([base.matrix @ free.numbers(x[:size])[0], gains * x[size:]])
+        miss = info @ (both - fit.estimate)
+        return np.concatenate([share * miss, weight * (x - first)[:size]])
 
     def slopes(x: Array, share: float) -> Array:
-        return np.vstack([share * info @ base.matrix @ free.numbers(x)[1], weight * np.eye(len(x))])
+        rows = base.matrix @ free.numbers(x[:size])[1]
+        both = np.hstack([info[:, :count] @ rows, info[:, count:] * gains])
+        return np.vstack([share * both, weight * np.eye(size, len(x))])
 
-    x, solve = free.first, scipy("optimize").least_squares
+    x = np.concatenate([free.first, fit.estimate[count:] / gains])
+    first = x
+    solve = scipy("optimize").least_squares
     for share in SHARES:
         x = solve(misses, x, slopes, args=(share,), method="lm", x_scale="jac", max_nfev=MOST).x
-    return free.numbers(x)[0]
-
-
-def scipy(module: str) -> Any:
-    """A module of SciPy."""
-    try:
-        return import_module(f"scipy.{module}")
-    except ImportError:
-        raise MissingExtraError("lw.identify", package="scipy", extra="optimize") from None
+    return free.numbers(x[:size])[0], gains * x[size:]

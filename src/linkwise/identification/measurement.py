@@ -1,8 +1,9 @@
 """Measurements from files: columns with the names of the joints.
 
 A table has the column `t` [s], and for each joint `q[NAME]` and `tau[NAME]`, perhaps `v[NAME]` and
-`vdot[NAME]`: what `Recording.save("run.csv")` writes. Forces at nodes, such as those of a load
-cell, are `f[NODE].0` to `f[NODE].5`: a moment and a force. Units behind the name, as in
+`vdot[NAME]`: what `Recording.save("run.csv")` writes. Where a joint has no `tau[NAME]`, its motor
+current or command is `u[NAME]`. Forces at nodes, such as those of a load cell, are `f[NODE].0` to
+`f[NODE].5`: a moment and a force. Units behind the name, as in
 `q[elbow] [rad]`, are left out, and so are further columns. Empty cells are gaps.
 """
 
@@ -34,8 +35,10 @@ class Measurements:
         q: Joint positions (samples, nq) [m or rad].
         v: Joint velocities (samples, nv), or None if there are none in the file.
         vdot: Joint accelerations (samples, nv), or None.
-        tau: Joint forces (samples, nv) [N or N m], or None.
+        tau: Joint forces (samples, nv) [N or N m], motor currents of those that are `commanded`;
+            or None.
         forces: Forces at nodes by name, (moment, force) (samples, 6) [N m, N].
+        commanded: Names of the joints with motor currents or commands.
     """
 
     t: Array
@@ -44,6 +47,7 @@ class Measurements:
     vdot: Array | None
     tau: Array | None
     forces: dict[str, Array]
+    commanded: tuple[str, ...] = ()
 
 
 def load_measurements(mech: Mechanism, path: str | Path) -> Measurements:
@@ -52,8 +56,8 @@ def load_measurements(mech: Mechanism, path: str | Path) -> Measurements:
     Args:
         mech: The mechanism whose joints were measured.
         path: A file with the columns `t`, `q[JOINT]`, `tau[JOINT]`, and perhaps `v[JOINT]` and
-            `vdot[JOINT]`, such as a recording saved as CSV; and `f[NODE].0` to `f[NODE].5` for
-            forces at nodes.
+            `vdot[JOINT]`, such as a recording saved as CSV; `u[JOINT]` for motor currents; and
+            `f[NODE].0` to `f[NODE].5` for forces at nodes.
 
     Raises:
         ParseError: A cell that is not a number, or a table that cannot be read.
@@ -68,7 +72,11 @@ def load_measurements(mech: Mechanism, path: str | Path) -> Measurements:
     table = {_bare(name): column for name, column in table.items()}
     if "t" not in table:
         raise ModelError(f"{file} has no column 't'; it has {', '.join(list(table)[:8])}.")
-    arrays = dict[str, Array | None]()
+    arrays, commanded = dict[str, Array | None](), list[str]()
+    for name in mech.velocity_names:
+        if f"tau[{name}]" not in table and f"u[{name}]" in table:
+            table[f"tau[{name}]"] = table[f"u[{name}]"]
+            commanded.append(name)
     for kind in KINDS:
         names = mech.coordinate_names if kind == "q" else mech.velocity_names
         columns = [f"{kind}[{name}]" for name in names]
@@ -77,12 +85,14 @@ def load_measurements(mech: Mechanism, path: str | Path) -> Measurements:
             raise ModelError(
                 f"{file} has no column {missing[0]!r}; it has {', '.join(list(table)[:8])}. Name "
                 f"the columns after the joints of {mech.name!r}: {', '.join(columns[:4])} ..."
+                + (" A joint without a motor has zeros." if kind == "tau" else "")
             )
         arrays[kind] = None if missing else np.stack([table[x] for x in columns], axis=-1)
     q = arrays["q"]
     assert q is not None
     forces = _forces(mech, table, file)
-    return Measurements(table["t"], q, arrays["v"], arrays["vdot"], arrays["tau"], forces)
+    some = q, arrays["v"], arrays["vdot"], arrays["tau"]
+    return Measurements(table["t"], *some, forces, tuple(commanded))
 
 
 def _forces(mech: Mechanism, table: dict[str, Array], file: Path) -> dict[str, Array]:

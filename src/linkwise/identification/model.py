@@ -34,20 +34,24 @@ OF_JOINTS = {
 
 KINDS = ("inertia", *OF_JOINTS)
 
+GAIN = "gain"
+"""What is identified of motors whose currents were measured (`gain.py`)."""
+
 STILL = 1e-3
 """Speed [m/s or rad/s] below which the direction of friction is not known."""
 
 
-def checked_kinds(given: Sequence[str]) -> tuple[str, ...]:
-    """The kinds of numbers that are identified, in the order of the columns."""
+def checked_kinds(given: Sequence[str]) -> tuple[tuple[str, ...], bool]:
+    """The kinds of numbers that are identified, in the order of the columns; whether gains are."""
     kinds = names(given, "parameters")
     for kind in kinds:
-        if kind not in KINDS:
+        if kind not in (*KINDS, GAIN):
             # all names are listed: "damping" is similar to "spring", and not what is meant
-            raise unknown_name("parameter", kind, KINDS, owner="lw.identify", compare=False)
+            known = (*KINDS, GAIN)
+            raise unknown_name("parameter", kind, known, owner="lw.identify", compare=False)
     if not kinds:
         raise ModelError("parameters is empty; name what to identify, such as ['inertia'].")
-    return tuple(kind for kind in KINDS if kind in kinds)
+    return tuple(kind for kind in KINDS if kind in kinds), GAIN in kinds
 
 
 def column_names(mech: Mechanism, kinds: Sequence[str]) -> list[str]:
@@ -75,7 +79,7 @@ def design(mech: Mechanism, kinds: Sequence[str], q: Array, v: Array, vdot: Arra
     }
     for kind in (k for k in kinds if k != "inertia"):
         parts.append(per_joint[kind][:, :, None] * np.eye(mech.nv))
-    return np.concatenate(parts, axis=-1)
+    return np.concatenate([np.zeros((*v.shape, 0)), *parts], axis=-1)
 
 
 def nominal(mech: Mechanism, kinds: Sequence[str]) -> Array:
@@ -88,7 +92,7 @@ def nominal(mech: Mechanism, kinds: Sequence[str]) -> Array:
         "stiffness": mech.stiffness,
         "offset": np.zeros(mech.nv),
     }
-    return np.concatenate([values[kind] for kind in kinds])
+    return np.concatenate([np.zeros(0), *(values[kind] for kind in kinds)])
 
 
 def fixed_forces(mech: Mechanism, kinds: Sequence[str], *state: Array) -> Array:

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from linkwise.arguments import number
 from linkwise.brief import brief
-from linkwise.dynamics.kernels import Loops, check_mechanism, require_open, tree_of
+from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, tree_of
 from linkwise.errors import ModelError, ShapeError
-from linkwise.identification.fit import scipy
+from linkwise.identification import closed
+from linkwise.identification.least_squares import scipy
 from linkwise.model.hinges import Free, Spherical
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
@@ -94,17 +95,17 @@ def smoothed(
             the bandwidth are filled by a cubic; longer ones are refused.
         tau: Measured joint forces (samples, nv) [N or N m]; gaps stay gaps.
         bandwidth: Cut-off frequency f [Hz], at most a fifth of the sampling frequency.
-        loops: "open" takes the positions of all hinges as they are; "closed" raises if there are
-            loops or couplings, which filtered positions do not hold exactly.
+        loops: "closed" moves the filtered motion to the nearest one that loops and couplings allow;
+            "open" takes the positions of all hinges as they are.
 
     Raises:
-        ModelError: Times that are not evenly spaced, a bandwidth that is too high, a long gap,
-            loops.
+        ModelError: Times that are not evenly spaced, a bandwidth that is too high, a long gap.
+        ClosureError: Positions that break loops or couplings by more than noise does.
         MissingExtraError: SciPy is not installed (extra `optimize`).
     """
     check_mechanism(mech)
-    require_open(mech, loops, "lw.identification.smoothed", "Give loops='open' for the tree.")
-    mech = tree_of(mech)
+    held = is_closed(mech, loops)
+    linkage, mech = mech, tree_of(mech)
     require_rotations(mech, "lw.identification.smoothed")
     times, places = floats(t, "t"), floats(q, "q")
     if times.ndim != 1 or places.shape != (len(times), mech.nq):
@@ -116,7 +117,7 @@ def smoothed(
     step = float(np.median(np.diff(times))) if len(times) > 1 else 0.0
     if not step > 0.0 or np.abs(np.diff(times) - step).max() > 1e-3 * step:
         raise ModelError("times are not evenly spaced; resample the measurements first.")
-    if f > 0.2 / step:
+    if f > 0.2 / step * (1.0 + 1e-9):
         raise ModelError(
             f"bandwidth is {f:g} Hz; with samples every {step:.3g} s it must be at most "
             f"{0.2 / step:.4g} Hz."
@@ -134,7 +135,8 @@ def smoothed(
     smooth = _normalised(mech, smooth)
     five = [smooth[kept.start + i : kept.stop + i] for i in range(-2, 3)]
     v, vdot = derivatives(mech, five, step)
-    return SmoothMotion(times[kept], smooth[kept], v, vdot, forces, kept, outliers)
+    state = closed.obeying(linkage, smooth[kept], v, vdot) if held else (smooth[kept], v, vdot)
+    return SmoothMotion(times[kept], *state, forces, kept, outliers)
 
 
 def derivatives(mech: Mechanism, five: Sequence[Array], h: float) -> tuple[Array, Array]:

@@ -23,7 +23,8 @@ from linkwise.dynamics.configuration import difference, integrate
 from linkwise.dynamics.kernels import check_mechanism, require_open, tree_of
 from linkwise.errors import ModelError, ShapeError
 from linkwise.identification import model
-from linkwise.identification.fit import base_of, interval
+from linkwise.identification.fit import interval
+from linkwise.identification.rows import base_of
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.rollout import rollout
 from linkwise.spatial.array import Array, ArrayLike, floats
@@ -131,7 +132,9 @@ def identify_rollout(
     check_mechanism(mech)
     require_open(mech, "closed", "lw.identification.identify_rollout")
     mech = tree_of(mech)
-    kinds = tuple(option(x, SIMULATED, "parameters") for x in model.checked_kinds(parameters))
+    kinds, gained = model.checked_kinds(parameters)
+    for kind in (*kinds, *([model.GAIN] if gained else [])):
+        option(kind, SIMULATED, "parameters")
     integrator = option(integrator, ("rk4", "euler"), "integrator")
     length, pull = count(window, "window", least=4), number(prior, "prior", above=0.0)
     problem = _Problem.of(mech, kinds, t, q, tau, length, integrator)

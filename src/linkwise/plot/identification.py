@@ -13,7 +13,7 @@ import numpy as np
 from linkwise.arguments import path
 from linkwise.atomic_file import write_file
 from linkwise.errors import ModelError
-from linkwise.identification.fit import Identification, complete_samples
+from linkwise.identification.fit import Identification
 from linkwise.plot.canvas import Axes, ThemeLike, axes_given, legend, off_screen, panels, themed
 from linkwise.plot.time_panel import short
 from linkwise.spatial.array import ArrayLike
@@ -29,6 +29,7 @@ def identification(
     vdot: ArrayLike,
     tau: ArrayLike,
     *,
+    applied: ArrayLike | None = None,
     ax: Axes | Sequence[Axes] | None = None,
     theme: ThemeLike = "light",
 ) -> list[Axes]:
@@ -44,7 +45,8 @@ def identification(
         q: Joint positions (samples, nq) [m or rad].
         v: Joint velocities (samples, nv) [m/s or rad/s].
         vdot: Joint accelerations (samples, nv) [m/s² or rad/s²].
-        tau: Measured joint forces (samples, nv) [N or N m].
+        tau: Measured joint forces (samples, nv) [N or N m], or currents.
+        applied: As in `lw.identify`.
         ax: Where to draw: three Axes; by default a new figure.
 
     Returns:
@@ -57,9 +59,7 @@ def identification(
     look = themed(theme)
     if not isinstance(fit, Identification):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ModelError(f"fit is a {type(fit).__name__}; lw.identify makes one.")
-    places = [fit.mech.velocity_names.index(name) for name in fit.joints]
-    (*state, force), _ = complete_samples(fit.mech, q, v, vdot, tau, places=places)
-    predicted, measured = fit.forces(*state) + fit.offset, force[:, places]
+    predicted, measured = fit.compared(q, v, vdot, tau, applied=applied)
     if not np.isfinite(predicted).all():
         raise ModelError("the forces of the identified mechanism are not finite for this motion.")
     boards = panels(1, 3, theme=look, size=(13.0, 4.4))[1] if ax is None else axes_given(ax, 3)
@@ -105,6 +105,7 @@ def identification_report(
     vdot: ArrayLike,
     tau: ArrayLike,
     *,
+    applied: ArrayLike | None = None,
     file: str | Path,
 ) -> Path:
     """Write what was identified, and how well, as one HTML file with its pictures.
@@ -114,7 +115,8 @@ def identification_report(
         q: Joint positions (samples, nq) [m or rad].
         v: Joint velocities (samples, nv) [m/s or rad/s].
         vdot: Joint accelerations (samples, nv) [m/s² or rad/s²].
-        tau: Measured joint forces (samples, nv) [N or N m].
+        tau: Measured joint forces (samples, nv) [N or N m], or currents.
+        applied: As in `lw.identify`.
         file: The HTML file.
 
     Returns:
@@ -126,7 +128,8 @@ def identification_report(
     """
     place, picture = Path(path(file, "file")), BytesIO()
     with off_screen():
-        identification(fit, q, v, vdot, tau)[0].figure.savefig(picture, format="png", dpi=130)
+        board = identification(fit, q, v, vdot, tau, applied=applied)[0]
+        board.figure.savefig(picture, format="png", dpi=130)
     low, high = fit.interval().T
     joints = [
         (joint, f"{noise:.4g}", f"{100.0 * error:.2g} %", str(int(memory)))
