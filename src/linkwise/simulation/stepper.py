@@ -99,8 +99,8 @@ class KernelStepper:
         if tau is not None:
             same = (tau == tau[0]).all()
             held = {"tau": tau[:1] if same else np.repeat(tau, np.diff(ends, prepend=0), axis=0)}
-        done = self.kernel(now.q, now.v, held, step=h, steps=steps, every=1)
-        path = np.concatenate([done.q[0], done.v[0]], axis=1)
+        done = self.kernel.run(now.q, now.v, held, h, steps, 1)
+        path = np.concatenate([[[*now.q, *now.v]], done.records[0]])
         at = path[ends]
         good = is_bounded(at[:, :nq], at[:, nq:])  # all of them; else, up to which?
         count = len(ends) if good else next(

@@ -123,9 +123,9 @@ class Processor:
 
         The code writes into the final array: copying the records would take as long as the motion.
         """
-        ends = [self.facts.nq, self.facts.nq + self.facts.nv]
+        nq, end = self.facts.nq, self.facts.nq + self.facts.nv
         records = np.empty((count, 1 - (-steps // every), self.facts.width), self.dtype)
-        q, v, more = np.split(records, ends, axis=-1)
+        q, v, more = records[..., :nq], records[..., nq:end], records[..., end:]
         q[:, 0], v[:, 0], more[:, 0] = given["q"][:, 0], given["v"][:, 0], 0.0
         chance = seed, first
         done = self.run(given, count, step, steps, every, threads, records[:, 1:], chance)
