@@ -10,6 +10,7 @@ import pytest
 
 from linkwise.codegen import arrays
 from linkwise.codegen.stepping.cuda_resident import CudaResident
+from linkwise.codegen.stepping.device import Course
 from linkwise.codegen.stepping.stepping import Place
 
 
@@ -29,7 +30,7 @@ class Adding:
 def test_what_a_call_returned_stays_for_one_more_call(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(arrays, "cupy", lambda: np)
     u = np.arange(6.0).reshape(3, 2) + 1.0
-    motions = CudaResident(Adding(), {"u": u}, 0.5, 1)  # type: ignore[arg-type]
+    motions = CudaResident(Adding(), {"u": u}, Course(0.5, 1, 1))  # type: ignore[arg-type]
     motions.advance()
     first = motions.state
     assert motions.turn == 1 and np.array_equal(first, 0.5 * u)

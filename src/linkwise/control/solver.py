@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.codegen.stepping.device import Course
 from linkwise.control.program import Program
 from linkwise.control.recursion import SUMS
 from linkwise.model.mechanism import Mechanism
@@ -197,7 +198,8 @@ class Iteration:
             old = {"q_old": x[:, : self.nq], "v_old": x[:, self.nq :], "u_old": u}
             first = new[:1, : self.nq], new[:1, self.nq : self.nx]
             given = {a: b[None] for a, b in (held | gain | old).items()} | {"alpha": self.alpha}
-            roll = p.forward.repeated(*first, given, self.h, K, 1, 1, new[None, 1 : K + 1])
+            along = Course(self.h, K, 1, 1)
+            roll = p.forward.repeated(*first, given, along, new[None, 1 : K + 1])
             self.calls.append([*self._sweeps(now, held), roll])
 
     def _sweeps(self, now: Array, held: dict[str, Array]) -> list[Any]:
@@ -207,7 +209,8 @@ class Iteration:
         each |= {"u": u, "q_next": now[1:, None, :nq], "v_next": now[1:, None, nq:nx]}
         each = {name: each[name] for name, _ in p.expand.held}
         # its knots are a batch
-        expand = p.expand.repeated(now[:-1, :nq], now[:-1, nq:nx], each, self.h, 1, 1, 1)
+        state, along = (now[:-1, :nq], now[:-1, nq:nx]), Course(self.h, K, 1, 1)
+        expand = p.expand.repeated(*state, each, Course(self.h, 1, 1, 1))
         shown = expand[1].records[K - 1 :: -1, 0, nx:]
         cut = shown.shape[-1] - dict(p.sweep.held)["W"]
         given = {
@@ -218,7 +221,7 @@ class Iteration:
         }
         given |= {x: held[x][0] for x in ("u_low", "u_high") if x in held}
         out = self.gains[None, :K]
-        return [expand, p.sweep.repeated(nothing, nothing, given, self.h, K, 1, 1, out)]
+        return [expand, p.sweep.repeated(nothing, nothing, given, along, out)]
 
     # ---------------------------------------------------------------------------- iterations
 

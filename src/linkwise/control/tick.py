@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.codegen.stepping.device import Course
 from linkwise.codegen.stepping.kernel import MotionKernel
 from linkwise.codegen.stepping.llvm import CODE
 from linkwise.codegen.stepping.stepping import (
@@ -157,7 +158,7 @@ class Plan:
             lasting[name], end = self.rows[:, 0, end : end + n], end + n
         nothing = np.zeros((1, 0))
         self._call, self._done = kernel.repeated(
-            nothing, nothing, lasting | self.given, step, 1, 1, 1, self.rows
+            nothing, nothing, lasting | self.given, Course(step, 1, 1, 1), self.rows
         )
         self.tau = self.rows[0, 0, end : end + nv]
         self._size = size

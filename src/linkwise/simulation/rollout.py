@@ -11,7 +11,7 @@ import numpy as np
 
 from linkwise.arguments import count, is_tracked, itemsize, number
 from linkwise.codegen import arrays
-from linkwise.codegen.stepping.device import Motions
+from linkwise.codegen.stepping.device import Course, Motions
 from linkwise.codegen.stepping.kernel import MotionKernel
 from linkwise.dynamics.actuator_force import NamedCommands, actuator_commands, with_activation
 from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, refuse
@@ -209,7 +209,14 @@ def rollout(
     if controls is not None:
         held["control"] = _checked(lambda x: actuator_commands(mech, x), controls, on_gpu)
         sizes["control"] = len(mech.actuators)
-    chance = count(seed, "seed", most=LARGEST_SEED), count(first, "first", most=(1 << 32) - 1)
+    course = Course(
+        length,
+        steps,
+        every,
+        None if threads is None else count(threads, "threads", least=1),
+        count(seed, "seed", most=LARGEST_SEED),
+        count(first, "first", most=(1 << 32) - 1),
+    )
     held |= setup.held
     sizes = {name: x.shape[-1] for name, x in held.items()} | sizes
     given = {name: x.shape for name, x in ({"q": q_start, "v": v_start} | held).items()}
@@ -219,15 +226,11 @@ def rollout(
     if planner is not None:
         request = replace(request, planner=planner)
         held |= planner_inputs(planner, mech, held)
-    threads = None if threads is None else count(threads, "threads", least=1)
     if steps > 1 and REPORTED.get():
         setup.warn_if_too_stiff(q_start)
     if integrator == "implicit":
         setup.check_beginning(q_start, v_start)
-    start = q_start, v_start
-    kernel, motions = _moved(
-        request, target, law, start, held, length, steps, every, threads, chance
-    )
+    kernel, motions = _moved(request, target, law, (q_start, v_start), held, course)
     warn_if_bent(mech, motions.q)
     rows: Any = 0 if single else slice(None)
     q_all, v_all, more = (x[rows] for x in (motions.q, motions.v, motions.more))
@@ -239,7 +242,7 @@ def rollout(
     lasting = controls is not None and with_activation(mech)  # which no record contains
     origin = None
     if kernel is not None and planner is None and not lasting and request.episode == NOTHING:
-        origin = Origin(request, target, held, given, length, steps, every, threads)
+        origin = Origin(request, target, held, given, course)
     result = Rollout(
         mech,
         integrator,
@@ -317,11 +320,7 @@ def _moved(
     law: FeedbackLaw | None,
     start: tuple[Any, Any],
     held: Mapping[str, Any],
-    step: float,
-    steps: int,
-    every: int,
-    threads: int | None,
-    chance: tuple[int, int],
+    course: Course,
 ) -> tuple[MotionKernel | None, Motions]:
     """Motions from q and v, by a kernel where one can be compiled; where not, step by step."""
     on_gpu = target == "cuda"
@@ -336,10 +335,8 @@ def _moved(
             raise
         rows = [np.array(np.broadcast_to(x, (batch, x.shape[-1]))) for x in start]
         begin = rows[0], rows[1]
-        return None, moved_stepwise(request, law, begin, held, step, steps, every, error)
-    seed, first = chance
-    options: dict[str, Any] = {"threads": threads, "seed": seed, "first": first}
-    return kernel, kernel(*start, held, step=step, steps=steps, every=every, **options)
+        return None, moved_stepwise(request, law, begin, held, course, error)
+    return kernel, kernel.moved(*start, held, course)
 
 
 def _batch(q: Array, v: Array, held: Mapping[str, Array]) -> int:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from linkwise.brief import brief
 from linkwise.codegen import arrays
+from linkwise.codegen.stepping.device import Course
 from linkwise.codegen.stepping.kernel import MotionKernel, describe
 from linkwise.errors import ShapeError, SimulationError, TroubleWarning, caller, unknown_name
 from linkwise.model.mechanism import Mechanism
@@ -34,20 +35,14 @@ class Origin:
         held: Inputs that were held over each step, by name, (n,), (steps, n), (batch, 1, n) or
             (batch, steps, n).
         shapes: Of what the caller gave: q, v, and each input.
-        step: Length of a step [s].
-        steps: How many steps were made.
-        every: Steps from one record to the next.
-        threads: Processor cores; None for a number that suits the batch.
+        course: How far motions went.
     """
 
     request: MotionRequest
     target: str
     held: Mapping[str, Array]
     shapes: Mapping[str, tuple[int, ...]]
-    step: float
-    steps: int
-    every: int
-    threads: int | None
+    course: Course
 
 
 @brief
@@ -191,7 +186,9 @@ class _Sweep:
         self.sums = sums
         self.inputs = back.held[4:]  # besides q_from, v_from, w_q and w_v
         self.by_inputs = {
-            name: library.zeros((self.batch, 1 if name in sums else origin.steps, n), self.dtype)
+            name: library.zeros(
+                (self.batch, 1 if name in sums else origin.course.steps, n), self.dtype
+            )
             for name, n in self.inputs
         }
 
@@ -205,7 +202,7 @@ class _Sweep:
 
     def _parts(self) -> Iterator[tuple[int, int]]:
         """Steps from one record to another, the last ones first."""
-        every, steps = self.origin.every, self.origin.steps
+        every, steps = self.origin.course.every, self.origin.course.steps
         width = 2 * sum(x.shape[-1] for x in self.states) if every > 1 else 0
         width += sum(x.shape[-1] for n, x in self.by_inputs.items() if n not in self.sums)
         room = MEMORY[self.origin.target]
@@ -243,13 +240,12 @@ class _Sweep:
         every: int,
     ) -> tuple[Array, Array, NDArray[np.int32]]:  # fmt: skip
         """The records of a motion without its beginning, (batch, k, nq) and (batch, k, nv)."""
-        of = self.origin
-        done = kernel(q, v, held, step=of.step, steps=steps, every=every, threads=of.threads)
+        done = kernel.moved(q, v, held, replace(self.origin.course, steps=steps, every=every))
         return done.q[:, 1:], done.v[:, 1:], done.status
 
     def _states(self, begin: int, end: int, held: Mapping[str, Array]) -> tuple[Array, Array]:
         """q and v (batch, steps, ...) at the beginning of each step."""
-        every, (q, v) = self.origin.every, self.states
+        every, (q, v) = self.origin.course.every, self.states
         if every == 1:
             return q[:, begin:end], v[:, begin:end]
         count, nq = end - begin, self.mech.nq
@@ -264,7 +260,7 @@ class _Sweep:
 
     def _spread(self, weights: Array, begin: int, end: int) -> Array:
         """Weights of the state at the beginning of each step: zero where it is not recorded."""
-        every = self.origin.every
+        every = self.origin.course.every
         if weights.ndim == 1 or every == 1:
             return _rows(weights, begin, end)
         out = self.library.zeros((len(weights), end - begin, weights.shape[-1]), self.dtype)

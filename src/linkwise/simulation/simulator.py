@@ -13,6 +13,7 @@ import numpy as np
 
 from linkwise.arguments import count, floats, shown
 from linkwise.codegen import arrays
+from linkwise.codegen.stepping.device import Course
 from linkwise.dynamics.actuator_force import actuator_commands
 from linkwise.dynamics.kernels import Loops, tree_of
 from linkwise.errors import ModelError, ShapeError, SimulationError, unknown_name
@@ -132,8 +133,8 @@ class Simulator:
             name: _rows(setup.held[name] if name in setup.held else np.zeros(n), rows, n, name)
             for name, n in self.kernel.held
         }
-        resident = self.kernel.device.resident
-        self._motions: Any = resident(held, self.step_length, self.substeps, workers, start)
+        course = Course(setup.step, self.substeps, self.substeps, workers, start)
+        self._motions: Any = self.kernel.device.resident(held, course)
         self._action: str = "control" if mech.actuators else "tau"
         self.not_modelled: tuple[str, ...] = setup.not_modelled
         self._start = self._states(q, v, (mech.neutral(), np.zeros(mech.nv)))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from linkwise.codegen.scalar import status
-from linkwise.codegen.stepping.device import Motions, Records
+from linkwise.codegen.stepping.device import Course, Motions, Records
 from linkwise.dynamics import forward_dynamics
 from linkwise.dynamics.kernels import is_closed
 from linkwise.dynamics.passive import Passive, passive as dampers_and_springs
@@ -40,9 +40,7 @@ def moved_stepwise(
     law: FeedbackLaw | None,
     begin: tuple[Array, Array],
     held: Mapping[str, Array],
-    step: float,
-    steps: int,
-    every: int,
+    course: Course,
     error: LoweringError,
 ) -> Motions:
     """What a kernel of motions gives, where none can be compiled.
@@ -52,7 +50,7 @@ def moved_stepwise(
         law: What gives the joint forces, if they are not in `held`.
         begin: q (batch, nq) and v (batch, nv).
         held: Inputs by name: (length,), (steps, length) or (batch, steps, length).
-        every: How many steps from one record to the next; the last state is recorded too.
+        course: How far motions go.
         error: Why there is none.
 
     Raises:
@@ -75,7 +73,8 @@ def moved_stepwise(
         raise ModelError(f"{why}: {error}") from None
     forces = dampers_and_springs(mech) if request.passive else None
     q, v = begin if long else beginnings(mech, *begin)
-    done = stepwise(mech, integrator, q, v, held, step, steps, every, forces, law)
+    along = course.step, course.steps, course.every
+    done = stepwise(mech, integrator, q, v, held, *along, forces, law)
     first = np.zeros((len(q), 1, done.records.shape[-1]))
     first[:, 0, : mech.nq + mech.nv] = np.concatenate([q, v], axis=1)
     records = np.concatenate([first, done.records], axis=1)

@@ -19,7 +19,7 @@ from linkwise.codegen.cuda.device import ROOM
 from linkwise.codegen.stepping.cuda_group import emit_group_motion
 from linkwise.codegen.stepping.cuda_resident import CudaResident
 from linkwise.codegen.stepping.cuda_source import MotionSource, Shape, emit_motion
-from linkwise.codegen.stepping.device import Facts, Motions, StepRequest
+from linkwise.codegen.stepping.device import Course, Facts, Motions, StepRequest
 from linkwise.codegen.stepping.stepping import Stepping
 from linkwise.errors import DeviceError, ShapeError
 
@@ -105,21 +105,8 @@ class Gpu:
         with device, arrays.stream(arrays.foreign([q])):
             yield
 
-    def moved(
-        self,
-        given: Mapping[str, Any],
-        count: int,
-        step: float,
-        steps: int,
-        every: int,
-        *,
-        like: Any,
-        threads: int | None = None,
-        seed: int = 0,
-        first: int = 0,
-    ) -> Motions:
+    def moved(self, given: Mapping[str, Any], count: int, course: Course, like: Any) -> Motions:
         """All motions, the beginning first: `MotionDevice.moved`."""
-        del threads
         cp, facts = arrays.cupy(), self.facts
         arguments, kept = list[Any](), list[Any]()  # arrays live as long as the call
         for name, array in given.items():
@@ -129,15 +116,15 @@ class Gpu:
             kept.append(array)
             over_batch, over_time, apart = _strides(array)
             arguments += (array, over_batch, *([over_time] if held else []), apart)
-        records = 1 + -(-steps // every)
+        records = 1 + course.records
         out = cp.empty((records, facts.width, count), self.dtype)
         status, failed = cp.empty(count, np.int32), cp.empty(count, np.int64)
         report = cp.zeros(1, np.uint64)
-        arguments.append(self.dtype.type(step))
-        arguments += [np.int64(x) for x in (steps, every, records)]
+        arguments.append(self.dtype.type(course.step))
+        arguments += [np.int64(x) for x in (course.steps, course.every, records)]
         arguments += [failed, out, status, report, np.int64(count)]
         if facts.noise:
-            arguments += [np.int64(seed), np.int64(first), np.int64(0)]
+            arguments += [np.int64(course.seed), np.int64(course.first), np.int64(0)]
         if count:
             self.start(cp, arguments, count)
         moved, end, there = out.transpose(2, 0, 1), facts.nq + facts.nv, arrays.is_on_gpu(like)
@@ -151,12 +138,9 @@ class Gpu:
         fine = np.broadcast_to(np.int32(0), (count,)), np.broadcast_to(np.int64(-1), (count,))
         return Motions(q_all, v_all, more, *fine)
 
-    def resident(
-        self, inputs: Mapping[str, Any], step: float, steps: int, threads: int | None, seed: int
-    ) -> CudaResident:
+    def resident(self, inputs: Mapping[str, Any], course: Course) -> CudaResident:
         """A batch of motions that stay on the GPU."""
-        del threads
-        return CudaResident(self, inputs, step, steps, seed)
+        return CudaResident(self, inputs, course)
 
     def taken(self, name: str, value: Any) -> Any:
         """An array of the caller on the GPU, of numbers of the right kind."""

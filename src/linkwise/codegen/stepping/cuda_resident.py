@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.codegen import arrays
+from linkwise.codegen.stepping.device import Course
 from linkwise.codegen.stepping.resident import first_seen, seen_range, viewed
 
 if TYPE_CHECKING:
@@ -31,18 +32,10 @@ class CudaResident:
         turn: Which of the two arrays of records is that of the last call, 0 or 1.
     """
 
-    def __init__(
-        self,
-        device: Gpu,
-        inputs: Mapping[str, Any],
-        step: float,
-        steps: int,
-        seed: int = 0,
-    ) -> None:
+    def __init__(self, device: Gpu, inputs: Mapping[str, Any], course: Course) -> None:
         """Room for motions; the arguments are those of `Resident`."""
-        self._seed, self._past = seed, 0
         cp = self._cp = arrays.cupy()
-        self.device, self._step, self._steps = device, step, steps
+        self.device, self._course, self._past = device, course, 0
         self.inputs = {
             name: cp.asarray(np.ascontiguousarray(x.T, device.dtype)).T
             for name, x in inputs.items()
@@ -57,7 +50,7 @@ class CudaResident:
         self._nothing = cp.zeros(1, device.dtype)
         self.turn = 0
         self._calls = [
-            self._arguments(self._records[k], self._records[1 - k], self.status, steps)
+            self._arguments(self._records[k], self._records[1 - k], self.status, course.steps)
             for k in range(2)
         ]
 
@@ -68,15 +61,15 @@ class CudaResident:
         for name, _ in self.device.facts.held:
             given += [self.inputs[name], one, none, count]
         counts = (np.int64(steps), np.int64(max(steps, 1)), one)
-        length = self.device.dtype.type(self._step)
-        chance = (np.int64(self._seed), none) if self.device.facts.noise else ()
+        length = self.device.dtype.type(self._course.step)
+        chance = (np.int64(self._course.seed), none) if self.device.facts.noise else ()
         return (*given, length, *counts, self._failed, after, status, self._report, count, *chance)
 
     def advance(self) -> None:
         """Move all motions on: one launch on the current stream."""
         past = (np.int64(self._past),) if self.device.facts.noise else ()
         self.device.start(self._cp, (*self._calls[self.turn], *past), self.batch)
-        self._past += self._steps
+        self._past += self._course.steps
         self.turn = 1 - self.turn
 
     @property

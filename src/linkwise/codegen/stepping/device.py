@@ -50,6 +50,32 @@ class StepRequest(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Course:
+    """How far motions go.
+
+    Attributes:
+        step: Length of a step [s].
+        steps: How many.
+        every: Steps from one record to the next; the last state is recorded too.
+        threads: Processor cores; None for a number that suits the batch.
+        seed: Of random numbers.
+        first: Number of the first motion in their counters.
+    """
+
+    step: float
+    steps: int
+    every: int
+    threads: int | None = None
+    seed: int = 0
+    first: int = 0
+
+    @property
+    def records(self) -> int:
+        """How many, without the beginning."""
+        return -(-self.steps // self.every)
+
+
+@dataclass(frozen=True, slots=True)
 class Motions:
     """What a call gives, the beginning first; on a GPU the axis of motions is the innermost one."""
 
@@ -130,42 +156,18 @@ class MotionDevice(Protocol):
         """An input as it can be read here, with contiguous rows."""
         ...
 
-    def moved(
-        self,
-        given: Mapping[str, Any],
-        count: int,
-        step: float,
-        steps: int,
-        every: int,
-        *,
-        like: Any,
-        threads: int | None,
-        seed: int,
-        first: int,
-    ) -> Motions:
+    def moved(self, given: Mapping[str, Any], count: int, course: Course, like: Any) -> Motions:
         """All motions, the beginning first.
 
         Args:
-            given: q, v, what is given at the beginning and what is held, by name: (n,) ... (batch,
-                steps, n), where one row is for all motions or all steps.
+            given: q, v, what is given at the beginning and what is held, by name: (motions, steps,
+                n), where one row is for all motions or all steps.
             count: How many motions.
-            step: The length of a step [s].
-            steps: How many.
-            every: Steps from one record to the next; the last state is recorded too.
+            course: How far they go.
             like: q as the caller gave it.
-            threads: Processor cores; default: chosen from the batch size.
-            seed: Of random numbers.
-            first: Number of the first motion in their counters.
         """
         ...
 
-    def resident(
-        self,
-        inputs: Mapping[str, Any],
-        step: float,
-        steps: int,
-        threads: int | None,
-        seed: int,
-    ) -> Any:
-        """A batch of motions that stay in memory: `resident.py`."""
+    def resident(self, inputs: Mapping[str, Any], course: Course) -> Any:
+        """A batch of motions that stay in memory: `resident.py`; `every` does not count."""
         ...

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from linkwise.codegen.scalar import status
-from linkwise.codegen.stepping.device import Facts, MotionDevice, Motions, Records, StepRequest
+from linkwise.codegen.stepping.device import (
+    Course,
+    Facts,
+    MotionDevice,
+    Motions,
+    Records,
+    StepRequest,
+)
 from linkwise.codegen.stepping.processor import Processor
 from linkwise.codegen.stepping.stepping import Place, Stepping
 from linkwise.errors import ShapeError
@@ -144,11 +151,13 @@ class MotionKernel:
             DeviceError: There is no GPU, or the mechanism is too large for straight code there.
             ShapeError: An array does not fit; says which.
         """
-        device = self.device
-        with device.entered(q):
-            given, count = self._given(q, v, held, steps)
-            options: dict[str, Any] = {"threads": threads, "seed": seed, "first": first}
-            return device.moved(given, count, step, steps, every, like=q, **options)
+        course = Course(step, steps, every, threads, seed, first)
+        return self.moved(q, v, held, course)
+
+    def moved(self, q: Any, v: Any, held: Mapping[str, Any], course: Course) -> Motions:
+        """The same, with how far motions go in one argument."""
+        with self.device.entered(q):
+            return self.device.moved(*self._given(q, v, held, course.steps), course, q)
 
     def run(
         self,
@@ -161,17 +170,15 @@ class MotionKernel:
         threads: int | None = None,
     ) -> Records:
         """The same on the processor, without the beginning."""
-        return self.processor.run(*self._given(q, v, held, steps), step, steps, every, threads)
+        course = Course(step, steps, every, threads)
+        return self.processor.run(*self._given(q, v, held, steps), course)
 
     def repeated(
         self,
         q: Array,
         v: Array,
         held: Mapping[str, Array],
-        step: float,
-        steps: int,
-        every: int,
-        threads: int | None = None,
+        course: Course,
         out: Array | None = None,
     ) -> tuple[Callable[[], None], Records]:
         """A call without arguments that makes such a run, and where it puts the results.
@@ -180,8 +187,7 @@ class MotionKernel:
         and fills the same results, `out` (batch, records, width) with contiguous rows. Records of
         motions with a code are as far as they came.
         """
-        given = self._given(q, v, held, steps)
-        return self.processor.repeated(*given, step, steps, every, threads, out)
+        return self.processor.repeated(*self._given(q, v, held, course.steps), course, out)
 
     def _given(
         self, q: Any, v: Any, held: Mapping[str, Any], steps: int

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from linkwise.codegen import arrays
 from linkwise.codegen.cpu import cache
 from linkwise.codegen.cpu.digest import file_key
-from linkwise.codegen.stepping.device import Facts, Motions, Records, StepRequest
+from linkwise.codegen.stepping.device import Course, Facts, Motions, Records, StepRequest
 from linkwise.codegen.stepping.resident import Resident
 from linkwise.spatial.array import Array
 
@@ -107,51 +107,32 @@ class Processor:
     # ----------------------------------------------------------------------------------- calls
 
     def moved(
-        self,
-        given: Mapping[str, Array],
-        count: int,
-        step: float,
-        steps: int,
-        every: int,
-        *,
-        like: Any = None,
-        threads: int | None = None,
-        seed: int = 0,
-        first: int = 0,
+        self, given: Mapping[str, Array], count: int, course: Course, like: Any = None
     ) -> Motions:
         """All motions, the beginning first: `MotionDevice.moved`.
 
         The code writes into the final array: copying the records would take as long as the motion.
         """
         nq, end = self.facts.nq, self.facts.nq + self.facts.nv
-        records = np.empty((count, 1 - (-steps // every), self.facts.width), self.dtype)
+        records = np.empty((count, 1 + course.records, self.facts.width), self.dtype)
         q, v, more = records[..., :nq], records[..., nq:end], records[..., end:]
         q[:, 0], v[:, 0], more[:, 0] = given["q"][:, 0], given["v"][:, 0], 0.0
-        chance = seed, first
-        done = self.run(given, count, step, steps, every, threads, records[:, 1:], chance)
+        done = self.run(given, count, course, records[:, 1:])
         return Motions(q, v, more, done.status, done.failed)
 
     def run(
-        self,
-        given: Mapping[str, Array],
-        count: int,
-        step: float,
-        steps: int,
-        every: int,
-        threads: int | None = None,
-        out: Array | None = None,
-        chance: tuple[int, int] = (0, 0),
+        self, given: Mapping[str, Array], count: int, course: Course, out: Array | None = None
     ) -> Records:
         """All motions without their beginning, in `out` (batch, records, width).
 
         Motions that fail are NaN from there; those that a condition ends keep their last state.
         """
-        call, done = self.repeated(given, count, step, steps, every, threads, out, chance)
-        if steps:
+        call, done = self.repeated(given, count, course, out)
+        if course.steps:
             call()
         records, codes, failed = done.records, done.status, done.failed
         for i in np.flatnonzero(codes):
-            last = int(failed[i]) // every
+            last = int(failed[i]) // course.every
             if self.facts.stops and codes[i] >= self.facts.stops:
                 records[i, last + 1 :] = records[i, last]
             else:
@@ -159,20 +140,13 @@ class Processor:
         return done
 
     def repeated(
-        self,
-        given: Mapping[str, Array],
-        count: int,
-        step: float,
-        steps: int,
-        every: int,
-        threads: int | None = None,
-        out: Array | None = None,
-        chance: tuple[int, int] = (0, 0),
+        self, given: Mapping[str, Array], count: int, course: Course, out: Array | None = None
     ) -> tuple[Callable[[], None], Records]:
         """A call without arguments that runs all motions, and where it puts the results."""
         from linkwise.codegen.cpu.device import cores, ranges, spread  # with llvmlite
 
-        size, records, width = self._size, -(-steps // every), self.facts.width
+        size, width, threads = self._size, self.facts.width, course.threads
+        records, steps = course.records, course.steps
         inputs = list(given.values())
         apart, over_time = self._distances(inputs, count, steps)
         out = np.empty((count, records, width), self.dtype) if out is None else out
@@ -188,7 +162,7 @@ class Processor:
 
         def part(begin: int, end: int) -> Callable[[], None]:
             pointers = _pointers(inputs, apart, begin)
-            chances = (INT * 3)(chance[0], chance[1] + begin, 0)
+            chances = (INT * 3)(course.seed, course.first + begin, 0)
             arguments = (
                 ctypes.addressof(pointers),
                 ctypes.addressof(apart),
@@ -200,9 +174,9 @@ class Processor:
                 failed.ctypes.data + 8 * begin,
                 end - begin,
                 records,
-                every,
+                course.every,
                 steps,
-                step,
+                course.step,
             )
             more = stop.ctypes.data, ctypes.addressof(chances)
             kept = pointers, chances, apart, over_time, stop, inputs, out, codes, failed
@@ -238,21 +212,16 @@ class Processor:
         times = [x.strides[1] // self._size if x.shape[1] > 1 else 0 for x in inputs]
         return (INT * len(inputs))(*motions), (INT * len(inputs))(*times)
 
-    def resident(
-        self, inputs: Mapping[str, Array], step: float, steps: int, threads: int | None, seed: int
-    ) -> Resident:
+    def resident(self, inputs: Mapping[str, Array], course: Course) -> Resident:
         """A batch of motions that stay in memory."""
-        return Resident(self, inputs, step, steps, threads, seed)
+        return Resident(self, inputs, course)
 
     def bound(
         self,
         rows: Array,
         held: Mapping[str, Array],
         codes: NDArray[np.int32],
-        step: float,
-        steps: int,
-        threads: int | None = None,
-        seed: int = 0,
+        course: Course,
     ) -> list[Callable[[], None]]:
         """Calls without arguments that move motions on in place, each some of them.
 
@@ -263,14 +232,12 @@ class Processor:
             rows: The records (batch, width), with contiguous rows.
             held: Inputs by name, each (batch, length), with contiguous rows.
             codes: The status of each motion (batch,), set by each call.
-            step: Length of a step [s].
-            steps: How many.
-            threads: Processor cores; default: chosen from the batch size.
-            seed: Of random numbers, whose steps are counted on from call to call.
+            course: How far they go; steps of random numbers are counted on from call to call.
         """
         from linkwise.codegen.cpu.device import cores, ranges  # with llvmlite
 
         count, size, facts = len(rows), self._size, self.facts
+        steps, threads = course.steps, course.threads
         zero = np.zeros((1, facts.nv), self.dtype)
         inputs = [x[:, None] for x in (rows, zero, *(held[n] for n, _ in facts.held))]
         between, still = self._distances(inputs, count, 1)
@@ -279,7 +246,7 @@ class Processor:
         calls = list[Callable[[], None]]()
         for begin, end in ranges(count, self.lanes, 1 if quick and threads is None else most):
             work, stop = np.empty(max(self._work, 1), self.dtype), np.zeros(1, np.int32)
-            pointers, chance = _pointers(inputs, between, begin), (INT * 3)(seed, begin, 0)
+            pointers, chance = _pointers(inputs, between, begin), (INT * 3)(course.seed, begin, 0)
             call = partial(
                 self._run,
                 POINTER(ctypes.addressof(pointers)),
@@ -294,7 +261,7 @@ class Processor:
                 INT(1),
                 INT(steps),
                 INT(steps),
-                NUMBER[size](step),
+                NUMBER[size](course.step),
                 POINTER(work.ctypes.data),
                 POINTER(stop.ctypes.data),
                 POINTER(ctypes.addressof(chance)),

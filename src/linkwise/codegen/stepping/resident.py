@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.codegen import arrays
+from linkwise.codegen.stepping.device import Course
 from linkwise.codegen.stepping.stepping import Place
 from linkwise.spatial.array import Array
 
@@ -32,31 +34,20 @@ class Resident:
 
     turn = 0
 
-    def __init__(
-        self,
-        device: Processor,
-        inputs: Mapping[str, Array],
-        step: float,
-        steps: int,
-        threads: int | None,
-        seed: int = 0,
-    ) -> None:
+    def __init__(self, device: Processor, inputs: Mapping[str, Array], course: Course) -> None:
         """Room for motions.
 
         Args:
             device: What moves them.
             inputs: The first values of what is held, by name, each (batch, n).
-            step: Length of a step [s].
-            steps: Steps of a call.
-            threads: Processor cores; default: chosen from the batch size.
-            seed: Of random numbers.
+            course: How far a call moves them.
         """
-        self.device, self._step, dtype = device, step, device.dtype
+        self.device, self._course, dtype = device, course, device.dtype
         self.inputs = {name: np.array(x, dtype, order="C") for name, x in inputs.items()}
         batch = len(next(iter(self.inputs.values())))
         self.rows: Array = np.zeros((batch, device.facts.width), dtype)
         self.status: NDArray[np.int32] = np.zeros(batch, np.int32)
-        calls = device.bound(self.rows, self.inputs, self.status, step, steps, threads, seed)
+        calls = device.bound(self.rows, self.inputs, self.status, course)
         self.advance = together(calls)
 
     @property
@@ -88,7 +79,7 @@ class Resident:
         rows[:, 1 : 1 + q.shape[1] + v.shape[1]] = np.concatenate([q[index], v[index]], axis=1)
         held = {name: np.ascontiguousarray(x[index]) for name, x in self.inputs.items()}
         codes = np.zeros(len(rows), np.int32)
-        for call in self.device.bound(rows, held, codes, self._step, 0):
+        for call in self.device.bound(rows, held, codes, replace(self._course, steps=0)):
             call()
         self.rows[index], self.status[index] = rows, codes
 
