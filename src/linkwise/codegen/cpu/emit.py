@@ -72,7 +72,7 @@ class Emitter:
         if op == "const":
             return self.constant(graph.value[node])
         x = value[a]
-        choice = _choice(graph, node)
+        choice = where_of(graph, node)
         if choice is not None and all(n in value for n in choice if n >= 0):
             condition, chosen, other = choice
             results = [value[n] if n >= 0 else self.constant(0.0) for n in (chosen, other)]
@@ -248,7 +248,7 @@ class Emitter:
         return build.fptosi(status, kind)
 
 
-def _choice(graph: Graph, node: int) -> tuple[int, int, int] | None:
+def where_of(graph: Graph, node: int) -> tuple[int, int, int] | None:
     """c, x and y of "x where c > 0, else y" as `spatial/choice.py` writes it; -1 means zero.
 
     gate(c, x) + (y - gate(c, y)) is one of both numbers to the bit, and so is y - gate(c, y).

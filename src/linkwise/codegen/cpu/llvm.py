@@ -371,18 +371,26 @@ def blank_rows(
         blank(emit, build, build.gep(row, [ir.Constant(INT, start)]), count)
 
 
-def get(emit: Emitter, build: ir.IRBuilder, memory: Any, at: int) -> Any:
-    """Entry `at` of memory in which each entry is a vector."""
-    return build.load(_entry(emit, build, memory, at), align=emit.itemsize)
+def get(emit: Emitter, build: ir.IRBuilder, memory: Any, at: int, stride: int | None = None) -> Any:
+    """Entry `at` of memory in which each entry is a vector, or `stride` numbers."""
+    return build.load(_entry(emit, build, memory, at, stride), align=emit.itemsize)
 
 
-def put(emit: Emitter, build: ir.IRBuilder, memory: Any, at: int, value: Any) -> None:
+def put(
+    emit: Emitter,
+    build: ir.IRBuilder,
+    memory: Any,
+    at: int,
+    value: Any,
+    stride: int | None = None,
+) -> None:
     """Store entry `at`."""
-    build.store(value, _entry(emit, build, memory, at), align=emit.itemsize)
+    build.store(value, _entry(emit, build, memory, at, stride), align=emit.itemsize)
 
 
-def _entry(emit: Emitter, build: ir.IRBuilder, memory: Any, at: int) -> Any:
-    address = build.gep(memory, [ir.Constant(INT, at * emit.lanes)])
+def _entry(emit: Emitter, build: ir.IRBuilder, memory: Any, at: int, stride: int | None) -> Any:
+    apart = emit.lanes if stride is None else stride
+    address = build.gep(memory, [ir.Constant(INT, at * apart)])
     return build.bitcast(address, emit.type.as_pointer())
 
 

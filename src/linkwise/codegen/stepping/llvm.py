@@ -17,7 +17,7 @@ number of the first motion, and how many steps came before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from linkwise.codegen.cpu import ir
@@ -27,6 +27,13 @@ from linkwise.codegen.cpu.llvm import GraphBody, Place, counted, get, put
 from linkwise.codegen.cpu.llvm_visit import splat
 from linkwise.codegen.cpu.rows import load_rows, store_rows
 from linkwise.codegen.scalar import status as code_of
+from linkwise.codegen.stepping.llvm_packed import (
+    Entry,
+    PackedBody,
+    Sides,
+    entries_of,
+    limb_entries,
+)
 from linkwise.codegen.stepping.noise import emit_function
 from linkwise.codegen.stepping.stepping import (
     STEP,
@@ -37,6 +44,7 @@ from linkwise.codegen.stepping.stepping import (
     placed,
     rounds,
 )
+from linkwise.model.mechanism import Mechanism
 
 CODE = "status"
 """The name under which segments read and write the code of a motion."""
@@ -52,13 +60,30 @@ STATUS, FAILED, ACTIVE, FIRST = 0, 1, 2, 3
 round of what is run again, and where registers begin."""
 
 
-def emit_stepping(stepping: Stepping, *, itemsize: int, lanes: int) -> Unit:
-    """The module of a stepping."""
+def emit_stepping(
+    stepping: Stepping,
+    *,
+    itemsize: int,
+    lanes: int,
+    packed: int = 0,
+    mech: Mechanism | None = None,
+) -> Unit:
+    """The module of a stepping.
+
+    Args:
+        stepping: The segments.
+        itemsize: Bytes of a number.
+        lanes: Motions done together.
+        packed: Angles of one motion whose sines are taken together; default: `lanes`.
+        mech: The mechanism, whose limbs of equal build are done side by side in one motion.
+    """
     module = ir.Module()
     work = 0
     for name, width in (("one", 1), ("many", lanes))[: 1 + (lanes > 1)]:
-        packed = lanes if width == 1 else 1
-        emitted = Motion(Emitter(module, itemsize, width, packed), stepping)
+        alone = width == 1
+        alike = limb_entries(mech) if alone and mech is not None else {}
+        emit = Emitter(module, itemsize, width, (packed or lanes) if alone else 1)
+        emitted = Motion(emit, stepping, alike)
         emitted.emit(name)
         work = max(work, width * emitted.size)
     _emit_rollout(module, lanes, itemsize)
@@ -93,15 +118,25 @@ def _emit_rollout(module: ir.Module, lanes: int, itemsize: int) -> None:
 class _RegisterBody(GraphBody):
     """The straight code of a segment: inputs and outputs are registers, in `place.output`."""
 
-    def __init__(self, emit: Emitter, segment: Segment, offset: dict[str, int]) -> None:
+    def __init__(
+        self,
+        emit: Emitter,
+        segment: Segment,
+        offset: dict[str, int],
+        placed_apart: dict[Entry, int],
+    ) -> None:
         super().__init__(emit, segment.traced)
         self.span = 1
         moves, self.pieces = dict(segment.moves), (*segment.reads, *segment.writes)
-        self.start = [at(offset, name) for name, _ in self.pieces]
+
+        def places(pieces: Sequence[tuple[str, int]]) -> list[int]:
+            entries = entries_of(pieces)
+            return [placed_apart.get((x, j), offset.get(x, 0) + j) for x, j in entries]
+
+        self.read_at, self.write_at = places(segment.reads), places(segment.writes)
         self.stride = [moves.get(name, 0) for name, _ in self.pieces]
-        entries = [(i, j) for i, (_, size) in enumerate(self.pieces) for j in range(size)]
-        count = sum(size for _, size in segment.reads)
-        self.reads, self.writes = entries[:count], entries[count:]
+        owner = [i for i, (_, size) in enumerate(self.pieces) for _ in range(size)]
+        self.reads, self.writes = owner[: len(self.read_at)], owner[len(self.read_at) :]
         self.frozen = bool(segment.again) and emit.lanes > 1
         self.sets_code = any(is_code(name) for name, _ in segment.writes)
         self.shift = dict[int, Any]()  # by piece, in segments that are run row by row
@@ -117,8 +152,9 @@ class _RegisterBody(GraphBody):
         return build.gep(place.output, [wide])
 
     def loaded(self, build: ir.IRBuilder, place: Place) -> list[Any]:
-        base = {i: self._piece(build, place, i) for i in {i for i, _ in self.reads}}
-        return [get(self.emit, build, base[i], self.start[i] + j) for i, j in self.reads]
+        base = {i: self._piece(build, place, i) for i in set(self.reads)}
+        both = zip(self.reads, self.read_at, strict=True)
+        return [get(self.emit, build, base[i], at) for i, at in both]
 
     def first_status(self, build: ir.IRBuilder, place: Place) -> Any:
         return get(self.emit, build, place.output, STATUS)
@@ -136,10 +172,10 @@ class _RegisterBody(GraphBody):
     ) -> None:
         del result
         base = dict[int, Any]()
-        for (i, j), x in zip(self.writes[start:], values, strict=False):
+        for k, x in enumerate(values, start):
+            i, to = self.writes[k], self.write_at[k]
             if i not in base:
                 base[i] = self._piece(build, place, i)
-            to = self.start[i] + j
             put(self.emit, build, base[i], to, self._kept(build, place, to, x))
 
     def _kept(self, build: ir.IRBuilder, place: Place, to: int, x: Any) -> Any:
@@ -191,9 +227,12 @@ def _table(
 class Motion:
     """The loops, for `lanes` motions at a time."""
 
-    def __init__(self, emit: Emitter, stepping: Stepping) -> None:
+    def __init__(
+        self, emit: Emitter, stepping: Stepping, alike: dict[int, list[tuple[int, ...]]]
+    ) -> None:
         self.emit_, self.stepping = emit, stepping
         self.offset, top = {CODE: STATUS}, FIRST
+        self.sides = Sides(stepping, alike)
         for name, size in stepping.registers.items():
             if is_code(name):
                 self.offset[name] = STATUS
@@ -204,6 +243,8 @@ class Motion:
         for name in stepping.state if stepping.stops else ():
             self.kept[name] = top
             top += stepping.registers[name]
+        self.apart = self.sides.offsets(stepping, top) if self.sides.packs else {}
+        top += len(self.apart)
         self.registers = top
         self.random = emit_function(emit) if stepping.noise else None
         self.slots = 0
@@ -225,7 +266,9 @@ class Motion:
         for argument in (registers, frame):
             argument.add_attribute("noalias")
         build = ir.IRBuilder(function.append_basic_block("entry"))
-        body = _RegisterBody(emit, segment, self.offset)
+        body = _RegisterBody(emit, segment, self.offset, self.apart)
+        packs = self.sides.packs.get(id(segment))
+        code = body if packs is None else PackedBody(body, packs)
         place = Place([], [], registers, ir.Constant(INT, 0), None, frame, turn)
         if segment.rows:
             table = _table(emit.module, f"{name}_rows", segment.rows)
@@ -240,9 +283,9 @@ class Motion:
 
             build = counted(build, ir.Constant(INT, len(segment.rows)), row)
         else:
-            build = body.state(build, place)
+            build = code.state(build, place)
         build.ret_void()
-        self.slots = max(self.slots, body.slots)
+        self.slots = max(self.slots, code.slots)
         return function
 
     def emit(self, name: str) -> None:

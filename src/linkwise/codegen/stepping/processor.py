@@ -7,7 +7,7 @@ import ctypes
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,11 @@ from linkwise.codegen.cpu import cache
 from linkwise.codegen.cpu.digest import file_key
 from linkwise.codegen.stepping.device import Course, Facts, Motions, Records, StepRequest
 from linkwise.codegen.stepping.resident import Resident
+from linkwise.codegen.stepping.stepping import Stepping
 from linkwise.spatial.array import Array
+
+if TYPE_CHECKING:
+    from linkwise.codegen.cpu.ir import Unit
 
 POINTER, INT = ctypes.c_void_p, ctypes.c_int64
 
@@ -53,8 +57,7 @@ class Processor:
 
     def __init__(self, request: StepRequest) -> None:
         from linkwise.codegen.cpu.device import Scratch
-        from linkwise.codegen.cpu.machine import lanes, object_code
-        from linkwise.codegen.stepping.llvm import emit_stepping
+        from linkwise.codegen.cpu.machine import object_code
 
         self._request, self._scratch, self._size = request, Scratch(), request.itemsize
         self.dtype: np.dtype[Any] = np.dtype(f"float{8 * request.itemsize}")
@@ -66,8 +69,7 @@ class Processor:
                 self._take(json.loads(head), code)
                 return
         stepping = request.stepping("cpu")
-        wide = 1 if request.alone else lanes(request.itemsize)
-        unit = emit_stepping(stepping, itemsize=request.itemsize, lanes=wide)
+        unit = self._unit(stepping)
         code = object_code(unit)
         kept = {"facts": Facts.of(stepping).kept(), "work": unit.work, "lanes": unit.lanes}
         if key:
@@ -89,10 +91,21 @@ class Processor:
     @property
     def source(self) -> str:
         """The LLVM text, written once more."""
+        return self._unit(self._request.stepping("cpu")).text
+
+    def _unit(self, stepping: Stepping) -> Unit:
+        """The module of a stepping, for single motions or with motions in the lanes, too."""
+        from linkwise.codegen.cpu.machine import lanes
         from linkwise.codegen.stepping.llvm import emit_stepping
 
-        stepping, size = self._request.stepping("cpu"), self._size
-        return emit_stepping(stepping, itemsize=size, lanes=self.lanes).text
+        request, wide = self._request, lanes(self._size)
+        return emit_stepping(
+            stepping,
+            itemsize=self._size,
+            lanes=1 if request.alone else wide,
+            packed=wide,
+            mech=request.mech,
+        )
 
     def entered(self, q: Any) -> contextlib.AbstractContextManager[Any]:
         """Nothing to enter."""

@@ -1,0 +1,348 @@
+"""The code of a segment for one motion, with limbs of equal build side by side in vector registers.
+
+What limbs have alike is one operation (`scalar/packs.py`). Inputs are loaded where they are needed
+first and results stored as soon as they are there, since long code has many more values than the
+processor has registers. Longer code is cut into parts, which exchange values in the frame.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from linkwise.codegen.cpu import ir
+from linkwise.codegen.cpu.emit import BINARY, Emitter, Finite, where_of
+from linkwise.codegen.cpu.ir import INT32, Constant
+from linkwise.codegen.cpu.llvm import Place, get, put
+from linkwise.codegen.cuda.limb_family import families
+from linkwise.codegen.scalar.packs import Pack, Packs
+from linkwise.codegen.stepping.stepping import STEP, Segment, Stepping, placed
+from linkwise.model.mechanism import Mechanism
+
+Entry = tuple[str, int]
+"""A register, and which of its numbers."""
+
+PART = 400
+"""Operations of one part of longer code."""
+
+LONGEST = 5000
+"""Operations of code in one piece."""
+
+
+def limb_entries(mech: Mechanism) -> dict[int, list[Pack]]:
+    """Entries of q and v that limbs of equal build have alike, by the length of q and v."""
+    entries: dict[int, list[Pack]] = {mech.nv: [], mech.nq: []}
+    for size, begins in ((mech.nv, mech.v_start), (mech.nq, mech.q_start)):
+        if mech.nv == mech.nq and size in entries and entries[size]:
+            continue
+        for family in families(mech):
+            for k in range(family.length):
+                hinge = mech.bodies[family.starts[0] + k].hinge
+                for i in range(hinge.nv if begins is mech.v_start else hinge.nq):
+                    entries[size].append(tuple(int(begins[s + k]) + i for s in family.starts))
+    return entries
+
+
+class Sides:
+    """What the segments of a step have alike for limbs.
+
+    Attributes:
+        packs: The packs of a segment, by its `id`, where it has some.
+        entries: Entries of registers that are alike, in packs.
+    """
+
+    def __init__(self, stepping: Stepping, entries: dict[int, list[Pack]]) -> None:
+        self.packs, self.entries = dict[int, Packs](), list[tuple[Entry, ...]]()
+        registers, known = stepping.registers, set[Entry]()
+        given = ("q", "v", *stepping.state, *(name for name, _ in stepping.held))
+        for name in given if any(entries.values()) else ():
+            for places in entries.get(registers[name], ()):
+                self._add(known, [(name, i) for i in places])
+        for segment in stepping.segments if known else ():
+            if not segment.rows and not segment.moves:
+                self._find(segment, known)
+
+    def _add(self, known: set[Entry], places: Iterable[Entry]) -> None:
+        pack = tuple(places)
+        if not known.intersection(pack):
+            known.update(pack)
+            self.entries.append(pack)
+
+    def _find(self, segment: Segment, known: set[Entry]) -> None:
+        """The packs of a segment, which make some of what it writes alike."""
+        graph = segment.traced.graph
+        order = graph.used(segment.traced.roots)
+        node_of = {graph.a[n]: n for n in order if graph.op[n] == "input"}
+        read = {e: node_of[i] for i, e in enumerate(entries_of(segment.reads)) if i in node_of}
+        alike = [tuple(read[e] for e in pack) for pack in self.entries if read.keys() >= {*pack}]
+        packs = Packs(graph, order, alike)
+        if not any(map(packs.computed, range(len(packs.packs)))):
+            return
+        self.packs[id(segment)] = packs
+        written = defaultdict[int, list[Entry]](list)
+        for entry, n in zip(entries_of(segment.writes), segment.traced.outputs, strict=True):
+            written[n].append(entry)
+        for nodes in packs.packs:
+            for places in zip(*(written[n] for n in nodes), strict=False):
+                self._add(known, places)
+
+    def offsets(self, stepping: Stepping, top: int) -> dict[Entry, int]:
+        """Places from `top` on of registers that serve within a step only: packs together."""
+        fixed = {"q", "v", STEP, *stepping.state, *(x.register for x in stepping.noise)}
+        for more in (stepping.held, stepping.record, stepping.begins, stepping.memory):
+            fixed |= {name for name, _ in more}
+        for segment in stepping.segments:
+            fixed |= {placed(x)[0] for x in (segment.again, segment.when) if x}
+            if segment.rows or segment.moves:
+                fixed |= {placed(x)[0] for x, _ in (*segment.reads, *segment.writes)}
+        free = {x: size for x, size in stepping.registers.items() if x not in fixed}
+        packs = (pack for pack in self.entries if all(name in free for name, _ in pack))
+        each = (entry for pack in packs for entry in pack)
+        rest = ((name, i) for name, size in free.items() for i in range(size))
+        return {entry: top + i for i, entry in enumerate(dict.fromkeys((*each, *rest)))}
+
+
+def entries_of(pieces: Sequence[tuple[str, int]]) -> list[Entry]:
+    """The entries of registers or parts of them, one after another."""
+    places = [(*placed(name), size) for name, size in pieces]
+    return [(name, start + j) for name, start, size in places for j in range(size)]
+
+
+class _Values:
+    """Values of nodes while a function is written, one by one and as columns of several.
+
+    Attributes:
+        value: Single values by node.
+        vector: Columns by their nodes.
+    """
+
+    def __init__(
+        self, emit: Emitter, packs: Packs, fetch: Callable[[ir.IRBuilder, Pack], Any]
+    ) -> None:
+        self.emit, self.packs, self.graph, self.fetch = emit, packs, packs.graph, fetch
+        self.value, self.vector = dict[int, Any](), dict[Pack, Any]()
+        self.wide = dict[int, Emitter]()
+
+    def of(self, build: ir.IRBuilder, n: int) -> Any:
+        """The value of one node."""
+        if n not in self.value:
+            self.value[n] = self._one(build, n)
+        return self.value[n]
+
+    def _one(self, build: ir.IRBuilder, n: int) -> Any:
+        if self.graph.op[n] == "const":
+            return self.emit.constant(self.graph.value[n])
+        place = None if self.graph.op[n] == "input" else self.packs.place.get(n)
+        if place is not None and self.packs.packs[place[0]] in self.vector:
+            vector = self.vector[self.packs.packs[place[0]]]
+            return build.extract_element(vector, Constant(INT32, place[1]))
+        return self.fetch(build, (n,))
+
+    def column(self, build: ir.IRBuilder, nodes: Pack) -> Any:
+        """A vector of the values of some nodes."""
+        if nodes not in self.vector:
+            self.vector[nodes] = self._several(build, nodes)
+        return self.vector[nodes]
+
+    def _several(self, build: ir.IRBuilder, nodes: Pack) -> Any:
+        kind = self.like(len(nodes)).type
+        if all(self.graph.op[n] == "const" for n in nodes):
+            return Constant(kind, [self.graph.value[n] for n in nodes])
+        blank: Any = ir.undefined(kind)
+        if len(set(nodes)) == 1:
+            first = build.insert_element(blank, self.of(build, nodes[0]), Constant(INT32, 0))
+            every = Constant(ir.vector(INT32, len(nodes)), 0)
+            return build.shuffle_vector(first, blank, every)
+        together = None if any(n in self.value for n in nodes) else self.fetch(build, nodes)
+        if together is not None:
+            return together
+        for lane, n in enumerate(nodes):
+            blank = build.insert_element(blank, self.of(build, n), Constant(INT32, lane))
+        return blank
+
+    def like(self, width: int) -> Emitter:
+        """What writes operations for a number of limbs."""
+        if width not in self.wide:
+            self.wide[width] = Emitter(self.emit.module, self.emit.itemsize, width)
+        return self.wide[width]
+
+    def make(self, build: ir.IRBuilder, nodes: Pack) -> None:
+        """Compute a pack, or a single node."""
+        if len(nodes) > 1:
+            self.vector[nodes] = self._packed(build, nodes)
+        else:
+            self._single(build, *nodes)
+
+    def _single(self, build: ir.IRBuilder, n: int) -> None:
+        for x in (*self.graph.arguments(n), *(where_of(self.graph, n) or ())):
+            if x >= 0:
+                self.of(build, x)
+        self.emit.nodes(build, self.graph, (n,), self.value)
+
+    def _packed(self, build: ir.IRBuilder, nodes: Pack) -> Any:
+        """One operation for a pack."""
+        wide, op = self.like(len(nodes)), self.graph.op[nodes[0]]
+        zero, choices = wide.constant(0.0), [where_of(self.graph, n) for n in nodes]
+        if all(choices):
+            condition, *results = zip(*(x for x in choices if x is not None), strict=True)
+            if all(min(r) >= 0 or max(r) < 0 for r in results):
+                both = [zero if r[0] < 0 else self.column(build, r) for r in results]
+                return build.select(self._positive(build, condition), *both)
+        columns = self.packs.columns(nodes)
+        if op == "gate":
+            second = self.column(build, columns[1])
+            return build.select(self._positive(build, columns[0]), second, zero)
+        x = [self.column(build, c) for c in columns]
+        if op in BINARY:
+            return build.binary(BINARY[op], *x)
+        if op == "neg":
+            return build.fneg(x[0])
+        if op == "inv":
+            return build.fdiv(wide.constant(1.0), x[0])
+        return build.call(wide.intrinsic("llvm.sqrt"), x)
+
+    def _positive(self, build: ir.IRBuilder, nodes: Pack) -> Any:
+        zero = self.like(len(nodes)).constant(0.0)
+        return build.fcmp_ordered(">", self.column(build, nodes), zero)
+
+
+class PackedBody:
+    """The code of a segment.
+
+    Attributes:
+        slots: Numbers of the frame.
+    """
+
+    def __init__(self, body: Any, packs: Packs) -> None:
+        """Of the body of the segment in single operations, whose registers it takes."""
+        self.body, self.emit, self.packs, self.graph = body, body.emit, packs, body.graph
+        self.slots, self.slot = 0, dict[Pack, int]()
+        op, needed = self.graph.op, self.graph.used(body.traced.roots)
+        self.turned = [n for n in needed if op[n] in ("sin", "cos")]
+        self.turned = [n for n in self.turned if op[self.graph.a[n]] == "input"]
+        node_of = {self.graph.a[n]: n for n in needed if op[n] == "input"}
+        reads = enumerate(body.read_at)
+        self.entry = {node_of[i]: at for i, at in reads if i in node_of}  # where inputs are
+        units = [x for x in packs.units(needed) if op[x[0]] not in ("const", "input")]
+        units = [x for x in units if x[0] not in set(self.turned)]
+        size = len(units) if len(units) <= LONGEST else PART
+        self.parts = [units[i : i + size] for i in range(0, len(units), size)] or [[]]
+        self.unit = {n: x for part in self.parts for x in part for n in x}
+        self.made = {x: i for i, part in enumerate(self.parts) for x in part}
+        self.results = defaultdict[int, list[int]](list)  # outputs that are stored at once
+        self.late = list[int]()  # and those in the place of inputs, or that are inputs
+        read = set(body.read_at)
+        for k, n in enumerate(body.traced.outputs):
+            early = n in self.unit and body.write_at[k] not in read
+            self.results[n] += [k] * early
+            self.late += [] if early else [k]
+
+    def state(self, build: ir.IRBuilder, place: Place) -> ir.IRBuilder:
+        """All instructions, or the calls of the parts."""
+        values = self._values(place)
+        angles = sorted(self.turned, key=lambda n: self.packs.place.get(n, (len(self.unit), n)))
+        for n in angles:
+            values.of(build, self.graph.a[n])
+        build = self.emit.angles(build, self.graph, angles, values.value)
+        if len(self.parts) == 1:
+            self._part(build, place, values, 0)
+            return build
+        self._share()
+        for x in angles:
+            put(self.emit, build, place.work, self.slot[x,], values.value[x])
+        for i in range(len(self.parts)):
+            pointer = self.emit.number.as_pointer()
+            kind = ir.FunctionType(ir.VOID, [pointer, pointer])
+            name = self.emit.module.unique_name("part_1")
+            function = ir.Function(self.emit.module, kind, name, internal=True, noinline=True)
+            for argument in function.args:
+                argument.add_attribute("noalias")
+            there = Place([], [], function.args[0], None, None, function.args[1], place.state)
+            inside = ir.IRBuilder(function.append_basic_block("entry"))
+            self._part(inside, there, self._values(there), i)
+            inside.ret_void()
+            build.call(function, [place.output, place.work])
+        return build
+
+    def _share(self) -> None:
+        """Slots of the frame for what is made in one part and used in another."""
+        turned: list[Pack] = [(n,) for n in self.turned]
+        last = dict.fromkeys(turned, len(self.parts))
+        for i, part in enumerate(self.parts):
+            for x in part:
+                needed = {y for n in x for y in self.graph.arguments(n)}
+                needed |= {y for n in x for y in where_of(self.graph, n) or () if y >= 0}
+                for unit in {self.unit[y] for y in needed if y in self.unit}:
+                    last[unit] = max(last.get(unit, 0), i)
+        for k in self.late:
+            n = self.body.traced.outputs[k]
+            if n in self.unit:
+                last[self.unit[n]] = len(self.parts)
+        free, ending = defaultdict[int, list[int]](list), defaultdict[int, list[Pack]](list)
+        for i in range(-1, len(self.parts)):
+            for x in turned if i < 0 else self.parts[i]:
+                if last.get(x, -1) > i:
+                    if not free[len(x)]:
+                        free[len(x)].append(self.slots)
+                        self.slots += len(x)
+                    self.slot[x] = free[len(x)].pop()
+                    ending[last[x]].append(x)
+            for x in ending[i]:
+                free[len(x)].append(self.slot[x])
+
+    def _values(self, place: Place) -> _Values:
+        """With what is in registers and in the frame."""
+
+        def fetch(build: ir.IRBuilder, nodes: Pack) -> Any:
+            """A node; or several, if they are contiguous."""
+            memory, at = place.output, [self.entry.get(n) for n in nodes]
+            if None in at:
+                memory, at = place.work, [self._kept(n) for n in nodes]
+            first = at[0]
+            if first is None or at != list(range(first, first + len(at))):
+                assert len(nodes) > 1
+                return None
+            return get(values.like(len(nodes)), build, memory, first, stride=1)
+
+        values = _Values(self.emit, self.packs, fetch)
+        return values
+
+    def _kept(self, n: int) -> int | None:
+        """The slot of a node."""
+        unit = self.unit.get(n, (n,))
+        return self.slot[unit] + unit.index(n) if unit in self.slot else None
+
+    def _part(self, build: ir.IRBuilder, place: Place, values: _Values, i: int) -> None:
+        """One part of the code; the last one ends it."""
+        emit, body = self.emit, self.body
+        status, result = body.first_status(build, place), Finite(emit)
+        for nodes in self.parts[i]:
+            values.make(build, nodes)
+            for n in nodes:
+                if n in body.checks:
+                    status = emit.checked(build, body.checks[n], values.of(build, n), status)
+            self._store(build, place, values, nodes)
+            if nodes in self.slot:
+                wide = values.like(len(nodes))
+                x = values.of(build, nodes[0]) if wide.lanes == 1 else values.vector[nodes]
+                put(wide, build, place.work, self.slot[nodes], x, stride=1)
+        if i + 1 == len(self.parts):
+            ready = [(k, values.of(build, body.traced.outputs[k])) for k in self.late]
+            for n in (n for n in body.checks if n not in self.unit):
+                status = emit.checked(build, body.checks[n], values.of(build, n), status)
+            for k, x in ready:
+                body.stored(build, [x], place, k, result)
+        body.conclude(build, place, status, None, result.total(build))
+
+    def _store(self, build: ir.IRBuilder, place: Place, values: _Values, nodes: Pack) -> None:
+        """The outputs that a unit is, as a vector where their places are contiguous."""
+        ways = [self.results[n] for n in nodes]
+        at = [self.body.write_at[x[0]] if len(x) == 1 else -1 for x in ways]
+        if len(nodes) > 1 and at[0] >= 0 and at == list(range(at[0], at[0] + len(at))):
+            wide = values.like(len(nodes))
+            put(wide, build, place.output, at[0], values.vector[nodes], stride=1)
+            return
+        for n, outputs in zip(nodes, ways, strict=True):
+            for k in outputs:
+                self.body.stored(build, [values.of(build, n)], place, k, Finite(self.emit))
