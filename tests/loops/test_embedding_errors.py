@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.algebra import A_V, bias, mass, tau, v, vdot
+from linkwise.algebra import A_V, bias, mass, tau, v
 from linkwise.errors import (
     ClosureError,
     ExpressionError,
@@ -126,18 +126,3 @@ def test_what_has_no_meaning_is_refused() -> None:
         e.check_v(np.zeros(3))
     with pytest.raises(ModelError, match=r"lw.loops.embed makes"):
         lw.loops.full_velocity(e.mech, q, u)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("wrt", ["q", "v", "gravity", "inertia", "armature"])
-def test_derivatives_by_the_algebra_say_what_differentiates_instead(wrt) -> None:
-    """By the symbol, the mechanism and functions that work, and these do."""
-    mech = lw.loops.embed(lw.models.four_bar())
-    expr = mass @ vdot + bias
-    message = r"(∂|Y\[|\[V ×\]|diag|inertia).* has no blocks for 'four_bar', .*lw\.vjp"
-    with pytest.raises(LoweringError, match=message):
-        lw.compile(lw.differentiate(expr, wrt), mech)
-    assert lw.compile(lw.differentiate(expr, "vdot"), mech).signature.shape == (1, 1)
-    parameters = [wrt] if wrt == "gravity" else []
-    if wrt in ("q", "v", "gravity"):
-        kernel = lw.compile(lw.vjp(expr, wrt), mech, parameters=parameters)
-        assert kernel.shapes == {wrt: (3,) if wrt == "gravity" else (1,)}

@@ -23,12 +23,26 @@ from linkwise.algebra.expr import Symbol
 from linkwise.algebra.space import INERTIA, JOINT, NODE, PLACE, TREE_JOINT, Space
 from linkwise.errors import LoweringError
 from linkwise.model.embedded import Embedded
+from linkwise.model.hinges import Hinge
+from linkwise.model.task_rows import JointRow
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.rotation import skew
-from linkwise.spatial.vector import blocks, cross_force, cross_velocity
+from linkwise.spatial.vector import blocks, cross_force
+from linkwise.sweeps.aggregate_hinge import AggregateHinge, bias_accelerations, outward
 from linkwise.sweeps.aggregate_motion import Inside, Joint
-from linkwise.sweeps.bodies import first, node_place, node_sizes, placed
+from linkwise.sweeps.bodies import (
+    AT_NODES,
+    crossed,
+    first,
+    hinge_form,
+    node_block,
+    node_place,
+    node_sizes,
+    place_form,
+    placed,
+    weight_by_gravity,
+)
 from linkwise.sweeps.interpret import Interpreter, family_of_part
 from linkwise.sweeps.program import Block, Statement, Term
 from linkwise.sweeps.structured_block import AggregateShift, FilteredInertia, block_diagonal
@@ -71,10 +85,8 @@ class Aggregates:
     def _no_derivative(self, what: str) -> LoweringError:
         return LoweringError(
             f"{what} has no blocks for {self.tree.name!r}, whose loops and couplings are built in: "
-            "bodies move together, and what lw.differentiate gives by q, v and numbers of the "
-            "mechanism is for bodies that move one by one. Use lw.jvp or lw.vjp of the expression "
-            "before it is differentiated, lw.forward_dynamics_derivatives or "
-            "lw.inverse_dynamics_derivatives."
+            "derivatives by inertial parameters and armature are for bodies that move one by one. "
+            "Use the mechanism itself, which is its attribute mech."
         )
 
     # ------------------------------------------------------------------------------- inside
@@ -139,6 +151,25 @@ class Aggregates:
     def _rotors(self, g: int) -> Array:
         return self.full.armature[list(self.tree.bodies[g].velocities)]
 
+    def _rotors_vary(self, g: int) -> bool:
+        """Whether 𝒳* N 𝒳 depends on q: some dependent hinge has armature and no fixed ratio."""
+        group, rotors = self.tree.bodies[g], self._rotors(g)
+        if not np.delete(rotors, list(group.independent)).any():
+            return False
+        return bool(group.loops) or not all(map(self._is_linear, group.couplings))
+
+    def _is_linear(self, coupling: Any) -> bool:
+        if isinstance(coupling, JointRow):
+            return True
+        names = [coupling.dependent, *(name for name, _ in coupling.terms)]
+        plain = all(self._is_rate(self.full.coordinate(name)) for name in names)
+        return plain and not any(any(c[1:]) for _, c in coupling.terms)
+
+    def _is_rate(self, entry: int) -> bool:
+        """Whether the rate of an entry of q is a velocity."""
+        k = int(np.searchsorted(self.full.q_start, entry, side="right")) - 1
+        return type(self.full.bodies[k].hinge).qdot is Hinge.qdot
+
     def pick_off(self, node: int, space: Space = NODE) -> Array:
         """B: from a force at a node to the forces on the bodies of the aggregate."""
         assert space is NODE, "aggregates have no inertial parameters"
@@ -159,7 +190,8 @@ class Aggregates:
             case "phi(q)":
                 return self._shift(run, k)
             case "H(q)":
-                return self._outward(run, k, self.inside(run, k).X).T
+                inside = self.inside(run, k)
+                return outward(inside, inside.X).T
             case "a":
                 return self._bias_acceleration(run, k, read.reshape(-1, 6))
             case "b":
@@ -171,8 +203,55 @@ class Aggregates:
                 return block_diagonal([first(m.coriolis_factor(x[None]), 2) for x, m in V])
             case "to_W":
                 return block_diagonal([_to_world(x) for x in read.reshape(-1, 3, 4)])
+            case "cross" | "swap":
+                parts = read.reshape(-1, 6)
+                return block_diagonal([crossed(statement.special, x) for x in parts])
+            case "X_rate":
+                return block_diagonal(self._place_forms(run, statement, k))
+            case "weight_gravity":
+                return np.concatenate([weight_by_gravity(m.matrix) for m in bodies])
+            case "a_g_rate":
+                return self._lifted(run, k)
+            case "bias_rate_q" | "bias_rate_v" | "H_rate":
+                return self._hinge_rate(run, statement, k)
             case _:
                 raise self._no_derivative(str(statement.target.key))
+
+    def _place_forms(self, run: Interpreter, statement: Statement, g: int) -> list[Array]:
+        count = len(self.tree.bodies[g].bodies)
+        reads = [run.blocks_of(quantity)[g] for quantity, _ in statement.reads]
+        parts = [x.reshape(count, -1, 1) for x in reads]
+        return [place_form(statement, [x[i] for x in parts]) for i in range(count)]
+
+    def _lifted(self, run: Interpreter, g: int) -> Array:
+        """How a_g of an aggregate changes with gravity (6 m, 3)."""
+        group, turns, rows = self.tree.bodies[g], list[Any](), list[Any]()
+        for k, inner in zip(group.bodies, group.inner, strict=True):
+            back = self.joint(run, k).pose.rot.T
+            turns.append(-back if inner < 0 else back @ turns[inner])
+            rows += [np.zeros((3, 3)), turns[-1] if group.parent < 0 else np.zeros((3, 3))]
+        return np.concatenate(rows)
+
+    def _hinge_rate(self, run: Interpreter, statement: Statement, g: int) -> Array:
+        """How H* x or Ḣ* u of an aggregate changes, as for a hinge (`aggregate_hinge.py`)."""
+        if self._rotors_vary(g):
+            raise LoweringError(
+                f"{statement.target.key} was requested for {self.tree.name!r}, whose loops and "
+                "couplings are built in and tie hinges with armature to others in a ratio that "
+                "varies: lw.differentiate takes the armature N as constant. Use lw.jvp or lw.vjp "
+                "of the expression before it is differentiated, lw.forward_dynamics_derivatives "
+                "or lw.inverse_dynamics_derivatives."
+            )
+        hinge, q = AggregateHinge(self.tree, g), run.arithmetic.q[None]
+        _ = self.inside(run, g).X  # checks the loops
+        if statement.special == "H_rate":
+            reads = [run.blocks_of(quantity)[g] for quantity, _ in statement.reads]
+            return hinge_form(
+                statement, hinge, q, np.eye(6 * len(self.tree.bodies[g].bodies)), reads
+            )
+        start, stop = self.tree.v_start[g], self.tree.v_start[g + 1]
+        by_q, by_v = hinge.bias_derivative(q, run.arithmetic.v[None, start:stop])
+        return first(by_q if statement.special == "bias_rate_q" else by_v, 2)
 
     def _shift(self, run: Interpreter, g: int) -> AggregateShift:
         group, p = self.tree.bodies[g], self.tree.bodies[g].parent
@@ -182,35 +261,21 @@ class Aggregates:
         count = len(self.tree.bodies[self.tree.group_of[p]].bodies)
         return AggregateShift(steps, group.inner, self.tree.slot[p], count)
 
-    def _outward(self, run: Interpreter, g: int, x: Array, inside: Array | None = None) -> Array:
-        """φ* (H_in* x + y) inside the aggregate, for x (n, c) and y, `inside` (6 m, c)."""
-        group, rows, at = self.tree.bodies[g], list[Array](), 0
-        for i, (k, inner) in enumerate(zip(group.bodies, group.inner, strict=True)):
-            joint = self.joint(run, k)
-            part = joint.H.T @ x[at : at + len(joint.H)]
-            at += len(joint.H)
-            if inside is not None:
-                part = part + inside[6 * i : 6 * i + 6]
-            rows.append(part if inner < 0 else joint.shift.T @ rows[inner] + part)
-        return np.concatenate(rows)
-
     def _bias_acceleration(self, run: Interpreter, g: int, V: Array) -> Array:
         """φ* (V × H_in* v + Ḣ_in* v + H_in* 𝔵), the base accelerated against gravity."""
-        group, inside, rows, at = self.tree.bodies[g], self.inside(run, g), list[Array](), 0
+        group, inside = self.tree.bodies[g], self.inside(run, g)
+        rows = bias_accelerations(inside, V)
         up = np.concatenate([np.zeros(3), -run.arithmetic.gravity])[:, None]
-        for i, k in enumerate(group.bodies):
-            joint = self.joint(run, k)
-            v_k = inside.v[at : at + len(joint.H)]
-            at += len(joint.H)
-            a_k = cross_velocity(V[i][None], (joint.H.T @ v_k)[None])[0] + joint.bias(v_k)
-            a_k = a_k[:, None]
-            if group.parent < 0 and group.inner[i] < 0:
-                a_k = a_k + joint.shift.T @ up
-            rows.append(a_k)
-        return self._outward(run, g, inside.x[:, None], np.concatenate(rows))
+        for i, (k, inner) in enumerate(zip(group.bodies, group.inner, strict=True)):
+            if group.parent < 0 and inner < 0:
+                part = slice(6 * i, 6 * i + 6)
+                rows[part] = rows[part] + self.joint(run, k).shift.T @ up
+        return outward(inside, inside.x[:, None], rows)
 
     def place(self, run: Interpreter, statement: Statement, k: int, node: int | None) -> Array:
         """Poses of the bodies of an aggregate, stacked; see `bodies.py`."""
+        if node is not None and statement.special in AT_NODES:
+            return node_block(run, statement, node)
         if node is not None:
             above = None
             if self.node_body[node] >= 0:

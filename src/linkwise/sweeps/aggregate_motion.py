@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -30,12 +30,24 @@ from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.spatial.vector import cross_velocity
 from linkwise.sweeps.factored import Orthogonal, orthogonal
 
-if TYPE_CHECKING:
-    from linkwise.sweeps.interpret import Arithmetic
-
 LOST = {8: 1e-14, 4: 1e-7}
 """Least pivot of G_d, relative to the trace of G* G, by bytes of a number: the square of the angle
 between what a dependent velocity does to the loops and what the others do."""
+
+
+class Kinematics(Protocol):
+    """What is needed of the arithmetic of a run (see `Arithmetic`)."""
+
+    itemsize: int
+    q: Any
+
+    def shift(self, pose: Pose) -> Any:
+        """φ."""
+        ...
+
+    def check_loops(self, g: int, margins: Sequence[Any]) -> None:
+        """The loops of aggregate g determine its dependent velocities if these are positive."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +80,7 @@ class Inside:
     """
 
     def __init__(
-        self, tree: Embedded, g: int, joints: Callable[[int], Joint], u: Array, numbers: Arithmetic
+        self, tree: Embedded, g: int, joints: Callable[[int], Joint], u: Array, numbers: Kinematics
     ) -> None:
         self.tree = tree
         self.mech: Mechanism = tree.mech

@@ -18,7 +18,7 @@ from linkwise.errors import LoweringError
 from linkwise.model.closure import constraint_sizes
 from linkwise.model.embedded import Embedded
 from linkwise.model.hinges import Hinge
-from linkwise.model.hinges.form import form_block
+from linkwise.model.hinges.form import Moving, form_block
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.task_rows import goal_sizes
 from linkwise.spatial.array import Array
@@ -145,7 +145,7 @@ class Bodies:
     def place(self, run: Interpreter, statement: Statement, k: int, node: int | None) -> Array:
         """Poses as columns (12, 1), the rows of (rot | p) in sequence; see PLACED."""
         if node is not None and statement.special in AT_NODES:
-            return _node_block(run, statement, node)
+            return node_block(run, statement, node)
         if node is not None:
             read = run.blocks_of(statement.reads[0][0])[k]
             above = None if self.node_body[node] < 0 else read[:12].reshape(3, 4)
@@ -193,11 +193,11 @@ def special_block(run: Interpreter, statement: Statement, part: Part, reads: Seq
         case "weight_rate":
             return weight_rate(numbers.gravity)
         case "weight_gravity":
-            return _weight_by_gravity(first(part.inertia().matrix, 2))
+            return weight_by_gravity(first(part.inertia().matrix, 2))
         case "X_rate":
-            return _place_form(statement, reads)
+            return place_form(statement, reads)
         case "H_rate":
-            return _hinge_form(statement, part, [x[:, 0] for x in reads])
+            return hinge_form(statement, part.hinge, part.q, part.outboard.shift, reads)
         case "cross" | "swap" | "bias_rate_q" | "bias_rate_v":
             return _derivative_block(statement, part, read[:, 0])
         case "to_W":
@@ -215,13 +215,13 @@ def placed_block(run: Interpreter, statement: Statement, part: Part, above: Arra
             lifted = part.pose().rot.T @ -gravity if part.on_ground else np.zeros(3)
             return np.concatenate([np.zeros(3), lifted])[:, None]
         case "weight":
-            return _weight_by_gravity(first(part.inertia().matrix, 2)) @ gravity[:, None]
+            return weight_by_gravity(first(part.inertia().matrix, 2)) @ gravity[:, None]
         case _:
             pose = part.pose()
             return placed(above, pose.rot, pose.p).reshape(12, 1)
 
 
-def _weight_by_gravity(M_k: Any) -> Any:
+def weight_by_gravity(M_k: Any) -> Any:
     """-(h* | m) at each entry of gravity (12, 3), from an inertia [[J, h~], [-h~, m]]."""
     moment = np.stack([M_k[2, 4], M_k[0, 5], M_k[1, 3], M_k[5, 5]])
     return np.kron(-np.eye(3), moment[:, None])
@@ -259,43 +259,45 @@ def first(array: Any, axes: int) -> Any:
 def _derivative_block(statement: Statement, part: Part, x: Any) -> Any:
     """x×, x×̄ or ∂(Ḣ* v) at a part."""
     if statement.special in ("cross", "swap"):
-        return _crossed(statement.special, x)
+        return crossed(statement.special, x)
     by_q, by_v = part.hinge.bias_derivative(part.q, part.v)
     return part.outboard.shift.T @ first(by_q if statement.special == "bias_rate_q" else by_v, 2)
 
 
-def _crossed(which: str, x: Any) -> Any:
+def crossed(which: str, x: Any) -> Any:
     """x× or x×̄."""
     w, u, zero = skew(x[:3]), skew(x[3:]), np.zeros((3, 3))
     return blocks(-w, -u, -u, zero) if which == "swap" else blocks(w, zero, u, w)
 
 
-def _hinge_form(statement: Statement, part: Part, vectors: Sequence[Any]) -> Any:
-    """Derivatives of the hinge map at a part: see `role.HingeRate`."""
+def hinge_form(
+    statement: Statement, hinge: Moving, q: Any, shift: Any, reads: Sequence[Any]
+) -> Any:
+    """Derivatives of the hinge map at a part: see `role.HingeRate` and `form_block`."""
     key = statement.target.key
     assert isinstance(key, Symbol) and isinstance(key.role, role.HingeRate)
-    rest = iter(vectors)
-    slots = [x if isinstance(x, str) else next(rest) for x in key.role.slots]
-    return form_block(part.hinge, part.q, part.outboard.shift, slots)
+    rest = iter(reads)
+    slots = [x if isinstance(x, str) else next(rest)[:, 0] for x in key.role.slots]
+    return form_block(hinge, q, shift, slots)
 
 
 AT_NODES = ("cross", "swap", "regressor", "X_rate", "angular")
 """Leaves of derivatives that nodes have as well as bodies."""
 
 
-def _node_block(run: Interpreter, statement: Statement, node: int) -> Any:
+def node_block(run: Interpreter, statement: Statement, node: int) -> Any:
     """A leaf of a derivative at a node."""
     if statement.special == "angular":
         return np.diag([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
     if statement.special == "X_rate":
-        return _place_form(statement, [run.blocks_of(x)[node] for x, _ in statement.reads])
+        return place_form(statement, [run.blocks_of(x)[node] for x, _ in statement.reads])
     x = run.blocks_of(statement.reads[0][0])[node][:, 0]
     if statement.special == "regressor":
         return first(momentum_regressor(x[None]), 2)
-    return _crossed(statement.special, x)
+    return crossed(statement.special, x)
 
 
-def _place_form(statement: Statement, reads: Sequence[Any]) -> Any:
+def place_form(statement: Statement, reads: Sequence[Any]) -> Any:
     """Derivatives of a pose at a part or node: see `role.PlaceRate`."""
     key = statement.target.key
     assert isinstance(key, Symbol) and isinstance(key.role, role.PlaceRate)

@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from linkwise.model.hinges.hinge import ConstantHinge, Hinge
+from linkwise.model.hinges.hinge import ConstantHinge
 from linkwise.model.hinges.jet import Jet
 
 
-def form_block(hinge: Hinge, q: Any, shift: Any, slots: Sequence[Any]) -> Any:
+class Moving(Protocol):
+    """What the form needs: a hinge, or an aggregate of bodies that moves like one."""
+
+    @property
+    def nv(self) -> int:
+        """Number of velocities."""
+        ...
+
+    def hinge_map_rate(self, q: Any, v: Any) -> Any:
+        """Ḣ (..., nv, rows)."""
+        ...
+
+    def qdot(self, q: Any, v: Any) -> Any:
+        """Time derivative of the coordinates (..., nq)."""
+        ...
+
+
+def form_block(hinge: Moving, q: Any, shift: Any, slots: Sequence[Any]) -> Any:
     """The matrix of the form f* D_n ... D_1 H* x, with two of its vectors left open.
 
     D_i is the derivative along velocities y_i that are held, the first one innermost. In general
@@ -20,11 +37,12 @@ def form_block(hinge: Hinge, q: Any, shift: Any, slots: Sequence[Any]) -> Any:
     Args:
         hinge: The hinge.
         q: Its coordinates (1, nq).
-        shift: φ (6, 6) from the body frame to the hinge: H about the body frame is H φ.
+        shift: φ (6, 6) from the body frame to the hinge: H about the body frame is H φ. Of an
+            aggregate, of as many rows as its bodies have.
         slots: f, x, y_1 ... y_n, each an array, or "row" or "column" where it is open.
     """
     nv = hinge.nv
-    spans = [6 if i == 0 else nv for i in range(len(slots))]
+    spans = [len(shift) if i == 0 else nv for i in range(len(slots))]
     names = [x if isinstance(x, str) else "" for x in slots]
     row, column = names.index("row"), names.index("column")
     out = np.full((spans[row], spans[column]), 0.0, dtype=object)
@@ -35,7 +53,7 @@ def form_block(hinge: Hinge, q: Any, shift: Any, slots: Sequence[Any]) -> Any:
     for units in np.ndindex(*(spans[i] for i in opened)):
         at = dict(zip(opened, units, strict=True))
         ways = [np.eye(nv)[at[i]] if i in at else slots[i] for i in along]
-        value: Any = _derivative(hinge, q, [way[None] for way in ways])[0] @ shift  # (nv, 6)
+        value: Any = _derivative(hinge, q, [way[None] for way in ways])[0] @ shift  # (nv, rows)
         value = value.T if isinstance(slots[1], str) else (slots[1] @ value)[:, None]
         value = value if isinstance(slots[0], str) else slots[0][None] @ value
         # Open f and x are the rows and columns of value; open directions have one entry here.
@@ -44,7 +62,7 @@ def form_block(hinge: Hinge, q: Any, shift: Any, slots: Sequence[Any]) -> Any:
     return _numbers(out)
 
 
-def _derivative(hinge: Hinge, q: Any, ways: Sequence[Any]) -> Any:
+def _derivative(hinge: Moving, q: Any, ways: Sequence[Any]) -> Any:
     """D_n ... D_1 H (..., nv, 6) at q (..., nq), along velocities (..., nv) that are held."""
     *inner, last = ways
     if not inner:

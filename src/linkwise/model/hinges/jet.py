@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -82,20 +82,24 @@ class Jet:
         level = max(self.level, other.level) if isinstance(other, Jet) else self.level
         return Jet.raised(self, level), Jet.raised(other, level)
 
-    def __add__(self, other: Any) -> Jet:
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, np.ndarray):
+            return cast("Any", np.add)(other, self)  # entry by entry
         x, y = self._meet(other)
         return Jet(x.c0 + y.c0, x.c1 + y.c1, x.c2 + y.c2, x.level)
 
     def __neg__(self) -> Jet:
         return Jet(-self.c0, -self.c1, -self.c2, self.level)
 
-    def __sub__(self, other: Any) -> Jet:
+    def __sub__(self, other: Any) -> Any:
         return self + (-other)
 
-    def __rsub__(self, other: Any) -> Jet:
+    def __rsub__(self, other: Any) -> Any:
         return (-self) + other
 
-    def __mul__(self, other: Any) -> Jet:
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, np.ndarray):
+            return cast("Any", np.multiply)(other, self)
         x, y = self._meet(other)
         return Jet(
             x.c0 * y.c0,
