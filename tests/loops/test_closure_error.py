@@ -10,6 +10,7 @@ import pytest
 import linkwise as lw
 from linkwise.dynamics.closure import error_at, error_kernel, loop_errors, relative_poses
 from linkwise.errors import ModelError
+from linkwise.model import closure
 
 MECHANISMS = [
     lw.models.dual_arm(),
@@ -17,6 +18,7 @@ MECHANISMS = [
     lw.models.delta(),
     lw.models.stewart(),
     lw.models.peaucellier(),
+    lw.models.multi_arm(2, arm="puma560", grasp=lw.hinges.SoftFinger()),
 ]
 
 
@@ -63,6 +65,17 @@ def test_a_pin_whose_axes_point_apart(turn):
     if turn < 3.0:
         both = np.array([turn, 0.7])
         assert lw.loops.constraint_error(mech, both) == pytest.approx(by_hand(mech, both))
+
+
+def test_a_soft_finger_reaches_every_attitude():
+    """The nearest pose, also by a search over the coordinates of the hinge."""
+    hinge = lw.hinges.SoftFinger((0.0, 0.6, 0.8))
+    for seed in range(4):
+        turn = np.random.default_rng(seed).normal(size=3)
+        X = lw.Pose.rpy(turn, (0.1, -0.2, 0.3))
+        expected = closure.error(hinge, X, closure.coordinates(hinge, X))
+        np.testing.assert_allclose(closure.loop_error(hinge, X), expected, atol=1e-13)
+        assert np.abs(expected[3:]).max() > 0.1
 
 
 def test_other_hinges_are_measured_one_by_one():

@@ -6,7 +6,8 @@ With X_ab = (R, p) the pose of node b seen from a, as in `model.closure.loop_err
     ball   e = (0, R* p)
     pin    e = (log T* R, T* p),   T = exp(θ u~),   θ = angle(u · r, tr R − u* R u),   r~ = R − R*
 
-T is the turn about the axis u that is nearest to R: it makes tr T* R largest.
+T is the turn about the axis u that is nearest to R: it makes tr T* R largest. A nonholonomic hinge
+can reach all poses of its hull, a soft finger those of a ball.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 @once_per_mechanism
 def error_kernel(mech: Mechanism, per_row: bool) -> Kernel | None:
     """The kernel of `constraint_error`: of rows, or of loops; None where there is no formula."""
-    known = all(isinstance(loop.hinge, Locked | Spherical | Pin) for loop in mech.loops)
+    known = all(isinstance(loop.hinge.hull, Locked | Spherical | Pin) for loop in mech.loops)
     if not known or not mech.loops or mech.n_bodies > MOST_BODIES:
         return None
     return written(mech, _OF_ROWS if per_row else _OF_LOOPS)
@@ -65,10 +66,11 @@ _OF_LOOPS, _OF_ROWS = Formula(_of_loops), Formula(_of_rows)
 def _error(loop: Loop, a: Any, b: Any) -> Any:
     """e (6,) of a loop from the poses of its nodes (3, 4)."""
     R, p = a[:, :3].T @ b[:, :3], a[:, :3].T @ (b[:, 3] - a[:, 3])
-    if isinstance(loop.hinge, Spherical):
+    hinge = loop.hinge.hull
+    if isinstance(hinge, Spherical):
         return np.concatenate([np.zeros(3), R.T @ p])
-    if isinstance(loop.hinge, Pin):
-        u = np.array(loop.hinge.axis)
+    if isinstance(hinge, Pin):
+        u = np.array(hinge.axis)
         r = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
         x, y = np.trace(R) - u @ R @ u, u @ r
         size = root(x * x + y * y)

@@ -353,9 +353,9 @@ def loop_error(hinge: Hinge, X_ab: Pose) -> Array:
         ball   e = (0, R* p)
         pin    e = (log S, T* p)   R = T S, T the turn about the axis nearest to R, S across it
 
-    For other hinges the coordinates are searched.
+    A nonholonomic hinge can reach all of its hull. For other hinges the coordinates are searched.
     """
-    R, p = X_ab.rot, X_ab.p
+    R, p, hinge = X_ab.rot, X_ab.p, hinge.hull
     if isinstance(hinge, Spherical):
         return np.concatenate([np.zeros(3), p @ R])
     if isinstance(hinge, Locked):
