@@ -31,12 +31,13 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.algebra import X_B, J, f, mass, tau
+from linkwise.codegen.arrays import cupy
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.configuration import coordinates, missing, moved
 from linkwise.dynamics.inverse_kinematics.goal import GoalArrays
@@ -46,6 +47,7 @@ from linkwise.model.body import Coupling
 from linkwise.model.derived import replaced
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
+from linkwise.pipeline import compile
 from linkwise.spatial import quaternion, rotation
 from linkwise.spatial.array import Array
 from linkwise.spatial.choice import absolute, angle, clip, gate, maximum, minimum, norm, where
@@ -54,6 +56,8 @@ from linkwise.sweeps.factored import factored
 
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
+
+Target: TypeAlias = Literal["cpu", "cuda"]
 
 FIRST_DAMPING = 1e-2
 """λ of the first step; J* W J is about one."""
@@ -153,6 +157,7 @@ class Problem:
         tolerance: Largest errors that count as reached [rad, m].
         iterations: Most steps of a sample.
         posture: Preferred joint positions (nq,), or None.
+        target: "cpu" or "cuda": where the searches run.
     """
 
     goals: GoalArrays
@@ -162,6 +167,7 @@ class Problem:
     tolerance: tuple[float, float]
     iterations: int
     posture: Array | None = None
+    target: Target = "cpu"
 
     def sizes(self, e: Array) -> Array:
         """Angles and distances (s, k, 2) of errors [rad, m]."""
@@ -174,7 +180,22 @@ class Problem:
         which = (goals.placed, goals.turned, goals.pointed)
         senses = tuple(zip(*(x.tolist() for x in which), strict=True))
         formula = _formula(senses, *movable.structure, self.posture is not None)
-        return written(weightless(self.joints.mech), formula, goals.nodes)
+        mech = weightless(self.joints.mech)
+        if self.target == "cuda":
+            return _on_gpu(mech, formula, goals.nodes)
+        return written(mech, formula, goals.nodes)
+
+    def search(self, q: Array, inputs: list[Array]) -> dict[str, Array]:
+        """The results of the kernel for starts (s, nq), by name."""
+        if self.target == "cuda":
+            cp = cupy()
+            made = self.kernel(cp.asarray(q), *map(cp.asarray, inputs))
+            return {name: x.get() for name, x in made.items()}
+        if len(q) != 1:
+            return self.kernel(q, *inputs)
+        # the call for one state is the fast one
+        made = self.kernel(q[0], *(x[0] if x.ndim == 2 else x for x in inputs))
+        return {name: x[None] for name, x in made.items()}
 
     def inputs(self, which: NDArray[np.int64], slow: float, iterations: Array | int) -> list[Array]:
         """The inputs of the kernel besides q, for samples with these goals."""
@@ -189,6 +210,11 @@ class Problem:
         options[:, 2], options[:, 3] = slow, iterations
         posture = [] if self.posture is None else [self.posture]
         return [goal, goals.weights.ravel(), self.movable.numbers, options, *posture]
+
+
+@once_per_mechanism
+def _on_gpu(mech: Mechanism, formula: Formula, nodes: tuple[str, ...]) -> Any:
+    return compile(formula, mech, nodes=nodes, target="cuda")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -239,11 +265,7 @@ def solve(
     """
     most = problem.iterations if iterations is None else iterations
     inputs, shape = problem.inputs(which, slow, most), (len(q), len(problem.goals.nodes), 6)
-    if len(q) == 1:  # the call for one state is the fast one
-        result = problem.kernel(q[0], *(x[0] if x.ndim == 2 else x for x in inputs))
-        result = {name: x[None] for name, x in result.items()}
-    else:
-        result = problem.kernel(q, *inputs)
+    result = problem.search(q, inputs)
     return Samples(
         result["q"],
         result["error"].reshape(shape),

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise import arguments
-from linkwise.arguments import generator
+from linkwise.arguments import generator, option
 from linkwise.dynamics.inverse_kinematics import reach
 from linkwise.dynamics.inverse_kinematics.descent import (
     LAST,
     Movable,
     Problem,
     Samples,
+    Target,
     history,
     solve,
 )
@@ -28,7 +29,7 @@ from linkwise.dynamics.inverse_kinematics.joints import (
     joints,
     tightened,
 )
-from linkwise.dynamics.inverse_kinematics.solution import Solution, verdicts
+from linkwise.dynamics.inverse_kinematics.solution import Later, Solution, verdicts
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
@@ -54,6 +55,7 @@ def inverse_kinematics(
     iterations: int = 100,
     restarts: int = 30,
     seed: int | np.random.Generator = 0,
+    target: Target = "cpu",
 ) -> Solution:
     """Joint positions that take nodes to their goals, or as near as possible.
 
@@ -87,6 +89,8 @@ def inverse_kinematics(
             [rad] alike, or one for each.
         iterations: Most steps of one search.
         restarts: Most further searches if the first one fails.
+        target: "cpu", or "cuda" for a GPU, which makes thousands of searches at a time; it needs
+            the extra `cuda`.
 
     Returns:
         A `Solution`: q, whether the goals were reached, the remaining errors, and the reason.
@@ -111,7 +115,8 @@ def inverse_kinematics(
     most = arguments.count(iterations, "iterations", least=1, most=MOST_ITERATIONS)
     rest = None if posture is None else movable.within(mech.check_q(posture)[None])[0]
     fixed = (movable, setting.couplings, setting.movable)
-    problem = Problem(given, *fixed, _tolerance(tolerance), most, rest)
+    option(target, ("cpu", "cuda"), "target")
+    problem = Problem(given, *fixed, _tolerance(tolerance), most, rest, target)
     best = solve(problem, begin, np.arange(count))
     starts = np.ones(count, dtype=np.int64)
     most = arguments.count(restarts, "restarts")
@@ -298,7 +303,7 @@ def _solution(problem: Problem, best: Samples, starts: NDArray[np.int64], batch:
         {n: sizes[at, i, 0] for i, n in enumerate(goals.nodes) if turned[i]},
         best.iterations[at],
         starts[at],
-        tuple(partial(history, problem, best, i) for i in range(len(best.q))),
+        Later(len(best.q), partial, (history, problem, best)),
         movable.at_limit(best.q)[at],
         limits,
         reasons,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,24 @@ from linkwise.dynamics.inverse_kinematics.descent import Movable, Problem, Sampl
 from linkwise.dynamics.inverse_kinematics.joints import joints
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Later(Sequence[Any]):
+    """function(*arguments, i) for each i below a length, made when it is read.
+
+    Of a batch of a hundred thousand few are looked at.
+    """
+
+    length: int
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, i: Any) -> Any:
+        return self.function(*self.arguments, row(i, self.length, "this list"))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -32,11 +51,11 @@ class Solution:
             by name.
         iterations: Steps of the search that found it ().
         starts: Number of searches ().
-        searches: Functions that recompute the history of each search, a tuple of one for one.
+        searches: Functions that recompute the history of each search; one for one.
         at_limit: Coordinates at a limit (nq,).
         blocked: For each set of goals that was not reached, the hinges that are pulled against
             a limit; a tuple of one for one.
-        reasons: For each set of goals, why the search ended, in words; a tuple of one for one.
+        reasons: For each set of goals, why the search ended, in words; one for one.
     """
 
     q: Array
@@ -45,10 +64,10 @@ class Solution:
     orientation_error: dict[str, Array]
     iterations: NDArray[np.int64]
     starts: NDArray[np.int64]
-    searches: tuple[Callable[[], Array], ...]
+    searches: Sequence[Callable[[], Array]]
     at_limit: NDArray[np.bool_]
     blocked: tuple[tuple[str, ...], ...]
-    reasons: tuple[str, ...]
+    reasons: Sequence[str]
 
     @property
     def history(self) -> Array:
@@ -118,32 +137,16 @@ def in_words(errors: list[tuple[str, float | None, float | None]]) -> str:
 
 def verdicts(
     problem: Problem, best: Samples, starts: NDArray[np.int64]
-) -> tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]:
+) -> tuple[tuple[tuple[str, ...], ...], Sequence[str]]:
     """For each goal the hinges that limits hold back, and the reason."""
     count = len(best.q)
     if best.reached.all():
-        return ((),) * count, tuple(_success(best, starts, i) for i in range(count))
+        return ((),) * count, Later(count, _success, (best, starts))
     blocked = _blocked(problem, best)
     unlimited = _without_limits(problem, best, blocked)
     proofs = _proofs(problem, best)
-    reasons = list[str]()
-    for i in range(count):
-        if best.reached[i]:
-            reasons.append(_success(best, starts, i))
-            continue
-        near = f"nearest found: {_errors(problem, best, i)}"
-        at = ", ".join(repr(name) for name in blocked[i])
-        if i in proofs:
-            reasons.append(f"{proofs[i]}; {near}")
-        elif unlimited[i]:
-            which = "limit" if len(blocked[i]) == 1 else "limits"
-            reasons.append(f"blocked by the {which} of {at}: without limits it is reached; {near}")
-        else:
-            tried = f"not reached from {starts[i]} start" + ("" if starts[i] == 1 else "s")
-            if not best.settled[i]:
-                tried += ", and still improving: more iterations would help"
-            reasons.append(f"{tried}; {near}" + (f", with {at} at a limit" if at else ""))
-    return tuple(blocked), tuple(reasons)
+    facts = (problem, best, starts, blocked, unlimited, proofs)
+    return tuple(blocked), Later(count, _reason, facts)
 
 
 def _success(best: Samples, starts: NDArray[np.int64], i: int) -> str:
@@ -151,6 +154,30 @@ def _success(best: Samples, starts: NDArray[np.int64], i: int) -> str:
     plural = "" if steps == 1 else "s"
     failed = "" if count == 1 else f", after the first of {count} starts had failed"
     return f"reached in {steps} step{plural}{failed}"
+
+
+def _reason(
+    problem: Problem,
+    best: Samples,
+    starts: NDArray[np.int64],
+    blocked: Sequence[tuple[str, ...]],
+    unlimited: Sequence[bool],
+    proofs: Mapping[int, str],
+    i: int,
+) -> str:
+    if best.reached[i]:
+        return _success(best, starts, i)
+    near = f"nearest found: {_errors(problem, best, i)}"
+    at = ", ".join(repr(name) for name in blocked[i])
+    if i in proofs:
+        return f"{proofs[i]}; {near}"
+    if unlimited[i]:
+        which = "limit" if len(blocked[i]) == 1 else "limits"
+        return f"blocked by the {which} of {at}: without limits it is reached; {near}"
+    tried = f"not reached from {starts[i]} start" + ("" if starts[i] == 1 else "s")
+    if not best.settled[i]:
+        tried += ", and still improving: more iterations would help"
+    return f"{tried}; {near}" + (f", with {at} at a limit" if at else "")
 
 
 def _errors(problem: Problem, best: Samples, i: int) -> str:
