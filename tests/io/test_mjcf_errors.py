@@ -201,7 +201,7 @@ CASES = {
     ),
     "attach": (
         moving('<attach model="m" prefix="p"/>'),
-        "m.xml:4: <attach>: attached models are not supported, and the tree depends on them",
+        "m.xml:4: <attach>: no model called 'm' in the assets; it has no model.",
     ),
     "flex": (
         model('<deformable><flex name="f"/></deformable>'),

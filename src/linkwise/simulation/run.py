@@ -353,7 +353,7 @@ def _implicit(
         else:
             points = contact_points(mech, contacts, "implicit")
             if is_long(mech, points):
-                stepper = LongSteps(mech, **acting)
+                stepper = LongSteps(mech, points, **acting)
             else:
                 stepper = KernelSteps(mech, points, **acting)
     except LoweringError as error:

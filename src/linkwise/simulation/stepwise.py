@@ -25,7 +25,9 @@ from linkwise.errors import (
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation import rates
 from linkwise.simulation.episode import NOTHING
-from linkwise.simulation.implicit.long_steps import LongSteps, is_long
+from linkwise.simulation.implicit.ground import ContactPoint
+from linkwise.simulation.implicit.long_steps import LongSteps
+from linkwise.simulation.implicit.steps import Steps
 from linkwise.simulation.integrators import INTEGRATORS
 from linkwise.simulation.integrators.command import INTERNAL
 from linkwise.simulation.loop_keeper import LoopKeeper
@@ -58,7 +60,7 @@ def moved_stepwise(
     """
     mech, integrator = request.mech, request.integrator
     implicit = integrator == "implicit"
-    long = implicit and is_long(mech, request.contacts) and is_traceable(mech)
+    long = implicit and is_traceable(mech)
     why = None
     if (implicit and not long) or request.episode != NOTHING:
         why = f"{mech.name!r} cannot move by implicit steps, with noise or conditions"
@@ -74,7 +76,7 @@ def moved_stepwise(
     forces = dampers_and_springs(mech) if request.passive else None
     q, v = begin if long else beginnings(mech, *begin)
     along = course.step, course.steps, course.every
-    done = stepwise(mech, integrator, q, v, held, *along, forces, law)
+    done = stepwise(mech, integrator, q, v, held, *along, forces, law, request.contacts)
     first = np.zeros((len(q), 1, done.records.shape[-1]))
     first[:, 0, : mech.nq + mech.nv] = np.concatenate([q, v], axis=1)
     records = np.concatenate([first, done.records], axis=1)
@@ -93,6 +95,7 @@ def stepwise(
     every: int,
     forces: Passive | None,
     law: FeedbackLaw | None,
+    contacts: tuple[ContactPoint, ...] = (),
 ) -> Records:
     """What `MotionKernel.run` gives, by the reference integrators, one motion after the other.
 
@@ -100,10 +103,12 @@ def stepwise(
         held: Inputs by name: (length,), (steps, length) or (batch, steps, length).
         every: How many steps from one record to the next; the last state is recorded too.
         law: What gives the joint forces, if it is not in `held`.
+        contacts: Points that may touch, in implicit steps.
     """
     ends = sorted({*range(every, steps + 1, every), steps} - {0})
     if integrator == "implicit":
-        return _implicit(mech, q, v, held, step, steps, ends, law, passive=forces is not None)
+        stepper = LongSteps(mech, contacts, actuated="control" in held, passive=forces is not None)
+        return _implicit(stepper, q, v, held, step, steps, ends, law)
     out = np.full((len(q), len(ends), mech.nq + mech.nv), np.nan)
     codes, failed = np.zeros(len(q), np.int32), np.full(len(q), -1, np.int64)
     for i in range(len(q)):
@@ -127,7 +132,7 @@ def stepwise(
 
 
 def _implicit(
-    mech: Mechanism,
+    stepper: LongSteps,
     q: Array,
     v: Array,
     held: Mapping[str, Array],
@@ -135,17 +140,13 @@ def _implicit(
     steps: int,
     ends: Sequence[int],
     law: FeedbackLaw | None,
-    *,
-    passive: bool,
 ) -> Records:
-    """The same by implicit steps; records end with the residual where joints have impulses."""
-    stepper = LongSteps(mech, actuated="control" in held, passive=passive)
-    width = mech.nq + mech.nv + bool(stepper.joints)
-    out = np.full((len(q), len(ends), width), np.nan)
+    """The same by implicit steps, with what their kernels record besides q and v."""
+    out = list[list[Array]]()
     codes, failed = np.zeros(len(q), np.int32), np.full(len(q), -1, np.int64)
     for i in range(len(q)):
         inputs = {name: _of_motion(x, i) for name, x in held.items()}
-        state = stepper.first(q[i], v[i])
+        state, worst, rows = stepper.first(q[i], v[i]), np.zeros(3), list[Array]()
         for n in range(steps):
             now = {name: x[n if len(x) > 1 else 0] for name, x in inputs.items()}
             control = now.pop("control", np.zeros(0))
@@ -155,10 +156,25 @@ def _implicit(
             if made.status:
                 codes[i], failed[i] = made.status, n
                 break
+            worst = np.maximum(worst, _worst(made))
             if n + 1 in ends:
-                row = np.concatenate([state.q, state.v, made.residual])[:width]
-                out[i, ends.index(n + 1)] = row
-    return Records(out, codes, failed)
+                shown = [made.residual, worst[: 3 if stepper.points else 1]]
+                shown = [stepper.normals, state.impulse, *shown] if len(state.impulse) else []
+                rows.append(np.concatenate([state.q, state.v, *shown]))
+        out.append(rows)
+    width = max((len(row) for rows in out for row in rows), default=q.shape[1] + v.shape[1])
+    records = np.full((len(q), len(ends), width), np.nan)
+    for i, rows in enumerate(out):
+        for k, row in enumerate(rows):
+            records[i, k] = row
+    return Records(records, codes, failed)
+
+
+def _worst(made: Steps) -> Array:
+    """The residual of a step, its deepest penetration and its fastest slip."""
+    touches = made.touches
+    slip = np.where(touches.touching, touches.slip, 0.0)
+    return np.array([made.residual[0], -touches.gap.min(initial=0.0), slip.max(initial=0.0)])
 
 
 def beginnings(mech: Mechanism, q: Array, v: Array) -> tuple[Array, Array]:

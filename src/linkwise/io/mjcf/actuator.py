@@ -23,6 +23,7 @@ from typing import Final, Literal, cast
 import numpy as np
 
 from linkwise.errors import unknown_name
+from linkwise.io.mjcf.actuator_class import MIXED
 from linkwise.io.mjcf.compiler import MAIN, Compiler, Defaults, limited
 from linkwise.io.mjcf.equality import FixedTendon, SpatialTendon
 from linkwise.io.mjcf.ignored import ACTUATORS, SUPPORTED_ACTUATORS, Ignored
@@ -100,6 +101,9 @@ class Actuators:
         if element.tag not in SUPPORTED_ACTUATORS:
             return self._left_out(element, f"actuators of the kind '{element.tag}' do not act")
         self.ignored.check(element, "actuator")
+        if MIXED in merged.attrib:
+            what = f"its class has the law of a <{merged.attrib[MIXED]}>"
+            return self._left_out(element, f"{what}, which is not combined with <{element.tag}>")
         ends = self._ends(element, merged)
         law = self._law(element, merged, ends[0] if ends else ())
         if ends is None or law is None:
@@ -200,7 +204,7 @@ class Actuators:
             case "velocity":
                 return (kv, 0.0, 0.0), (0.0, 0.0, -kv), "none", 0.0
             case "damper":
-                return (0.0, 0.0, -number(merged, "kv", 1.0)), (0.0, 0.0, 0.0), "none", 0.0
+                return (0.0, 0.0, -kv), (0.0, 0.0, 0.0), "none", 0.0
             case "cylinder":
                 area = number(merged, "area", 1.0)
                 if "diameter" in merged.attrib:
@@ -253,7 +257,7 @@ class Actuators:
             low, high = cast(float, drive.lower), cast(float, drive.upper)
             middle, half = 0.5 * (low + high), 0.5 * share * (high - low)
             return middle - half, middle + half
-        if not limited(merged, flag, attr, self.compiler.autolimits):
+        if not limited(merged, flag, attr, self.compiler.of(merged).autolimits):
             return ALL
         low, high = numbers(merged, attr, 2, (0.0, 0.0)).tolist()
         if low > high:

@@ -98,7 +98,8 @@ class Assembly:
             if not record.pose.is_identity:
                 reason = "where the body starts is a state, not part of the mechanism"
                 self.reporter.note(group[0].element, "ignored", reason, "other")
-            if self.compiler.alignfree or group[0].element.attrib.get("align") == "true":
+            aligned = self.compiler.of(record.element).alignfree
+            if aligned or group[0].element.attrib.get("align") == "true":
                 reason = "the body frame is not moved to the inertial frame: other coordinates"
                 self.reporter.note(group[0].element, "approximate", reason, "other")
             inboard = Pose.identity()
@@ -175,7 +176,8 @@ class Assembly:
         if "fromto" in element.attrib:
             pose, _ = read_fromto(element)
         else:
-            pose = read_pose(element, self.compiler.degree, self.compiler.eulerseq)
+            compiler = self.compiler.of(element)
+            pose = read_pose(element, compiler.degree, compiler.eulerseq)
         if part.name and part.name in self.sites:
             raise element.error("the site name is used twice")
         base_name = part.name or f"{record.name}:site"

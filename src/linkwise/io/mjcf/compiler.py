@@ -7,10 +7,12 @@ above it, or the main class.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, cast
 
 from linkwise.errors import unknown_name
+from linkwise.io.mjcf.actuator_class import KIND, passed_on
 from linkwise.io.mjcf.ignored import (
     ACTUATORS,
     ATTRIBUTES,
@@ -46,6 +48,7 @@ class Compiler:
         alignfree: Whether MuJoCo moves the frames of free bodies to their inertial frames.
         strippath: Use only the last part of file names.
         meshdir: Directory of mesh files, as written.
+        others: Settings of attached models, by file.
     """
 
     degree: bool = True
@@ -61,6 +64,11 @@ class Compiler:
     alignfree: bool = False
     strippath: bool = False
     meshdir: str = ""
+    others: Mapping[str, Compiler] = field(default_factory=lambda: {})
+
+    def of(self, element: Element) -> Compiler:
+        """The settings for an element, those of its file."""
+        return self.others.get(element.file, self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +229,9 @@ ClassTable = dict[str, Attributes]
 
 _ORIENTATIONS: Final = frozenset({"quat", "axisangle", "euler", "xyaxes", "zaxis"})
 # A shorter list of numbers overrides only the first ones of the class.
-_PARTIAL: Final = frozenset({"size", "stiffness", "damping", "friction"})
+_PARTIAL: Final = frozenset(
+    {"size", "stiffness", "damping", "friction", "gear", "gainprm", "biasprm", "dynprm"}
+)
 
 
 @dataclass(slots=True)
@@ -244,6 +254,7 @@ class Defaults:
         base = self.classes[name].get(table or element.tag)
         if not base:
             return element
+        base = passed_on(base, element) if table == "actuator" else base
         merged = merge(base, element.attrib)
         return Element(
             element.tag, merged, element.children, element.text, element.line, element.file
@@ -268,21 +279,26 @@ def merge(base: Attributes, attributes: Attributes) -> Attributes:
     return merged
 
 
-def read_defaults(root: Element, reporter: Reporter, ignored: Ignored) -> Defaults:
+def read_defaults(
+    root: Element, reporter: Reporter, ignored: Ignored, mains: Collection[str] = (MAIN,)
+) -> Defaults:
     """All classes of the sections `<default>`.
+
+    Args:
+        mains: Classes at the top: that of the file, and those of attached models.
 
     Raises:
         ParseError: A nested class without a name, or a name used twice.
     """
-    defaults = Defaults()
+    defaults = Defaults({name: {} for name in mains})
     for section in root.findall("default"):
-        name = section.attrib.get("class", MAIN)
-        if name != MAIN:
+        top = section.attrib.get("class", MAIN)
+        if top not in mains:
             raise section.error(
-                f"the top-level class is '{MAIN}'; '{shorten(name)}' has to be nested in it"
+                f"the top-level class is '{MAIN}'; '{shorten(top)}' has to be nested in it"
             )
-        _read_class(section, defaults.classes[MAIN], reporter, ignored)
-        stack = [(child, MAIN) for child in reversed(section.findall("default"))]
+        _read_class(section, defaults.classes[top], reporter, ignored)
+        stack = [(child, top) for child in reversed(section.findall("default"))]
         while stack:
             element, parent = stack.pop()
             name = element.attrib.get("class", "")
@@ -308,7 +324,11 @@ def _read_class(section: Element, table: ClassTable, reporter: Reporter, ignored
             continue
         # Actuators of all kinds share their defaults.
         key = "actuator" if tag in ACTUATORS else tag
-        table[key] = merge(table.get(key, {}), element.attrib)
+        base = table.get(key, {})
+        base = passed_on(base, element) if key == "actuator" else base
+        table[key] = merge(base, element.attrib)
+        if key == "actuator":
+            table[key][KIND] = tag
         if tag in ATTRIBUTES or tag in SUPPORTED_ACTUATORS:
             ignored.check(element, key)
             for child in element.children if tag not in CHILDLESS else ():

@@ -86,7 +86,7 @@ def read_geom(element: Element, frame: Pose, compiler: Compiler, assets: Assets)
     Raises:
         ParseError: A shape without size, an unknown mesh, or contradictory attributes.
     """
-    kind = choice(element, "type", TYPES, "sphere")
+    kind, compiler = choice(element, "type", TYPES, "sphere"), compiler.of(element)
     mesh = hfield = None
     if "mesh" in element.attrib:
         mesh = _asset(element, "mesh", assets.meshes)
@@ -134,7 +134,7 @@ def fitted(geom: Geom, compiler: Compiler) -> Geom:
     """A primitive with a mesh becomes the primitive fitted to that mesh; others stay."""
     if geom.mesh is None or geom.kind not in _N_SIZES:
         return geom
-    mass = geom.mesh.mass()
+    mass, compiler = geom.mesh.mass(), compiler.of(geom.element)
     half, axes = box_axes(mass)
     centre = np.zeros(3)
     if compiler.fitaabb:
@@ -261,6 +261,8 @@ def read_assets(
                 file = element.attrib.get("file", "").replace("\\", "/")
                 size = numbers(element, "size", 4).tolist()
                 hfields[name or stem(file)] = read_height(element, size, files, compiler)
+            elif element.tag == "model":  # see `attach.py`
+                ignored.check(element)
             elif element.tag in ASSET_AFFECTS:
                 ignore(reporter, element, ASSET_AFFECTS[element.tag])
             else:

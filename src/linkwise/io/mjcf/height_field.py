@@ -149,7 +149,7 @@ def read_height(
     x, y, top, base = size
     if min(size) <= 0.0:
         raise element.error("'size' of a height field takes 4 positive numbers")
-    return HeightAsset(element, (x, y, top, base), files, compiler)
+    return HeightAsset(element, (x, y, top, base), files, compiler.of(element))
 
 
 def grid_or_reason(asset: HeightAsset) -> tuple[Grid | None, str]:

@@ -59,6 +59,8 @@ ATTRIBUTES: Final[dict[str, Table]] = {
         f"name childclass mocap pos gravcomp {_ORIENTATION}", other="sleep simple fuse user"
     ),
     "frame": _table(f"name childclass pos scale massscale {_ORIENTATION}", other="scaling"),
+    "attach": _table("model body prefix frame"),
+    "model": _table("name file content_type"),
     "replicate": _table("count offset euler sep childclass"),
     "inertial": _table(f"pos mass diaginertia fullinertia {_ORIENTATION}"),
     "joint": _table(
@@ -154,14 +156,12 @@ BODY_AFFECTS: Final[dict[str, Affects]] = {
 ASSET_AFFECTS: Final[dict[str, Affects]] = {
     "texture": "appearance",
     "skin": "appearance",
-    "model": "other",
 }
-"""Assets that are reported as a whole. Models are used by `<attach>`, which is refused."""
+"""Assets that are reported as a whole."""
 
 REFUSED: Final[dict[str, str]] = {
     "composite": "composite objects",
     "flexcomp": "flexible objects (flexcomp)",
-    "attach": "attached models",
     "flex": "deformable objects",
 }
 """Elements on which the tree or the masses depend and that are not supported."""

@@ -30,38 +30,39 @@ class Inference:
 
     def geoms_count(self, record: BodyRecord) -> bool:
         """True where geoms count: always, or unless the body has an `<inertial>`."""
-        rule = self.compiler.inertiafromgeom
+        rule = self.compiler.of(record.element).inertiafromgeom
         return rule == "true" or (rule == "auto" and record.inertial is None)
 
     def body(self, record: BodyRecord, geoms: list[Geom]) -> SpatialInertia:
         """Inertia of a body about its frame, before the total mass is set."""
-        inertia: SpatialInertia | None = None
+        inertia, compiler = None, self.compiler.of(record.element)
         if self.geoms_count(record):
-            inertia = self._from_geoms(geoms)
+            inertia = self._from_geoms(geoms, compiler)
         if inertia is None and record.inertial is not None:
-            inertia = read_inertial(record.inertial, self.compiler)
+            inertia = read_inertial(record.inertial, compiler)
         if inertia is None:
-            if self.compiler.boundmass <= 0.0 and self.compiler.boundinertia <= 0.0:
+            if compiler.boundmass <= 0.0 and compiler.boundinertia <= 0.0:
                 return SpatialInertia.zero()
             # Without any, MuJoCo puts the inertial frame at the body's own pose in its parent.
             inertia = SpatialInertia.from_com(0.0, record.written.p)
             return self._bounded(record, inertia, record.written.p)
         return self._bounded(record, inertia, inertia.com)
 
-    def _from_geoms(self, geoms: list[Geom]) -> SpatialInertia | None:
-        low, high = self.compiler.inertiagrouprange
+    def _from_geoms(self, geoms: list[Geom], compiler: Compiler) -> SpatialInertia | None:
+        low, high = compiler.inertiagrouprange
         total: SpatialInertia | None = None
         for geom in geoms:
             if low <= geom.group <= high:
-                part = geom_inertia(fitted(geom, self.compiler), self.reporter)
+                part = geom_inertia(fitted(geom, compiler), self.reporter)
                 if float(part.mass) > SMALL:
                     total = part if total is None else total + part
         return total
 
     def _bounded(self, record: BodyRecord, inertia: SpatialInertia, com: object) -> SpatialInertia:
         """At least the bounds of the compiler; impossible moments balanced, if requested."""
-        least_mass, least = self.compiler.boundmass, self.compiler.boundinertia
-        if least_mass <= 0.0 and least <= 0.0 and not self.compiler.balanceinertia:
+        compiler = self.compiler.of(record.element)
+        least_mass, least = compiler.boundmass, compiler.boundinertia
+        if least_mass <= 0.0 and least <= 0.0 and not compiler.balanceinertia:
             return inertia
         _check_finite(inertia, record.element)
         moments, axes = inertia.principal()
@@ -70,7 +71,7 @@ class Inference:
             mass, changed = least_mass, True
         if (moments < least).any():
             moments, changed = np.maximum(moments, least), True
-        if self.compiler.balanceinertia and moments[0] + moments[1] < moments[2]:
+        if compiler.balanceinertia and moments[0] + moments[1] < moments[2]:
             moments, changed = np.full(3, moments.mean()), True
         if not changed:
             return inertia

@@ -96,6 +96,7 @@ def read_joint(
     reporter: Reporter,
 ) -> Joint:
     """A `<joint>` or `<freejoint>`."""
+    compiler = compiler.of(element)
     free = element.tag == "freejoint"
     kind = "free" if free else choice(element, "type", KINDS, "hinge")
     p = np.zeros(3)

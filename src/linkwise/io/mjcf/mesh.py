@@ -301,5 +301,5 @@ def read_meshes(
             raise element.error("a mesh needs a name or a file")
         if name in meshes:
             raise element.error(f"the mesh name '{shorten(name)}' is used twice")
-        meshes[name] = MeshAsset(name, element, files, compiler, reporter)
+        meshes[name] = MeshAsset(name, element, files, compiler.of(element), reporter)
     return meshes

@@ -10,6 +10,7 @@ import numpy as np
 from linkwise.errors import LinkwiseError, MissingExtraError, ModelError, ParseError
 from linkwise.io.mjcf.actuator import Actuators
 from linkwise.io.mjcf.assemble import Assembly, Base
+from linkwise.io.mjcf.attach import expand_attached
 from linkwise.io.mjcf.compiler import Compiler, Options, read_compiler, read_defaults, read_options
 from linkwise.io.mjcf.contact import read_contact_rules, report_contacts
 from linkwise.io.mjcf.equality import Equalities, read_paths, read_tendons
@@ -80,10 +81,11 @@ def _read(
     files = Files.of(path, roots)
     ignored = Ignored(reporter)
     root = expand_includes(root, files)
+    attached = expand_attached(root, files, reporter, ignored)
     ignored.check(root)
-    compiler = read_compiler(root, reporter, ignored)
+    compiler = attached.within(read_compiler(root, reporter, ignored))
     options = read_options(root, reporter, ignored)
-    defaults = read_defaults(root, reporter, ignored)
+    defaults = read_defaults(root, reporter, ignored, attached.mains)
     assets = read_assets(root, defaults, files, compiler, reporter, ignored)
     records = read_tree(root, defaults, compiler, reporter, ignored)
     joints = _read_joints(records, compiler, options, reporter)

@@ -223,10 +223,11 @@ class _Walk:
             if child.tag in ("joint", "freejoint"):
                 raise child.error("a joint directly in a replicate; wrap it in a body")
         angles = numbers(element, "euler", 3, (0.0, 0.0, 0.0))
-        angles = np.deg2rad(angles) if self.compiler.degree else angles
+        compiler = self.compiler.of(element)
+        angles = np.deg2rad(angles) if compiler.degree else angles
         step = numbers(element, "offset", 3, (0.0, 0.0, 0.0))
         classname, digits = self.childclass(visit), len(str(int(count) - 1))
-        turn = make_pose(euler(angles, self.compiler.eulerseq), step)
+        turn = make_pose(euler(angles, compiler.eulerseq), step)
         self.count_replicas(element, int(count))
         frames = [Pose.identity()]
         for _ in range(int(count) - 1):
@@ -241,7 +242,8 @@ class _Walk:
 
     def pose(self, element: Element) -> Pose:
         check_single_orientation(element)
-        return read_pose(element, self.compiler.degree, self.compiler.eulerseq)
+        compiler = self.compiler.of(element)
+        return read_pose(element, compiler.degree, compiler.eulerseq)
 
     def name_the_nameless(self) -> None:
         """Names for bodies without one, and a ParseError for one used twice."""

@@ -174,7 +174,7 @@ class CollisionSteps:
             then = np.concatenate([then, S @ free["then"]])
         b = then.copy()
         normal = count + self._each * np.arange(len(points.gap))
-        b[normal] += self._room(points, start[normal], h)
+        b[normal] += rooms(points.gap, start[normal], self._laws[points.pair, 3], h)
         impulse = self._remembered(points)
         w = np.zeros(self._width)
         w[: mech.nv] = free["forces"]
@@ -182,7 +182,7 @@ class CollisionSteps:
         worst = 0.0
         if m:
             worst, _ = solve_impulses(
-                rows, b, self._inverse(rows, normal), impulse, w, self._bounds(now, h),
+                rows, b, inverses(rows, normal, self._each), impulse, w, self._bounds(now, h),
                 np.ascontiguousarray(self._laws[points.pair, :3]), each=self._each, most=SWEEPS,
                 enough=ENOUGH[8],
             )  # fmt: skip
@@ -229,23 +229,6 @@ class CollisionSteps:
         rows[:count, :nv] = along @ free["whitening"].reshape(nv, nv)
         rows[count:, :nv] = S @ bodies
         return S, rows
-
-    def _room(self, points: Touching, before: Array, h: float) -> Array:
-        """β of each contact: see `segments.py`."""
-        room = closing(points.gap, h)
-        e = self._laws[points.pair, 3]
-        bounced = np.where(points.gap > 0.0, FAR, np.minimum(room, e * before))
-        return np.where((e > 0.0) & (before < -SLOW), bounced, room)
-
-    def _inverse(self, rows: Array, normal: Any) -> Array:
-        """1 over the mobility of rows; of rows that share a disc over a bound of their block."""
-        mobility = np.einsum("ij,ij->i", rows, rows)
-        pairs = [1] if self._each == 3 else [1, 4]
-        for first in pairs:
-            i, j = normal + first, normal + first + 1
-            bound = np.maximum(mobility[i], mobility[j]) + np.abs((rows[i] * rows[j]).sum(axis=1))
-            mobility[i] = mobility[j] = bound
-        return np.where(mobility > IMMOVABLE, 1.0 / np.maximum(mobility, IMMOVABLE), 0.0)
 
     def _bounds(self, now: State, h: float) -> Array:
         """h f, and the velocities with which limits are reached (j, 3)."""
@@ -340,6 +323,29 @@ class CollisionSteps:
         )
         return Steps(q, v, reached, before, effort, (impulse, start, end), touches, residual[:, 0],
                      activation, last, status)  # fmt: skip
+
+
+def rooms(gap: Array, before: Array, restitution: Array, h: float) -> Array:
+    """β of contacts, with their normal velocities before the step: see `segments.py`."""
+    room = closing(gap, h)
+    bounced = np.where(gap > 0.0, FAR, np.minimum(room, restitution * before))
+    return np.where((restitution > 0.0) & (before < -SLOW), bounced, room)
+
+
+def inverses(rows: Array, normal: Any, each: int) -> Array:
+    """1 over the mobility of rows Y; of rows that share a disc over a bound of their block.
+
+    Args:
+        rows: Y (m, width).
+        normal: The first row of each contact.
+        each: Rows of a contact, 3 or 6.
+    """
+    mobility = np.einsum("ij,ij->i", rows, rows)
+    for first in [1] if each == 3 else [1, 4]:
+        i, j = normal + first, normal + first + 1
+        bound = np.maximum(mobility[i], mobility[j]) + np.abs((rows[i] * rows[j]).sum(axis=1))
+        mobility[i] = mobility[j] = bound
+    return np.where(mobility > IMMOVABLE, 1.0 / np.maximum(mobility, IMMOVABLE), 0.0)
 
 
 def closing(gap: Array, h: float) -> Array:

@@ -24,7 +24,15 @@ def contact_rows(
         bodies: Names of the bodies in V.
         points: Points that may touch; each has `point.rows` rows.
     """
-    poses = at.value(expression("node_poses"), nodes=bodies, q=q).reshape(-1, 3, 4)
+    poses = at.value(expression("node_poses"), nodes=bodies, q=q)
+    return rows_at(poses, bodies, points)
+
+
+def rows_at(
+    poses: Any, bodies: tuple[str, ...], points: tuple[ContactPoint, ...]
+) -> tuple[Any, list[Any], list[Any]]:
+    """The same, of poses of the bodies (bodies, 3, 4) in the world."""
+    poses = poses.reshape(-1, 3, 4)
     S = np.zeros((sum(point.rows for point in points), 6 * len(bodies)), dtype=object)
     gaps, normals, i = list[Any](), list[Any](), 0
     for point in points:

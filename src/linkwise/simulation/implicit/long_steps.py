@@ -9,8 +9,9 @@ armature as an input, in which dampers, springs and servos are (M̂ = 𝓜 + h d
     v' = v + s + X* λ,    u = G v',    A = G M̂⁻¹ G* = G X*
 
 Rows G are those of loops and couplings, which hold exactly (`equality.py`), and of joints with
-friction or near their limits, whose laws are solved by the sweeps of `impulse.py`. With a root of
-A = R R* in place of Y* Y these sweeps are as long as there are rows, however many bodies there are.
+friction or near their limits and of contacts near the ground (`long_contacts.py`), whose laws are
+solved by the sweeps of `impulse.py`. With a root of A = R R* in place of Y* Y these sweeps are as
+long as there are rows, however many bodies there are.
 """
 
 from __future__ import annotations
@@ -28,22 +29,27 @@ from linkwise.codegen.scalar import status
 from linkwise.codegen.stages import MOST_BODIES
 from linkwise.codegen.stepping.stepping import STEP
 from linkwise.codegen.stepping.sweeps import LANES, solve_impulses
-from linkwise.dynamics.actuator_force import PUSHED, with_activation
+from linkwise.dynamics.actuator_force import with_activation
 from linkwise.dynamics.closure import constraint_bias, constraint_error, constraint_jacobian
 from linkwise.dynamics.kernels import is_closed, tree_of
 from linkwise.dynamics.passive import passive as dampers_and_springs
-from linkwise.errors import ModelError
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.pipeline import compile
 from linkwise.simulation.actuation import SLOPES, write_actuation
-from linkwise.simulation.implicit.collision_steps import SWEEPS, closing
-from linkwise.simulation.implicit.equality import DEPENDENT, RECOVERY, check_formulas
-from linkwise.simulation.implicit.impulse import IMMOVABLE
+from linkwise.simulation.implicit.collision_steps import SWEEPS, closing, inverses
+from linkwise.simulation.implicit.equality import (
+    DEPENDENT,
+    EMPTY,
+    RECOVERY,
+    check_formulas,
+)
+from linkwise.simulation.implicit.ground import ContactPoint
 from linkwise.simulation.implicit.joint import Joint, directions, joints_with_rows, values
+from linkwise.simulation.implicit.long_contacts import LongContacts, Near
 from linkwise.simulation.implicit.segments import SUDDEN
-from linkwise.simulation.implicit.steps import State, Steps, Touches
+from linkwise.simulation.implicit.steps import State, Steps, touches_of
 from linkwise.simulation.implicit.sweeping import ENOUGH
 from linkwise.simulation.loop_keeper import DRIFT_LIMIT
 from linkwise.simulation.rates import carried, moved, rates, velocities
@@ -53,7 +59,8 @@ Indices: TypeAlias = NDArray[np.intp]
 
 LONG = 64
 """Joint velocities beyond which single motions without contacts move by these steps: straight code
-would take longer to compile than most motions take to run."""
+would take longer to compile than most motions take to run. With contacts, a mechanism of more
+bodies than straight code is for does."""
 
 
 @once_per_mechanism
@@ -62,26 +69,33 @@ def _kernel(mech: Mechanism, expr: Expr) -> Kernel:
 
 
 @once_per_mechanism
-def _pushed(mech: Mechanism, nodes: tuple[str, ...]) -> Kernel:
-    return compile(PUSHED, mech, nodes=nodes)
+def _at_nodes(mech: Mechanism, expr: Expr, nodes: tuple[str, ...]) -> Kernel:
+    return compile(expr, mech, nodes=nodes)
 
 
 class LongSteps:
-    """Steps of a mechanism of any length, without contacts.
+    """Steps of a mechanism of any length.
 
     Attributes:
         mech: The mechanism.
         joints: Joints with friction or limits.
-        contacts: None.
-        kind: What touches: nothing.
+        points: Points that may touch the ground.
+        normals: Over height fields, at the points in the last step.
         passive: Whether dampers, springs and friction of the drives act.
         actuated: Whether the actuators act.
     """
 
-    def __init__(self, mech: Mechanism, *, actuated: bool, passive: bool) -> None:
+    def __init__(
+        self,
+        mech: Mechanism,
+        points: tuple[ContactPoint, ...] = (),
+        *,
+        actuated: bool,
+        passive: bool,
+    ) -> None:
         check_formulas(mech)
-        self.mech, self.passive, self.actuated = mech, passive, actuated
-        self.kind, self.contacts = "", tuple[str, ...]()
+        self.mech, self.passive, self.actuated, self.points = mech, passive, actuated, points
+        self.ground, self.normals = LongContacts(mech, points) if points else None, np.zeros(0)
         self.joints: tuple[Joint, ...] = joints_with_rows(mech, friction=passive)
         self._tree, self._closed = tree_of(mech), is_closed(mech)
         drives = dampers_and_springs(mech)
@@ -94,14 +108,27 @@ class LongSteps:
         self._free = _kernel(self._tree, mass.inv @ (force - bias))
         self._solve = _kernel(self._tree, mass.inv @ force)
 
+    @property
+    def kind(self) -> str:
+        """What touches: points, or nothing."""
+        return "points" if self.points else ""
+
+    @property
+    def contacts(self) -> tuple[str, ...]:
+        """Names of contacts."""
+        return tuple(point.name for point in self.points)
+
     def first(self, q: Array, v: Array) -> State:
         """What the first step begins with."""
         count = len(with_activation(self.mech)) if self.actuated else 0
-        return State(q, v, np.zeros(len(self.joints)), np.zeros(count))
+        size = len(self.joints) + sum(point.rows for point in self.points)
+        return State(q, v, np.zeros(size), np.zeros(count))
 
     def gaps(self, now: State, h: float) -> tuple[tuple[str, ...], Array]:
-        """Nothing touches."""
-        return (), np.zeros((1, 0))
+        """Names of contacts, and their gaps at a state (1, c) [m]."""
+        if self.ground is None:
+            return (), np.zeros((1, 0))
+        return self.contacts, self.ground.places(now.q)[1][None]
 
     def advance(self, now: State, h: float, steps: int, tau: Array, control: Array) -> Steps:
         """Some steps; the arguments are those of `KernelSteps.advance`."""
@@ -116,17 +143,21 @@ class LongSteps:
             starts.append(now)
             now = after
         nq, nv, j, a = self.mech.nq, self.mech.nv, len(self.joints), len(now.activation)
-        sizes = (nq, nv, nv, nv, j, j, j, 1, a)
+        rows, normals = len(now.impulse), self.normals.size
+        sizes = (nq, nv, nv, nv, rows, rows, rows, 1, a, len(self.points), normals)
         columns = [
             np.array([row[i] for row in made]).reshape(len(made), size)
             for i, size in enumerate(sizes)
         ]
-        q, v, reached, effort, impulse, start, end, residual, activation = columns
-        before = [np.array([getattr(x, n) for x in starts]).reshape(len(starts), -1) for n in "qv"]
-        none = np.zeros((len(made), 0))
-        touches = Touches((), none[..., None], none, none, none, none[..., None])
+        q, v, reached, effort, impulse, start, end, residual, activation, gap, normal = columns
+        before = [
+            np.array([getattr(x, n) for x in starts]).reshape(len(starts), size)
+            for n, size in (("q", nq), ("v", nv))
+        ]
         return Steps(
-            q, v, reached, (before[0], before[1]), effort, (impulse, start, end), touches,
+            q, v, reached, (before[0], before[1]), effort,
+            (impulse[:, :j], start[:, :j], end[:, :j]),
+            touches_of(self.points, impulse, start, end, gap, normal, h),
             residual[:, 0], activation, now, code,
         )  # fmt: skip
 
@@ -156,6 +187,7 @@ class LongSteps:
         turning = carried(mech, v, np.zeros(mech.nv))
         still, change = v + h * turning, h * accelerated
         impulse, start, end, worst = now.impulse, np.zeros(0), np.zeros(0), 0.0
+        touch = None if self.ground is None else self.ground.at(q, v, h)
         G, b = np.zeros((0, mech.nv)), np.zeros(0)
         if self._closed:
             error = constraint_error(mech, q)
@@ -164,11 +196,16 @@ class LongSteps:
             G = constraint_jacobian(mech, q)
             b = G @ (v + 0.5 * h * turning) + 0.5 * h * constraint_bias(mech, q, v)
             b = b + RECOVERY * error / h
-        if self.joints or len(G):
-            given = G, b, still, armature, h
+        if len(impulse) or len(G):
+            given = G, b, still, armature, h, touch
             push = self._impulses(now, change, *given)
             change, impulse, start, end, worst = push
         reached = still + change
+        gap = np.zeros(0)
+        if self.ground is not None and touch is not None:
+            self.normals, gap = touch.normals, touch.gap
+            start = np.concatenate([start, touch.before])
+            end = np.concatenate([end, self.ground.velocities(touch.S, q, reached)])
         u = rates(mech, q, reached)
         bodies, places, starts = self._turns
         if len(bodies):
@@ -181,13 +218,24 @@ class LongSteps:
             return (), now, status.RESULT
         if servo is not None:  # servos act at the end of the step
             effort = effort - h * servo[0] * (v + change) - servo[1] * change
-        row = after, v_after, reached, effort, impulse, start, end, np.array([worst]), activation
+        row = (
+            after, v_after, reached, effort, impulse, start, end, np.array([worst]), activation,
+            gap, self.normals,
+        )  # fmt: skip
         return row, State(after, v_after, impulse, activation), 0
 
     def _impulses(
-        self, now: State, change: Array, G: Array, b: Array, still: Array, armature: Array, h: float
+        self,
+        now: State,
+        change: Array,
+        G: Array,
+        b: Array,
+        still: Array,
+        armature: Array,
+        h: float,
+        touch: Near | None,
     ) -> tuple[Array, Array, Array, Array, float]:
-        """The change of v with impulses, those at joints, velocities of these, and the residual.
+        """The change of v with impulses, these, velocities at joints, and the residual.
 
         Args:
             change: Of v, without impulses (nv,).
@@ -196,12 +244,14 @@ class LongSteps:
             still: v without forces (nv,).
             armature: N + h d + h² k (nv,).
             h: Length of the step [s].
+            touch: Contacts that are near.
         """
-        q, v, m = now.q, now.v, len(G)
+        q, v, m, j = now.q, now.v, len(G), len(self.joints)
         along = directions(self.joints, q[None], self.mech.nv)[0]
         start, near = along @ v, self._near(now, along, h)
-        rows = np.concatenate([G, along[near]])
-        impulse = np.where(near, now.impulse, 0.0)
+        ground, acting = np.zeros((0, self.mech.nv)) if touch is None else touch.rows, near.any()
+        rows = np.concatenate([G, along[near], ground])
+        slots, impulse = self._slots(touch), np.zeros_like(now.impulse)
         if not len(rows):
             return change, impulse, start, along @ (still + change), 0.0
         X = self._solve(np.broadcast_to(q, (len(rows), len(q))), rows, armature)
@@ -209,26 +259,44 @@ class LongSteps:
         if m:
             held = _inverse(A[:m, :m])
             change = change - X[:m].T @ (held @ (b + G @ change))
-            # what joints push, loops take up: λ_e = −A_ee⁻¹ A_ej λ_j
+            # what joints and contacts push, loops take up: λ_e = −A_ee⁻¹ A_ej λ_j
             X = X[m:] - A[m:, :m] @ held @ X[:m]
             A = A[m:, m:] - A[m:, :m] @ held @ A[:m, m:]
-        else:
-            X, A = X[m:], A[m:, m:]
         worst = 0.0
-        if near.any():
+        if acting or len(ground):
             root = _root(A)
-            pushed = impulse[near]
+            taken = np.concatenate([np.flatnonzero(near), j + slots[0]])  # impulses that may be
+            many = int(np.count_nonzero(near))
+            place = np.concatenate([np.arange(many), many + slots[1]])
+            pushed = np.zeros(len(A))
+            pushed[place] = now.impulse[taken]
             padded = np.zeros((len(A), -(-len(A) // LANES) * LANES))
             padded[:, : len(A)] = root
-            mobility = np.einsum("ij,ij->i", padded, padded)
-            inverse = np.where(mobility > IMMOVABLE, 1.0 / np.maximum(mobility, IMMOVABLE), 0.0)
+            free = rows[m:] @ (still + change)
+            each, radii = 3, np.zeros((0, 3))
+            normal = np.zeros(0, np.intp)
+            if touch is not None and self.ground is not None:
+                each, radii = self.ground.each, self.ground.radii[touch.near]
+                normal = many + each * np.arange(len(radii))
+                free[normal] += touch.room
             worst, _ = solve_impulses(
-                padded, along[near] @ (still + change), inverse, pushed, padded.T @ pushed,
-                self._bounds(now, near, h), np.zeros((0, 3)), each=3, most=SWEEPS, enough=ENOUGH[8],
+                padded, free, inverses(padded, normal, each), pushed, padded.T @ pushed,
+                self._bounds(now, near, h), np.ascontiguousarray(radii), each=each, most=SWEEPS,
+                enough=ENOUGH[8],
             )  # fmt: skip
-            impulse[near] = pushed
+            impulse[taken] = pushed[place]
             change = change + X.T @ pushed
         return change, impulse, start, along @ (still + change), worst
+
+    def _slots(self, touch: Near | None) -> tuple[Indices, Indices]:
+        """Which rows of all contacts are near, and where these are among the rows of laws."""
+        none = np.zeros(0, np.intp)
+        if touch is None or self.ground is None:
+            return none, none
+        each, slots = self.ground.each, self.ground.slots
+        rows = np.flatnonzero(touch.near[slots // each])
+        rank = np.cumsum(touch.near) - 1
+        return rows, each * rank[slots[rows] // each] + slots[rows] % each
 
     def _near(self, now: State, along: Array, h: float) -> Any:
         """Which joints have friction, or may reach a limit within a step."""
@@ -264,26 +332,15 @@ class Numbers:
         """A result."""
         self.writes[name] = np.array(entries, dtype=np.float64)
 
-    def value(self, expr: Expr, *, nodes: tuple[str, ...], q: Array, f: Any) -> Array:
-        """Joint forces of wrenches."""
-        return _pushed(tree_of(self.mech), nodes)(q, np.asarray(f, dtype=np.float64))
+    def value(self, expr: Expr, *, nodes: tuple[str, ...], q: Array, f: Any = None) -> Array:
+        """Poses of nodes, or joint forces of wrenches at them."""
+        kernel = _at_nodes(tree_of(self.mech), expr, nodes)
+        return kernel(q) if f is None else kernel(q, np.asarray(f, dtype=np.float64))
 
 
 def is_long(mech: Mechanism, contacts: Sequence[Any]) -> bool:
-    """Whether single motions move by `LongSteps`.
-
-    Raises:
-        ModelError: A mechanism of very many bodies that may touch something.
-    """
-    if mech.nv <= LONG and mech.n_bodies <= MOST_BODIES:
-        return False
-    if contacts and mech.n_bodies > MOST_BODIES:
-        raise ModelError(
-            f"{mech.name!r} has {mech.n_bodies} bodies and {len(contacts)} contacts. Implicit "
-            f"steps of more than {MOST_BODIES} bodies have loops, limits and friction, but no "
-            "contacts: pass contacts=(), or use fewer bodies."
-        )
-    return not contacts
+    """Whether single motions move by `LongSteps`."""
+    return mech.n_bodies > MOST_BODIES or (mech.nv > LONG and not contacts)
 
 
 def _turns(mech: Mechanism) -> tuple[Indices, Indices, Indices]:
@@ -300,7 +357,9 @@ def _turns(mech: Mechanism) -> tuple[Indices, Indices, Indices]:
 
 def _inverse(A: Array) -> Array:
     """The inverse of A (m, m) on the rows that are independent of others."""
-    scale = 1.0 / np.sqrt(np.maximum(np.diag(A), np.finfo(float).tiny))
+    size = np.diag(A)
+    least = EMPTY[8] * size.mean() + 1e-30  # what is below is rounding, in rows that nothing moves
+    scale = np.where(size > least, 1.0 / np.sqrt(np.maximum(size, least)), 0.0)
     values, vectors = np.linalg.eigh(scale[:, None] * A * scale)
     kept = values > DEPENDENT[8] ** 2 * values.max(initial=0.0)
     each = vectors[:, kept] * scale[:, None]

@@ -176,8 +176,6 @@ class KernelSteps:
             self._parts[name] = slice(at, at + size)
             at += size
         self._starts = dict(self.kernel.begins)
-        sizes = np.array([point.rows for point in points], dtype=np.intp)
-        self._first = np.cumsum(sizes) - sizes - sizes.sum()  # contacts have the last rows
 
     @property
     def kind(self) -> str:
@@ -237,21 +235,42 @@ class KernelSteps:
         return rows[:, self._parts.get(name, slice(0, 0))]
 
     def _touches(self, impulse: Array, start: Array, end: Array, rows: Array, h: float) -> Touches:
-        """From the rows of all contacts, which are the last ones."""
-        first, gap = self._first + impulse.shape[1], self._shown(rows, "gap")
-        if not self.points:
-            return Touches(
-                (), np.zeros((len(rows), 0, 3)), gap, gap, gap, np.zeros((len(rows), 0, 2))
-            )
-        each, start = 0.5 * impulse * (start + end), start[:, first]
-        push = impulse[:, first[:, None] + np.arange(3)]
-        axes = axes_of(self.points, self._shown(rows, NORMAL)) / h
-        force = (push[..., None, :] @ axes)[..., 0, :]
-        slip = np.hypot(end[:, first + 1], end[:, first + 2])
-        work = np.empty((*slip.shape, 2))
-        work[..., 0] = each[:, first]
-        work[..., 1] = np.add.reduceat(each, first, axis=1) - work[..., 0]
-        return Touches(self.contacts, force, gap, start, slip, work)
+        shown = self._shown(rows, "gap"), self._shown(rows, NORMAL)
+        return touches_of(self.points, impulse, start, end, *shown, h)
+
+
+def touches_of(
+    points: tuple[ContactPoint, ...],
+    impulse: Array,
+    start: Array,
+    end: Array,
+    gap: Array,
+    normals: Array,
+    h: float,
+) -> Touches:
+    """Contacts during n steps, from the rows of all points, which are the last ones.
+
+    Args:
+        impulse: Of rows (n, rows).
+        start: Their velocities before each step, likewise.
+        end: After it.
+        gap: Of points (n, c).
+        normals: Of points over height fields (n, 3 of each).
+        h: Length of a step [s].
+    """
+    if not points:
+        none = np.zeros((len(impulse), 0))
+        return Touches((), none[..., None], none, none, none, none[..., None])
+    sizes = np.array([point.rows for point in points], dtype=np.intp)
+    first = impulse.shape[1] + np.cumsum(sizes) - sizes - sizes.sum()
+    each, start = 0.5 * impulse * (start + end), start[:, first]
+    push = impulse[:, first[:, None] + np.arange(3)]
+    force = (push[..., None, :] @ (axes_of(points, normals) / h))[..., 0, :]
+    slip = np.hypot(end[:, first + 1], end[:, first + 2])
+    work = np.empty((*slip.shape, 2))
+    work[..., 0] = each[:, first]
+    work[..., 1] = np.add.reduceat(each, first, axis=1) - work[..., 0]
+    return Touches(tuple(point.name for point in points), force, gap, start, slip, work)
 
 
 class Stepper(Protocol):
