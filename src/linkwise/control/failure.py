@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from linkwise.control.holding import contact_rows
 from linkwise.control.program import Program
 from linkwise.control.solver import (
     INFEASIBLE,
@@ -18,6 +17,7 @@ from linkwise.control.solver import (
     Data,
     at_knots,
 )
+from linkwise.simulation.holding import contact_rows
 from linkwise.spatial.array import Array
 
 WORDS = {

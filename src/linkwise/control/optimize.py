@@ -16,7 +16,6 @@ from linkwise.codegen import arrays
 from linkwise.control.batch import batch_of
 from linkwise.control.cost import Bound, Cost, checked_bounds, checked_costs
 from linkwise.control.failure import WORDS, advice, row_names, start_off, worst_row
-from linkwise.control.holding import contact_rows
 from linkwise.control.phase import Phase, schedule, steps_of
 from linkwise.control.place import Place
 from linkwise.control.problem import LIMITS, Shape, data_of, limits_of, structure_of
@@ -44,6 +43,7 @@ from linkwise.errors import (
 )
 from linkwise.model.closure import is_traceable
 from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.holding import contact_rows
 from linkwise.spatial.array import Array, ArrayLike
 
 OPEN = 1e-3

@@ -10,12 +10,12 @@ import numpy as np
 
 from linkwise.arguments import all_are, constant, count, is_a, name, number
 from linkwise.control.cost import Bound
-from linkwise.control.holding import CONTACT
 from linkwise.dynamics.kinematics import forward_kinematics
 from linkwise.errors import ModelError
 from linkwise.model.body import WORLD, Loop
 from linkwise.model.derived import replaced
 from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.holding import CONTACT
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.tasks.task import Task
 

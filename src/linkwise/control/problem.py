@@ -13,7 +13,6 @@ from linkwise.codegen.request import Request
 from linkwise.codegen.scalar import parameters as numbers_of
 from linkwise.codegen.writing import Writing
 from linkwise.control.cost import Bound, Cost
-from linkwise.control.holding import CONTACT, contact_rows
 from linkwise.control.lqr import driven_places
 from linkwise.control.phase import loop_name
 from linkwise.control.residual import Term
@@ -22,6 +21,7 @@ from linkwise.control.solver import Data
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.holding import CONTACT, contact_rows
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.tasks.measure import checked_goal, goal_numbers
 from linkwise.tasks.task_stack import task_stack

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.control.holding import Held, held
 from linkwise.dynamics.passive import Passive, carried_numbers
 from linkwise.dynamics.quantity import expression
+from linkwise.simulation.holding import Held, held
 from linkwise.simulation.integrators import INTEGRATORS
 from linkwise.simulation.rates import check_turns, rate_acceleration, rates, velocities
 from linkwise.simulation.transition import accelerated_by, chained, passive_rates

@@ -11,11 +11,12 @@ import numpy as np
 from linkwise.arguments import flag, names, number, option
 from linkwise.brief import brief
 from linkwise.codegen.formula import Formula
-from linkwise.dynamics.kernels import Loops, check_mechanism, require_open, tree_of, written
+from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, tree_of, written
 from linkwise.errors import ModelError, ShapeError, unknown_name
+from linkwise.filtering.allowed import allowed, check_obeyed
 from linkwise.filtering.consistency import quantile
 from linkwise.filtering.motion import Dynamics
-from linkwise.filtering.sensor import Sensor
+from linkwise.filtering.sensor import Sensor, load
 from linkwise.filtering.tick import Structure
 from linkwise.model.hinges import Free, Spherical
 from linkwise.model.hinges.modified import is_plain
@@ -138,10 +139,13 @@ class Filter:
         for sensor in self.sensors.values():
             if sensor.bias is not None:
                 sigma.append(_positive(sensor.bias_deviation, sensor.size, "bias"))
-        P = np.diag(np.concatenate(sigma) ** 2)
-        lead = q.shape[:-1]
+        variance, lead = np.concatenate(sigma) ** 2, q.shape[:-1]
         extra = np.zeros((*lead, self.structure.extras))
-        P = np.broadcast_to(P, (*lead, *P.shape)).copy()
+        check_obeyed(self.mech, q, v)
+        # of normal errors with these variances, those that loops allow
+        ways = allowed(self.mech, q, self.size)
+        back = ways.swapaxes(-1, -2)
+        P = ways @ np.linalg.inv((back / variance) @ ways) @ back
         return Estimate(q, v, extra, P, {}, {}, {}, self.parts)
 
     def tick(
@@ -332,29 +336,40 @@ def kalman_filter(
             refused. Default: all are used.
         spread: Distance of the points of "unscented", in standard deviations; at least
             √(n + nv), the default, so that all weights are positive.
-        loops: "open" leaves loops and couplings open; "closed" raises if there are any.
+        loops: "closed" holds loops and couplings in each step; "open" leaves them open.
 
     Returns:
         The filter, whose `start`, `tick` and `run` give estimates.
 
     Raises:
-        ModelError: Loops, an unknown node, two sensors of one name, or too many states for one
-            kernel.
+        ModelError: Loops with "rk4" or a load cell, an unknown node, two sensors of one name, or
+            too many states for one kernel.
         MissingExtraError: A gate, and SciPy is not installed (extra `simulate`).
     """
     check_mechanism(mech)
-    require_open(mech, loops, "lw.filtering.kalman_filter", "Give loops='open' for the tree.")
-    mech = tree_of(mech)
+    mech = mech if is_closed(mech, loops) else tree_of(mech)
     unscented = option(method, METHODS, "method") == "unscented"
     integrator, passive = (
         option(integrator, ("euler", "rk4"), "integrator"),
         flag(passive, "passive"),
     )
+    if integrator == "rk4" and is_closed(mech):
+        raise ModelError(
+            f"a filter of {mech.name!r} with loops or couplings was requested with integrator "
+            "'rk4'; these hold in steps of 'euler'."
+        )
     nodes = names(pushed, "pushed")
     for node in nodes:
         mech.node(node)
     dynamics = Dynamics(integrator, passive, nodes)
     each = _checked_sensors(mech, sensors)
+    if is_closed(mech):
+        for sensor in each:
+            if sensor.write is load:
+                raise ModelError(
+                    f"sensor {sensor.name!r} is a load cell: it shows forces of loops, too, which "
+                    "are not part of its formula. Use other sensors, or loops='open'."
+                )
     plain = Structure(dynamics, tuple(x.structure for x in each), unscented, 0.0, False)
     n, nv = 2 * mech.nv + plain.extras, mech.nv
     _check_size(mech, n)

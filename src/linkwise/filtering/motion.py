@@ -3,6 +3,13 @@
 The step is that of `lw.rollout`: an explicit integrator in rates, dampers and springs of drives
 included. Its derivative runs along the integrator's own code; where that asks for v̇, those of
 forward dynamics are taken (`dynamics/derivatives.py`) instead of running through its recursion.
+
+Loops and couplings hold in the step, as in those of "implicit" (`simulation/holding.py`):
+velocities after it obey, and a part of what positions are off is closed. So the derivative of the
+step maps any error to one that loops allow, and covariances have no part across. A correction by
+measurements is along motions that loops allow; what bends away from them is closed at once:
+
+    q ← q − J_c* (J_c J_c*)⁻¹ e,    v ← v − J_c* (J_c J_c*)⁻¹ J_c v
 """
 
 from __future__ import annotations
@@ -12,18 +19,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwise.codegen.formula import Formula
 from linkwise.codegen.request import Request
 from linkwise.codegen.stages import traced
+from linkwise.dynamics.closed_derivatives import closed_forward
+from linkwise.dynamics.closure import closed_expression, closure_nodes, setting_of
 from linkwise.dynamics.derivative_formula import ACCELERATION, PUSHED
 from linkwise.dynamics.passive import passive
 from linkwise.dynamics.quantity import expression
-from linkwise.filtering.tangent import Slopes
+from linkwise.dynamics.velocity_space import scale
+from linkwise.filtering.tangent import Slopes, displaced
+from linkwise.simulation.holding import held
+from linkwise.simulation.implicit.equality import constraint_errors
 from linkwise.simulation.integrators import INTEGRATORS
 from linkwise.simulation.rates import counted, rate_acceleration, rates, velocities
+from linkwise.sweeps.factored import factored
 from linkwise.sweeps.sparse import times
 
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
+
+SOFT = 1e-12
+"""Of the diagonal of J_c J_c*, so that rows may depend on each other."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,30 +81,99 @@ class Dynamics:
         def f(t: float, q: Any, u: Any) -> Any:
             v = velocities(mech, q, u)
             here = State(q, v, x.extra, x.tau)
-            return rate_acceleration(mech, q, v, self.acceleration(at, here, slopes))
+            return rate_acceleration(mech, q, v, self.acceleration(at, here, slopes, h))
 
         step = INTEGRATORS[self.integrator].step
         assert step is not None
         q, u = step(mech, f, 0.0, x.q, rates(mech, x.q, x.v), h)
         return q, velocities(mech, q, u)
 
-    def acceleration(self, at: Writing, x: State, slopes: Slopes | None) -> Any:
-        """v̇ (nv,) of a state; its derivatives are known to `slopes` then."""
+    def acceleration(self, at: Writing, x: State, slopes: Slopes | None, h: Any = None) -> Any:
+        """v̇ (nv,) of a state; its derivatives are known to `slopes` then.
+
+        Args:
+            at: The formula.
+            x: The state.
+            slopes: Derivatives, or None where they are not wanted.
+            h: Length of the step in which loops and couplings hold; None for the instant.
+        """
         mech, f = at.mech, x.extra[: 6 * len(self.nodes)]
+        closed, pushed = bool(mech.loops or mech.couplings), bool(self.nodes)
         tau = passive(mech).added(at, x.tau, x.q, x.v) if self.passive else x.tau
-        given = {"q": x.q, "v": x.v, "tau": tau} | ({"f": f} if self.nodes else {})
-        if slopes is None:
-            name = "forward_dynamics_with_forces" if self.nodes else "forward_dynamics"
+        if closed and pushed:
+            tau = tau + self._jacobian(at, x).T @ f
+        given = {"q": x.q, "v": x.v, "tau": tau} | ({"f": f} if pushed and not closed else {})
+        if closed and h is not None:
+            given["h"] = np.array([h + (1.0 - h.gate(1.0))])  # of no step, any
+        if slopes is None and not closed:
+            name = "forward_dynamics_with_forces" if pushed else "forward_dynamics"
             return at.value(expression(name, frame="world"), nodes=self.nodes, **given)
-        formula = PUSHED[ACCELERATION, "world"] if self.nodes else ACCELERATION
-        request = Request(formula, mech, self.nodes, itemsize=at.itemsize)
-        flat = np.empty(mech.nv * (1 + 3 * mech.nv), dtype=object)
+        if closed:
+            formula = (OBEYING if h is None else HELD)[slopes is not None]
+        else:
+            formula = PUSHED[ACCELERATION, "world"] if pushed else ACCELERATION
+        request = Request(formula, mech, () if closed else self.nodes, itemsize=at.itemsize)
+        flat = np.empty(mech.nv * (1 if slopes is None else 1 + 3 * mech.nv), dtype=object)
         flat[:] = at.replay(traced(request), given)
+        if slopes is None:
+            return flat
         vdot, by = flat[: mech.nv], flat[mech.nv :].reshape(3, mech.nv, mech.nv)
         along = times(counted(mech, x.q).T, slopes.of(x.q)), slopes.of(x.v), slopes.of(tau)
         rows: Any = sum(times(A, d) for A, d in zip(by, along, strict=True))
-        if self.nodes:
-            J = at.value(expression("jacobian", frame="world"), nodes=self.nodes, q=x.q)
-            rows = rows + times(by[2], times(J.T, slopes.of(f)))
+        if pushed and not closed:
+            rows = rows + times(by[2], times(self._jacobian(at, x).T, slopes.of(f)))
         slopes.know(vdot, rows)
         return vdot
+
+    def _jacobian(self, at: Writing, x: State) -> Any:
+        return at.value(expression("jacobian", frame="world"), nodes=self.nodes, q=x.q)
+
+
+def closed_again(at: Writing, q: Any, v: Any) -> tuple[Any, Any]:
+    """q and v after a step towards where loops and couplings hold."""
+    mech, measure = at.mech, scale(at.mech)
+    if not mech.loops and not mech.couplings:
+        return q, v
+    J = at.value(setting_of(mech).jacobian, nodes=closure_nodes(mech), q=q)
+    J = measure.rows[:, None] * J * measure.columns
+    error = np.array(constraint_errors(at, mech, q), dtype=object)
+    inverse = factored(J @ J.T + SOFT * measure.length**2 * np.eye(len(J)))
+    rows = np.stack([error * measure.rows, J @ (v / measure.columns)], axis=1)
+    back = measure.columns[:, None] * (J.T @ (inverse @ rows))
+    return displaced(mech, q, -back[:, 0]), v - back[:, 1]
+
+
+def _held(at: Writing, derivatives: bool) -> Any:
+    """v̇ of a step in which loops hold, and its derivatives by q, v and tau."""
+    _ = at.q, at.v
+    tau, (h,) = at.read("tau", at.mech.nv), at.read("h", 1)
+    rows = held(at, tau, h, None, (), None, derivatives=derivatives)
+    if rows.by is None:
+        return rows.vdot
+    return np.concatenate([rows.vdot, *(part[: at.mech.nv].ravel() for part in rows.by)])
+
+
+def _obeying(at: Writing, derivatives: bool) -> Any:
+    """v̇ at an instant in which loops hold, and its derivatives by q, v and tau."""
+    mech, state = at.mech, {"q": at.q, "v": at.v, "tau": at.read("tau", at.mech.nv)}
+    motion = closed_expression(mech, "forward_dynamics", plain=False)
+    vdot = at.value(motion, nodes=closure_nodes(mech), **state)
+    if not derivatives:
+        return vdot
+    parts = closed_forward(at, state["tau"], "", None)
+    return np.concatenate([vdot, *(part.ravel() for part in parts)])
+
+
+HELD = tuple(Formula(_held, (derivatives,)) for derivatives in (False, True))
+"""Without derivatives, and with. Inputs: q (nq,), v, tau (nv,), h (1,)."""
+
+OBEYING = tuple(Formula(_obeying, (derivatives,)) for derivatives in (False, True))
+"""Without derivatives, and with. Inputs: q (nq,), v, tau (nv,)."""
+
+
+def _closed(at: Writing) -> Any:
+    return closed_again(at, at.q, at.v)
+
+
+CLOSED = Formula(_closed, names=("q", "v"))
+"""A state after a step towards where loops and couplings hold. Inputs: q (nq,), v (nv,)."""

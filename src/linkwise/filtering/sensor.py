@@ -201,7 +201,8 @@ def _marker(s: Sensed, node: str) -> Any:
     return s.value(expression("node_poses"), nodes=[node]).reshape(3, 4)[:, 3]
 
 
-def _load(s: Sensed, body: int) -> Any:
+def load(s: Sensed, body: int) -> Any:
+    """The formula of load cells."""
     name = "hinge_forces_of_motion" + ("_with_forces" if s.pushed else "")
     force = s.value(expression(name, frame="world"), nodes=s.pushed)
     return force[6 * body : 6 * body + 6]
@@ -318,7 +319,7 @@ def load_cell(
     """
     check_mechanism(mech)
     place = mech.body_index[mech.body(body).name]
-    return Sensor(name or f"load cell {body}", 6, _load, noise, bias, None, (place,))  # pyright: ignore
+    return Sensor(name or f"load cell {body}", 6, load, noise, bias, None, (place,))  # pyright: ignore
 
 
 def expression_sensor(

@@ -3,7 +3,8 @@
     G = C P⁻⁻¹,   x̂ˢ = x̂ ⊕ G (x̂ˢ₊ ⊖ x⁻),   Pˢ = P + G (P̃ˢ₊ − P⁻) G*                            (1)
 
 with x⁻ and P⁻ of the next tick, C the covariance of x̂ and x⁻, and P̃ˢ₊ the covariance Pˢ₊ carried
-back from x̂ˢ₊ to x⁻. For linear systems it is the least-squares solution of the whole recording.
+back from x̂ˢ₊ to x⁻. With loops P⁻ is inverted along motions that these allow. For linear systems it
+is the least-squares solution of the whole recording.
 Source: rauch1965maximum.
 """
 
@@ -16,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.brief import brief
-from linkwise.dynamics.kernels import written
+from linkwise.dynamics.kernels import is_closed, written
 from linkwise.errors import ModelError, ShapeError
+from linkwise.filtering.allowed import allowed
+from linkwise.filtering.motion import CLOSED
 from linkwise.filtering.tangent import CARRIED, DISPLACEMENT
 from linkwise.filtering.tick import PREDICTED
 from linkwise.spatial.array import Array, ArrayLike, floats
@@ -90,13 +93,21 @@ class Filtered:
     def nees(self, q: ArrayLike, v: ArrayLike, extra: ArrayLike | None = None) -> Array:
         """e* P⁻¹ e of the error e against the true state, (ticks,) or (batch, ticks).
 
+        Chi-square with `independent` degrees of freedom: n, but with loops and couplings fewer.
+
         Args:
             q: True joint positions, in the shape of `q`.
             v: True joint velocities, in the shape of `v`.
             extra: True forces and biases; default: zero.
         """
-        e = self.errors(q, v, extra)[..., None]
-        return (e * np.linalg.solve(self.P, e)).sum(axis=(-2, -1))
+        ways = allowed(self.filter.mech, self.q, self.filter.size)
+        e = _transposed(ways) @ self.errors(q, v, extra)[..., None]
+        return (e * np.linalg.solve(_transposed(ways) @ self.P @ ways, e)).sum(axis=(-2, -1))
+
+    @property
+    def independent(self) -> int:
+        """How many numbers of the error are independent: fewer than n with loops."""
+        return allowed(self.filter.mech, self.start.q, self.filter.size).shape[-1]
 
     def smoothed(self) -> Filtered:
         """The estimates from all measurements, those after each tick included."""
@@ -111,7 +122,9 @@ class Filtered:
             of, at = (self.start, axes) if k == 0 else (self, (*axes, k - 1))
             q, v, extra, P = (getattr(of, name)[at] for name in names)
             q_to, v_to, P_to, cross = (self._predicted[name][(*axes, k)] for name in PREDICTED)
-            G = _transposed(np.linalg.solve(P_to, _transposed(cross)))
+            ways = allowed(self.filter.mech, q_to, self.filter.size)
+            inside = _transposed(ways) @ P_to @ ways
+            G = _transposed(ways @ np.linalg.solve(inside, _transposed(cross @ ways)))
             turn = _difference(self.filter, q_to, later[0])
             e = np.concatenate([turn, later[1] - v_to, later[2] - extra], axis=-1)
             back = np.linalg.inv(_of_state(_carried(self.filter, q_to, turn)[1], P))
@@ -120,7 +133,8 @@ class Filtered:
             q, J = _carried(self.filter, q, d[..., :nv])
             J = _of_state(J, P)
             P = J @ (0.5 * (P + _transposed(P))) @ _transposed(J)
-            later = [q, v + d[..., nv : 2 * nv], extra + d[..., 2 * nv :], P]
+            q, v = _closed(self.filter, q, v + d[..., nv : 2 * nv])
+            later = [q, v, extra + d[..., 2 * nv :], P]
             estimates.append(later)
         start = replace(self.start, **dict(zip(names, estimates.pop(), strict=True)))
         stacked = [np.stack(x, axis=len(axes)) for x in zip(*reversed(estimates), strict=True)]
@@ -183,6 +197,14 @@ def _of_state(J: Array, like: Array) -> Array:
     nv = J.shape[-1]
     out[..., :nv, :nv] = J
     return out
+
+
+def _closed(filter: Filter, q: Array, v: Array) -> tuple[Array, Array]:
+    """The nearest state in which loops and couplings hold, for arrays with any leading axes."""
+    if not is_closed(filter.mech):
+        return q, v
+    out = written(filter.mech, CLOSED)(q.reshape(-1, q.shape[-1]), v.reshape(-1, v.shape[-1]))
+    return out["q"].reshape(q.shape), out["v"].reshape(v.shape)
 
 
 def _difference(filter: Filter, q0: Array, q1: Array) -> Array:

@@ -28,13 +28,17 @@ from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar import status
 from linkwise.codegen.writing import Writing
 from linkwise.dynamics.configuration import coordinates
-from linkwise.filtering.motion import Dynamics, State
+from linkwise.filtering.motion import Dynamics, State, closed_again
 from linkwise.filtering.sensor import Sensed, Sensor
 from linkwise.filtering.tangent import Slopes, carried, displaced, displacement
 from linkwise.simulation.rates import counted, rate_map
 from linkwise.sweeps.factored import factored
 from linkwise.sweeps.sparse import times
 from linkwise.sweeps.structured_block import diagonal, mirrored
+
+NEXT = 1e-9
+"""Part of a variance that covariances have across motions that loops allow, so that they have a
+factor."""
 
 RESULTS = ("q", "v", "extra", "P", "innovation", "nis", "weight")
 """Results of a tick: the estimate, y − h(x⁻) of all sensors, and ε* D⁻¹ ε and weight of blocks."""
@@ -121,7 +125,7 @@ def tick(at: Writing, s: Structure) -> Any:
     innovation = y - expected
     rules = at.read("use", len(s.blocks)), at.read("limit", len(s.blocks))
     d, P, nis, weight = _conditioned((before.P, both, S), innovation, R, s.blocks, *rules)
-    x, P = _corrected(at, before.state, P, d)
+    x, P = _closed(at, *_corrected(at, before.state, P, d))
     results = [x.q, x.v, *([x.extra] if extras else []), P, innovation, nis, weight]
     if s.smoothing:
         results += [before.state.q, before.state.v, before.P, before.cross]
@@ -135,6 +139,18 @@ def _corrected(at: Writing, x: State, P: Any, d: Any) -> tuple[State, Any]:
     J = np.eye(len(d), dtype=object)
     J[:nv, :nv] = turn
     return State(q, x.v + d[nv : 2 * nv], x.extra + d[2 * nv :], x.tau), _congruent(J, P)[0]
+
+
+def _closed(at: Writing, x: State, P: Any) -> tuple[State, Any]:
+    """The nearest state that loops and couplings allow, and the covariance about it."""
+    if not at.mech.loops and not at.mech.couplings:
+        return x, P
+    nv, slopes = at.mech.nv, _variables(at, x, forces=False)
+    q, v = closed_again(at, x.q, x.v)
+    F = np.eye(len(P), dtype=object)
+    F[:nv] = times(counted(at.mech, q).T, slopes.of(q))
+    F[nv : 2 * nv] = slopes.of(v)
+    return State(q, v, x.extra, x.tau), _congruent(F, P)[0]
 
 
 def _congruent(F: Any, P: Any) -> tuple[Any, Any]:
@@ -213,7 +229,9 @@ def _measured(
 
 
 def _columns(at: Writing, P: Any, spread: float) -> Any:
-    """s L (n, n), P = L L*."""
+    """s L (n, n), P = L L*; across motions that loops allow, points are next to the mean."""
+    if at.mech.loops or at.mech.couplings:
+        P = P + diagonal(NEXT * np.diag(P) + NEXT**2)
     parts = factored(P)
     for pivot in parts.pivots:
         at.check(status.MATRIX, pivot, 0.0, np.inf)

@@ -1,0 +1,61 @@
+"""Errors of states that loops and couplings allow: where covariances are not zero.
+
+    δq = Z y,    δv = Z w + (what δq makes of J_c v = 0, across Z),    Z* Z = 1
+
+so that y = Z* δq and w = Z* δv are an allowed error in independent numbers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linkwise.dynamics.closure import constraint_error, constraint_jacobian, constraint_names
+from linkwise.dynamics.kernels import is_closed
+from linkwise.dynamics.velocity_space import scale, velocity_spaces
+from linkwise.errors import ClosureError, ModelError
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array
+
+OPEN = 1e-6
+"""Largest error of loops and couplings [rad or m] of a state from which a filter begins."""
+
+RANK = 1e-5
+"""Singular values below this part of the largest are zero: estimates close loops to about 1e-6."""
+
+
+def allowed(mech: Mechanism, q: Array, size: int) -> Array:
+    """Orthonormal errors (..., size, independent) of q, v and other numbers at q (..., nq)."""
+    lead, nv = q.shape[:-1], mech.nv
+    if not is_closed(mech):
+        return np.broadcast_to(np.eye(size), (*lead, size, size))
+    flat = q.reshape(-1, q.shape[-1])
+    free = [np.linalg.qr(x.free)[0] for x in velocity_spaces(mech, flat, RANK)]
+    counts = {x.shape[1] for x in free}
+    if len(counts) > 1:
+        raise ModelError(
+            f"loops of {mech.name!r} are singular in some of the states: {sorted(counts)} "
+            "velocities are independent. Keep away from such configurations."
+        )
+    f = counts.pop() if counts else 0
+    out = np.zeros((len(flat), size, size - 2 * (nv - f)))
+    for one, basis in zip(out, free, strict=True):
+        one[:nv, :f] = one[nv : 2 * nv, f : 2 * f] = basis
+        one[2 * nv :, 2 * f :] = np.eye(size - 2 * nv)
+    return out.reshape(*lead, *out.shape[1:])
+
+
+def check_obeyed(mech: Mechanism, q: Array, v: Array) -> None:
+    """Raise unless loops and couplings hold at q and v (..., nq), (..., nv)."""
+    if not is_closed(mech):
+        return
+    error = np.atleast_2d(constraint_error(mech, q))
+    speed = np.atleast_2d((constraint_jacobian(mech, q) @ v[..., None])[..., 0])
+    size = scale(mech).length * np.linalg.norm(v / scale(mech).columns)
+    for what, off, least in (("q", error, OPEN), ("v", speed, OPEN * (1.0 + size))):
+        if np.abs(off).max(initial=0.0) > least:
+            row = int(np.argmax(np.abs(off).max(axis=0)))
+            raise ClosureError(
+                f"a filter of {mech.name!r} was started where {what} breaks "
+                f"{constraint_names(mech)[row]!r} by {np.abs(off).max():.2g} (rad, m or a second). "
+                "lw.loops.project_position and project_velocity give states that obey."
+            )
