@@ -11,6 +11,7 @@ import numpy as np
 from linkwise.codegen.cpu import ir
 from linkwise.codegen.cpu.ir import INT, INT32, Constant, IRBuilder, Module, declared
 from linkwise.codegen.cpu.sincos import DOUBLES, FLOATS, emit_sincos
+from linkwise.codegen.scalar.forks import where_of
 from linkwise.codegen.scalar.graph import Check, Graph, table_name
 from linkwise.codegen.scalar.status import RESULT
 
@@ -71,16 +72,16 @@ class Emitter:
         op, a, b = graph.op[node], graph.a[node], graph.b[node]
         if op == "const":
             return self.constant(graph.value[node])
-        x = value[a]
         choice = where_of(graph, node)
         if choice is not None and all(n in value for n in choice if n >= 0):
             condition, chosen, other = choice
             results = [value[n] if n >= 0 else self.constant(0.0) for n in (chosen, other)]
-            return build.select(self._positive(build, graph, condition, value), *results)
+            return build.select(self.positive(build, graph, condition, value), *results)
+        x = value[a]
         if op in BINARY:
             return build.binary(BINARY[op], x, value[b])
         if op == "gate":
-            positive = self._positive(build, graph, a, value)
+            positive = self.positive(build, graph, a, value)
             return build.select(positive, value[b], self.constant(0.0))
         if op == "neg":
             return build.fneg(x)
@@ -118,7 +119,7 @@ class Emitter:
             ir.GlobalVariable(self.module, kind, name, Constant(kind, numbers))
         return self.module.globals[name]
 
-    def _positive(self, build: IRBuilder, graph: Graph, node: int, value: dict[int, Any]) -> Any:
+    def positive(self, build: IRBuilder, graph: Graph, node: int, value: dict[int, Any]) -> Any:
         """Whether a value is above zero; a difference need not be waited for."""
         a, b = graph.a[node], graph.b[node]
         if graph.op[node] == "sub" and a in value and b in value:
@@ -246,29 +247,6 @@ class Emitter:
         status = build.select(build.fcmp_unordered("!=", given, zero), self.constant(1.0), status)
         kind = INT32 if self.lanes == 1 else ir.vector(INT32, self.lanes)
         return build.fptosi(status, kind)
-
-
-def where_of(graph: Graph, node: int) -> tuple[int, int, int] | None:
-    """c, x and y of "x where c > 0, else y" as `spatial/choice.py` writes it; -1 means zero.
-
-    gate(c, x) + (y - gate(c, y)) is one of both numbers to the bit, and so is y - gate(c, y).
-    """
-    op, a, b = graph.op, graph.a, graph.b
-
-    def rest(n: int) -> tuple[int, int] | None:
-        """c and y of y - gate(c, y)."""
-        fits = op[n] == "sub" and op[b[n]] == "gate" and b[b[n]] == a[n]
-        return (a[b[n]], a[n]) if fits else None
-
-    if op[node] == "sub" and (other := rest(node)) is not None:
-        return other[0], -1, other[1]
-    if op[node] != "add":
-        return None
-    for first, second in ((a[node], b[node]), (b[node], a[node])):
-        other = rest(second)
-        if other is not None and op[first] == "gate" and a[first] == other[0]:
-            return other[0], b[first], other[1]
-    return None
 
 
 class Finite:

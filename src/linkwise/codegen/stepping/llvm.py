@@ -137,7 +137,8 @@ class _RegisterBody(GraphBody):
         self.stride = [moves.get(name, 0) for name, _ in self.pieces]
         owner = [i for i, (_, size) in enumerate(self.pieces) for _ in range(size)]
         self.reads, self.writes = owner[: len(self.read_at)], owner[len(self.read_at) :]
-        self.frozen = bool(segment.again) and emit.lanes > 1
+        self.repeated = bool(segment.again)
+        self.frozen = self.repeated and emit.lanes > 1
         self.sets_code = any(is_code(name) for name, _ in segment.writes)
         self.shift = dict[int, Any]()  # by piece, in segments that are run row by row
 
@@ -267,8 +268,9 @@ class Motion:
             argument.add_attribute("noalias")
         build = ir.IRBuilder(function.append_basic_block("entry"))
         body = _RegisterBody(emit, segment, self.offset, self.apart)
-        packs = self.sides.packs.get(id(segment))
-        code = body if packs is None else PackedBody(body, packs)
+        moves = bool(segment.rows or segment.moves)
+        single = emit.lanes == 1 and not moves and not segment.traced.graph.loops
+        code = PackedBody(body, self.sides.of(segment)) if single else body
         place = Place([], [], registers, ir.Constant(INT, 0), None, frame, turn)
         if segment.rows:
             table = _table(emit.module, f"{name}_rows", segment.rows)

@@ -2,7 +2,8 @@
 
 What limbs have alike is one operation (`scalar/packs.py`). Inputs are loaded where they are needed
 first and results stored as soon as they are there, since long code has many more values than the
-processor has registers. Longer code is cut into parts, which exchange values in the frame.
+processor has registers. What is run again and again computes one side of slow choices only
+(`scalar/forks.py`). Longer code is cut into parts, which exchange values in the frame.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from linkwise.codegen.cpu import ir
-from linkwise.codegen.cpu.emit import BINARY, Emitter, Finite, where_of
+from linkwise.codegen.cpu.emit import BINARY, Emitter, Finite
 from linkwise.codegen.cpu.ir import INT32, Constant
 from linkwise.codegen.cpu.llvm import Place, get, put
 from linkwise.codegen.cuda.limb_family import families
+from linkwise.codegen.scalar.forks import Fork, Step, arguments, outside, steps, where_of
 from linkwise.codegen.scalar.packs import Pack, Packs
 from linkwise.codegen.stepping.stepping import STEP, Segment, Stepping, placed
 from linkwise.model.mechanism import Mechanism
@@ -62,6 +64,12 @@ class Sides:
         for segment in stepping.segments if known else ():
             if not segment.rows and not segment.moves:
                 self._find(segment, known)
+
+    def of(self, segment: Segment) -> Packs:
+        """The packs of a segment, if there are any."""
+        graph = segment.traced.graph
+        none = Packs(graph, graph.used(segment.traced.roots), ())
+        return self.packs.get(id(segment), none)
 
     def _add(self, known: set[Entry], places: Iterable[Entry]) -> None:
         pack = tuple(places)
@@ -175,10 +183,49 @@ class _Values:
             self._single(build, *nodes)
 
     def _single(self, build: ir.IRBuilder, n: int) -> None:
-        for x in (*self.graph.arguments(n), *(where_of(self.graph, n) or ())):
-            if x >= 0:
-                self.of(build, x)
+        for x in arguments(self.graph, n):
+            self.of(build, x)
         self.emit.nodes(build, self.graph, (n,), self.value)
+
+    def forked(self, build: ir.IRBuilder, fork: Fork) -> ir.IRBuilder:
+        """Go the way that a condition says; returns where to go on."""
+        for n in sorted(outside(self.graph, fork)):
+            self.of(build, n)
+        known = self.value
+        choices = [where_of(self.graph, n) or (-1, -1, -1) for n in fork.choices]
+        condition = self.emit.positive(build, self.graph, fork.condition, known)
+        before, function = build.block, build.function
+        merged = function.append_basic_block("merged")
+        ways, ends, taken = list[Any](), list[Any](), list[list[Any]]()
+        for k, side in enumerate(fork.sides, 1):
+            self.value, inside = dict(known), build
+            if side:
+                ways.append(function.append_basic_block("side"))
+                inside = ir.IRBuilder(ways[-1])
+                for step in side:
+                    if isinstance(step, Fork):
+                        inside = self.forked(inside, step)
+                    else:
+                        self._single(inside, step)
+            else:
+                ways.append(merged)
+            taken.append([self._of_side(inside, x[k]) for x in choices])
+            ends.append(inside)
+        self.value = known
+        for inside in ends:
+            if inside is not build:
+                inside.branch(merged)
+        build.cbranch(condition, *ways)
+        after = ir.IRBuilder(merged)
+        for n, *both in zip(fork.choices, *taken, strict=True):
+            phi = after.phi(self.emit.type)
+            for end, x in zip(ends, both, strict=True):
+                phi.add_incoming(x, before if end is build else end.block)
+            known[n] = phi
+        return after
+
+    def _of_side(self, build: ir.IRBuilder, n: int) -> Any:
+        return self.emit.constant(0.0) if n < 0 else self.of(build, n)
 
     def _packed(self, build: ir.IRBuilder, nodes: Pack) -> Any:
         """One operation for a pack."""
@@ -226,12 +273,14 @@ class PackedBody:
         self.entry = {node_of[i]: at for i, at in reads if i in node_of}  # where inputs are
         units = [x for x in packs.units(needed) if op[x[0]] not in ("const", "input")]
         units = [x for x in units if x[0] not in set(self.turned)]
-        size = len(units) if len(units) <= LONGEST else PART
+        size = max(len(units), 1) if len(units) <= LONGEST else PART
         self.parts = [units[i : i + size] for i in range(0, len(units), size)] or [[]]
         self.unit = {n: x for part in self.parts for x in part for n in x}
-        self.made = {x: i for i, part in enumerate(self.parts) for x in part}
         self.results = defaultdict[int, list[int]](list)  # outputs that are stored at once
         self.late = list[int]()  # and those in the place of inputs, or that are inputs
+        self.steps: tuple[Step, ...] | None = None  # of code that is run again and again
+        if body.repeated and not packs.packs and len(self.parts) == 1:
+            self.steps = steps(self.graph, [x[0] for x in units], set(body.traced.roots))
         read = set(body.read_at)
         for k, n in enumerate(body.traced.outputs):
             early = n in self.unit and body.write_at[k] not in read
@@ -246,8 +295,7 @@ class PackedBody:
             values.of(build, self.graph.a[n])
         build = self.emit.angles(build, self.graph, angles, values.value)
         if len(self.parts) == 1:
-            self._part(build, place, values, 0)
-            return build
+            return self._part(build, place, values, 0)
         self._share()
         for x in angles:
             put(self.emit, build, place.work, self.slot[x,], values.value[x])
@@ -260,8 +308,7 @@ class PackedBody:
                 argument.add_attribute("noalias")
             there = Place([], [], function.args[0], None, None, function.args[1], place.state)
             inside = ir.IRBuilder(function.append_basic_block("entry"))
-            self._part(inside, there, self._values(there), i)
-            inside.ret_void()
+            self._part(inside, there, self._values(there), i).ret_void()
             build.call(function, [place.output, place.work])
         return build
 
@@ -313,20 +360,26 @@ class PackedBody:
         unit = self.unit.get(n, (n,))
         return self.slot[unit] + unit.index(n) if unit in self.slot else None
 
-    def _part(self, build: ir.IRBuilder, place: Place, values: _Values, i: int) -> None:
-        """One part of the code; the last one ends it."""
+    def _part(self, build: ir.IRBuilder, place: Place, values: _Values, i: int) -> ir.IRBuilder:
+        """One part of the code; the last one ends it. Returns where to go on."""
         emit, body = self.emit, self.body
         status, result = body.first_status(build, place), Finite(emit)
-        for nodes in self.parts[i]:
-            values.make(build, nodes)
-            for n in nodes:
-                if n in body.checks:
-                    status = emit.checked(build, body.checks[n], values.of(build, n), status)
-            self._store(build, place, values, nodes)
-            if nodes in self.slot:
-                wide = values.like(len(nodes))
-                x = values.of(build, nodes[0]) if wide.lanes == 1 else values.vector[nodes]
-                put(wide, build, place.work, self.slot[nodes], x, stride=1)
+        for step in self.parts[i] if self.steps is None else self.steps:
+            if isinstance(step, Fork):
+                build = values.forked(build, step)
+                units = [(n,) for n in step.choices]
+            else:
+                units = [(step,) if isinstance(step, int) else step]
+                values.make(build, units[0])
+            for nodes in units:
+                for n in nodes:
+                    if n in body.checks:
+                        status = emit.checked(build, body.checks[n], values.of(build, n), status)
+                self._store(build, place, values, nodes)
+                if nodes in self.slot:
+                    wide = values.like(len(nodes))
+                    x = values.of(build, nodes[0]) if wide.lanes == 1 else values.vector[nodes]
+                    put(wide, build, place.work, self.slot[nodes], x, stride=1)
         if i + 1 == len(self.parts):
             ready = [(k, values.of(build, body.traced.outputs[k])) for k in self.late]
             for n in (n for n in body.checks if n not in self.unit):
@@ -334,6 +387,7 @@ class PackedBody:
             for k, x in ready:
                 body.stored(build, [x], place, k, result)
         body.conclude(build, place, status, None, result.total(build))
+        return build
 
     def _store(self, build: ir.IRBuilder, place: Place, values: _Values, nodes: Pack) -> None:
         """The outputs that a unit is, as a vector where their places are contiguous."""

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.simulation.implicit.ground import ContactPoint
-from linkwise.spatial.choice import absolute, clip, gate, maximum, minimum, norm, where
+from linkwise.spatial.choice import absolute, clip, gate, maximum, minimum, root, where
 
 TOGETHER = 40
 """Sweeps of a step in which contacts try to stick with all rows at once, or half of those of a step
@@ -144,8 +144,8 @@ class Sweep:
     def _in_disc(self, rows: tuple[int, int], u: list[Any], radius: Any) -> list[Any]:
         """Their impulses, from their velocities."""
         values = [self.impulse[k] - x * self.inverse[k] for k, x in zip(rows, u, strict=True)]
-        size = norm([*values, TINY])
-        share = minimum(radius / size, 1.0)
+        square = sum(x * x for x in values)
+        share = where(square - radius * radius, radius / root(square + TINY * TINY), 1.0)
         return [share * x for x in values]
 
 
