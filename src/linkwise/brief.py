@@ -1,4 +1,4 @@
-"""How results print: one line with the names of their fields, and shapes instead of long arrays."""
+"""How things print: numbers with nouns; results with their fields, and shapes of long arrays."""
 
 from __future__ import annotations
 
@@ -11,6 +11,21 @@ SHORT = 6
 """Arrays of up to so few numbers are printed in full."""
 
 T = TypeVar("T")
+
+
+def counted(n: int, one: str, many: str = "") -> str:
+    """A number with its noun: 1 body, 2 bodies; the plural has an s if it is not given."""
+    return f"{n} {one if n == 1 else many or one + 's'}"
+
+
+def degrees_of_freedom(n: int) -> str:
+    """1 degree of freedom, 2 degrees of freedom."""
+    return counted(n, "degree of freedom", "degrees of freedom")
+
+
+def extent(bodies: int, nv: int) -> str:
+    """How large a mechanism is: 7 bodies, 7 degrees of freedom."""
+    return f"{counted(bodies, 'body', 'bodies')}, {degrees_of_freedom(nv)}"
 
 
 def brief(cls: type[T]) -> type[T]:

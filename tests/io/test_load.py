@@ -151,7 +151,7 @@ def test_sdf():
 
 def test_builders_and_kernels_print_one_line():
     builder = lw.Builder("arm").body("a", "world", lw.hinges.Pin((0, 0, 1)))
-    assert repr(builder) == "<Builder 'arm': 1 bodies, 1 joints>"
+    assert repr(builder) == "<Builder 'arm': 1 body, 1 joint>"
     mech = lw.models.pendulum(2)
     kernel = lw.compile(lw.algebra.mass, mech, target="numpy")
     assert repr(kernel) == "<Kernel of 'pendulum_2' for 'numpy': (q) -> array (2, 2)>"

@@ -12,6 +12,7 @@ from linkwise.algebra.dense import STATE_BLOCKS, STATE_VECTORS, Dense
 from linkwise.algebra.expr import Adjoint, Expr, Inverse, Product, Sum, Symbol
 from linkwise.algebra.rule import Needs, Rule, Where
 from linkwise.arguments import names
+from linkwise.brief import counted
 from linkwise.front_door import open_front_door
 from linkwise.model.mechanism import Mechanism
 
@@ -74,6 +75,10 @@ class Derivation:
 
     def __len__(self) -> int:
         return len(self.steps)
+
+    def __repr__(self) -> str:
+        steps = counted(len(self.steps), "step")
+        return f"<Derivation of {self.start}: {steps} to {self.result}>"
 
     def __str__(self) -> str:
         lines = [f"    {self.start}"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from linkwise.brief import extent
 from linkwise.cli.arguments import add_roots, open_robot
 from linkwise.errors import ModelError
 from linkwise.tour.text import table
@@ -58,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     from linkwise.tour.measure import processor, versions
 
     result = bench(mech, quick=options.quick, batch=options.batch)
-    print(f"{mech.name}: {mech.n_bodies} bodies, {mech.nv} degrees of freedom; {processor()}")
+    print(f"{mech.name}: {extent(mech.n_bodies, mech.nv)}; {processor()}")
     print(", ".join(f"{name} {version}" for name, version in versions().items()) + "\n")
     print("\n".join(table(result.head, [line.cells(result.libraries) for line in result.lines])))
     for note in result.notes:

@@ -8,11 +8,12 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from linkwise.brief import counted, extent
 from linkwise.cli.arguments import add_roots, open_robot
 from linkwise.model import closure
 from linkwise.model.body import Loop
 from linkwise.model.mechanism import Mechanism
-from linkwise.tour.text import TREE_HEAD, count, table, tree_rows
+from linkwise.tour.text import TREE_HEAD, table, tree_rows
 
 EXAMPLES = """examples:
   linkwise info robot.urdf              the tree, loops, couplings, findings
@@ -63,9 +64,7 @@ def run(options: argparse.Namespace) -> int:
 
 def as_text(mech: Mechanism, *, nodes: bool = False, report: bool = False) -> Iterator[str]:
     """The lines of the table."""
-    size = (
-        f"{count(mech.n_bodies, 'body', 'bodies')}, {mech.nv} degrees of freedom (nq = {mech.nq})"
-    )
+    size = f"{extent(mech.n_bodies, mech.nv)} (nq = {mech.nq})"
     yield f"{mech.name}: {size}, {mech.total_mass:.6g} kg, gravity {_vector(mech.gravity)} m/s²"
     yield ""
     yield from tree_table(mech)
@@ -74,8 +73,8 @@ def as_text(mech: Mechanism, *, nodes: bool = False, report: bool = False) -> It
         rows = [[n.name, n.kind, n.body, _vector(n.pose.p), _mass(n.inertia)] for n in mech.nodes]
         yield from table(["name", "kind", "on body", "at [m]", "mass [kg]"], rows)
     elif mech.nodes:
-        kinds = [count(sum(n.kind == k for n in mech.nodes), k, f"{k}s") for k in _kinds(mech)]
-        yield f"and {count(len(mech.nodes), 'node', 'nodes')} on them ({', '.join(kinds)})"
+        kinds = [counted(sum(n.kind == k for n in mech.nodes), k, f"{k}s") for k in _kinds(mech)]
+        yield f"and {counted(len(mech.nodes), 'node', 'nodes')} on them ({', '.join(kinds)})"
     if mech.loops:
         yield from ("", "loops")
         rows = [
@@ -87,7 +86,7 @@ def as_text(mech: Mechanism, *, nodes: bool = False, report: bool = False) -> It
         yield from ("", "couplings")
         yield from (f"  {c.name}: {equation(c)}" for c in mech.couplings)
     if mech.loops or mech.couplings:
-        rows_ = count(sum(x.rows for x in mech.loops) + len(mech.couplings), "row")
+        rows_ = counted(sum(x.rows for x in mech.loops) + len(mech.couplings), "row")
         yield f'{rows_}; held by default, loops="open" leaves them open'
     findings = mech.validate()
     yield from ("", "findings" if findings else "findings: none")

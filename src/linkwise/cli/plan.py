@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import Any
 
+from linkwise.brief import counted, extent
 from linkwise.cli.arguments import add_roots, open_robot
 from linkwise.cli.derive import NOTATION, read
 from linkwise.pipeline import compile, derive, plan
@@ -53,11 +54,11 @@ def run(options: argparse.Namespace) -> int:
     expr = read(options.expression, notes)
     program = plan(derive(expr).result if options.derive else expr)
     print(program.latex() if options.latex else program)
-    amount = f"{len(program.passes)} passes"
+    amount = counted(len(program.passes), "pass", "passes")
     if mech is not None:
         nodes = [body.name for body in mech.bodies[-1:]]
         kernel = compile(expr, mech, nodes=nodes, target="numpy", derive=options.derive)
-        size = f"{mech.n_bodies} bodies, {mech.nv} degrees of freedom"
+        size = extent(mech.n_bodies, mech.nv)
         amount += f", {kernel.ops.total()} operations ({mech.name}: {size})"
     print(f"\n{amount}", file=notes)
     return 0

@@ -19,13 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.arguments import count, names, number
+from linkwise.arguments import count, number
 from linkwise.dynamics import inverse_dynamics, passive_force
 from linkwise.dynamics.derivatives import Linearization
 from linkwise.dynamics.kernels import Loops, check_mechanism, require_open, tree_of
 from linkwise.dynamics.state_feedback import StateFeedback
-from linkwise.errors import MissingExtraError, ModelError, ShapeError, unknown_name
+from linkwise.errors import MissingExtraError, ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.state import moved_places
 from linkwise.simulation.linearize import linearize
 from linkwise.spatial.array import Array, ArrayLike, floats
 
@@ -149,7 +150,7 @@ def lqr(
     """
     check_mechanism(mech)
     require_open(mech, loops, "lw.lqr", "Give loops='open' for the tree.")
-    mech, moved = tree_of(mech), driven_places(mech, driven)
+    mech, moved = tree_of(mech), moved_places(mech, driven, "driven")
     steps = None if horizon is None else count(horizon, "horizon", least=1)
     if steps is not None and step is None:
         raise ModelError("horizon counts steps, and step is missing: give the length of a step.")
@@ -198,21 +199,6 @@ def riccati(
         P = Q + A[k].T @ P @ (A[k] - B[k] @ gains[k])
         costs[k] = 0.5 * (P + P.T)
     return gains, costs
-
-
-def driven_places(mech: Mechanism, driven: Sequence[str] | None) -> list[int]:
-    """Places in v of the driven hinges."""
-    if driven is None:
-        return list(range(mech.nv))
-    moved = list[int]()
-    for hinge in names(driven, "driven"):
-        if hinge not in mech.hinge_index:
-            raise unknown_name("hinge", hinge, mech.hinge_index, owner=f"mechanism {mech.name!r}")
-        part = mech.v_slice(hinge)
-        moved += range(part.start, part.stop)
-    if not moved:
-        raise ModelError("driven names no hinge that moves; a regulator needs one.")
-    return moved
 
 
 def _weights(given: ArrayLike, size: int, name: str, *, positive: bool = False) -> Array:

@@ -13,7 +13,6 @@ from linkwise.codegen.request import Request
 from linkwise.codegen.scalar import parameters as numbers_of
 from linkwise.codegen.writing import Writing
 from linkwise.control.cost import Bound, Cost
-from linkwise.control.lqr import driven_places
 from linkwise.control.phase import loop_name
 from linkwise.control.residual import Term
 from linkwise.control.shooting import Structure
@@ -21,6 +20,7 @@ from linkwise.control.solver import Data
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.state import moved_places
 from linkwise.simulation.holding import CONTACT, contact_rows
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.tasks.measure import checked_goal, goal_numbers
@@ -78,7 +78,7 @@ def structure_of(
     parameters: tuple[str, ...],
 ) -> Structure:
     """The structure of a problem."""
-    forces = tuple(driven_places(mech, driven))
+    forces = tuple(moved_places(mech, driven, "driven"))
     if not forces:
         raise ModelError(f"{mech.name!r} has no hinge that moves; a trajectory needs one.")
     terms = [_term(mech, x, len(forces)) for x in (*costs, *bounds)]

@@ -24,7 +24,7 @@ from linkwise.algebra.expr import Expr
 from linkwise.algebra.family import Family
 from linkwise.algebra.symbols import articulated, bare_tree
 from linkwise.arguments import generator
-from linkwise.brief import brief
+from linkwise.brief import brief, counted
 from linkwise.errors import ModelError, ShapeError
 from linkwise.estimation.covariance import covariance
 from linkwise.estimation.estimate import BatchEstimate, KalmanFilter, Smoother
@@ -113,7 +113,8 @@ class RandomField:
 
     def __repr__(self) -> str:
         noise = "no measurement noise" if self.noise is None else "with measurement noise"
-        return f"RandomField({self.mech.name!r}, {self.mech.n_bodies} bodies, {noise})"
+        bodies = counted(self.mech.n_bodies, "body", "bodies")
+        return f"RandomField({self.mech.name!r}, {bodies}, {noise})"
 
     @property
     def family(self) -> Family:

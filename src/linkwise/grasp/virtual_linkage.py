@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linkwise.arguments import rows
+from linkwise.brief import counted
 from linkwise.errors import ModelError
 from linkwise.spatial.array import Array, ArrayLike, constant
 from linkwise.spatial.rotation import skew
@@ -72,8 +73,8 @@ class VirtualLinkage:
     def __str__(self) -> str:
         bars, others = len(self.bars), self.dimension - len(self.bars)
         return (
-            f"virtual linkage of {self.dimension} internal forces: tensions of {bars} "
-            f"bar{'s' if bars != 1 else ''} ({', '.join(self.names[:bars])}), and {others} "
+            f"virtual linkage of {self.dimension} internal forces: tensions of "
+            f"{counted(bars, 'bar')} ({', '.join(self.names[:bars])}), and {others} "
             "moments and bending forces"
         )
 

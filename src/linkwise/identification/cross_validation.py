@@ -11,8 +11,9 @@ from linkwise.arguments import count
 from linkwise.dynamics.kernels import check_mechanism, tree_of
 from linkwise.errors import ModelError
 from linkwise.identification.fit import identify
-from linkwise.identification.samples import complete_samples, known_forces, measured_places
+from linkwise.identification.samples import complete_samples, known_forces
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.state import moved_places
 from linkwise.spatial.array import Array, ArrayLike
 
 
@@ -76,7 +77,7 @@ def cross_validate(
     forces, frame = options.pop("forces", None), options.pop("forces_frame", "node")
     tree, applied = tree_of(mech), options.pop("applied", None)
     load = known_forces(tree, q, applied, forces, frame)
-    places = measured_places(tree, options.get("measured"))
+    places = moved_places(tree, options.get("measured"), "measured")
     arrays, _ = complete_samples(tree, q, v, vdot, tau, load, places=places)
     samples = len(arrays[0])
     if samples < 2 * parts:

@@ -28,8 +28,9 @@ from linkwise.identification import closed, model
 from linkwise.identification.gain import Gains, gains_of, nominal_gain, with_gains
 from linkwise.identification.least_squares import Equations, Fit, least_squares, scipy
 from linkwise.identification.rows import Rows, base_and_equations
-from linkwise.identification.samples import complete_samples, known_forces, measured_places
+from linkwise.identification.samples import complete_samples, known_forces
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.state import moved_places
 from linkwise.spatial.array import Array, ArrayLike
 
 MOST = 200
@@ -293,7 +294,7 @@ def identify(
     weighted, robust = flag(weighted, "weighted"), flag(robust, "robust")
     pull, least = number(prior, "prior", above=0.0), number(slow, "slow", least=0.0)
     load = known_forces(tree, q, applied, forces, forces_frame)
-    at = measured_places(tree, measured)
+    at = moved_places(tree, measured, "measured")
     arrays, good = complete_samples(tree, q, v, vdot, tau, load, places=at)
     *state, force, load = arrays
     others = [i for i in range(tree.nv) if i not in at]
@@ -378,7 +379,7 @@ def _gains(
         if commanded is not None:
             raise ModelError("commanded is for gains; add 'gain' to the parameters.")
         return Gains([], [], np.zeros(0), [], [-1] * len(base.names))
-    places = driven if commanded is None else measured_places(mech, commanded)
+    places = driven if commanded is None else moved_places(mech, commanded, "commanded")
     for i in places:
         if i not in rows.places or i not in driven:
             why = "zero throughout" if i not in driven else "not measured by itself"

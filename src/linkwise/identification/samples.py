@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.arguments import names
 from linkwise.dynamics.joint_force import equivalent_force
 from linkwise.dynamics.kernels import Forces, acting
 from linkwise.dynamics.quantity import Frame
-from linkwise.errors import ModelError, ShapeError, unknown_name
+from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
 
@@ -75,18 +74,3 @@ def forces_from_outside(mech: Mechanism, q: ArrayLike, forces: Forces, frame: Fr
         part[good] = equivalent_force(mech, places[good], {name: f[good]}, frame=frame)
         total = total + part
     return total
-
-
-def measured_places(mech: Mechanism, given: Sequence[str] | None) -> list[int]:
-    """Places in v of the hinges whose forces were measured."""
-    if given is None:
-        return list(range(mech.nv))
-    places = list[int]()
-    for hinge in names(given, "measured"):
-        if hinge not in mech.hinge_index:
-            raise unknown_name("hinge", hinge, mech.hinge_index, owner=f"mechanism {mech.name!r}")
-        part = mech.v_slice(hinge)
-        places += range(part.start, part.stop)
-    if not places:
-        raise ModelError("measured names no hinge that moves.")
-    return places

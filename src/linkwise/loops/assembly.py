@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import count, generator, number, row
+from linkwise.brief import counted
 from linkwise.dynamics.inverse_kinematics.joints import SLACK
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.dynamics.velocity_space import holonomic
@@ -336,14 +337,14 @@ def _message(
     at = ", ".join(repr(name) for name in names)
     starts, nearest = begun
     if closed:
-        text = f"closed in {steps} step{'' if steps == 1 else 's'}"
+        text = f"closed in {counted(steps, 'step')}"
         if nearest > 1:
             text += f" from start {nearest}, at random; the start at q0 did not converge"
         return text + (f"; {at} {where}" if at else "")
     if freed:
         which = "limit" if len(names) == 1 else "limits"
         return f"blocked by the {which} of {at}: without limits it can be closed; {words}"
-    tried = f"not closed from {starts} start{'' if starts == 1 else 's'}: {words}"
+    tried = f"not closed from {counted(starts, 'start')}: {words}"
     return tried + (f", with {at} {where}" if at else "")
 
 

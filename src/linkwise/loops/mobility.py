@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.arguments import count, generator
+from linkwise.brief import counted, degrees_of_freedom
 from linkwise.dynamics.closure import constraint_error
 from linkwise.dynamics.mass_matrix import mass_matrix
 from linkwise.dynamics.velocity_space import (
@@ -152,8 +153,8 @@ class Mobility:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.name}: {_counted(self.degrees_of_freedom)} in a tree of "
-            f"{self.velocities}, {_counted(self.rows, 'row')} of rank {self.rank}; Grübler's count "
+            f"{self.name}: {degrees_of_freedom(self.degrees_of_freedom)} in a tree of "
+            f"{self.velocities}, {counted(self.rows, 'row')} of rank {self.rank}; Grübler's count "
             f"is {self.gruebler}"
         ]
         if self.error > OPEN:
@@ -185,25 +186,18 @@ class Mobility:
     def _doubts(self) -> str:
         count, one = self.degrees_of_freedom - self.doubtful, self.doubtful == 1
         return (
-            f"doubtful: {_counted(self.doubtful, 'row')} nearly {'depends' if one else 'depend'} "
+            f"doubtful: {counted(self.doubtful, 'row')} nearly {'depends' if one else 'depend'} "
             f"on others (relative singular value {self.doubt:.2g}); the dynamics takes "
             f"{'it as it is' if one else 'them as they are'}, and then "
-            f"{_counted(count)} {'is' if count == 1 else 'are'} left. Make axes exactly parallel, "
-            "close loops to rounding (lw.loops.assemble), or use hinges that block less "
+            f"{degrees_of_freedom(count)} {'is' if count == 1 else 'are'} left. Make axes exactly "
+            "parallel, close loops to rounding (lw.loops.assemble), or use hinges that block less "
             "(for two pins of a planar loop a Spherical and a Cylindrical one)"
         )
 
     def __repr__(self) -> str:
         state = ", singular" if self.singular else ""
-        free = _counted(self.degrees_of_freedom)
+        free = degrees_of_freedom(self.degrees_of_freedom)
         return f"<Mobility of {self.name!r}: {free}, rank {self.rank}{state}>"
-
-
-def _counted(count: int, what: str = "") -> str:
-    """A number with its noun; default: degrees of freedom."""
-    if not what:
-        return "1 degree of freedom" if count == 1 else f"{count} degrees of freedom"
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def mobility(
@@ -327,7 +321,7 @@ def _redundancies(mech: Mechanism, space: VelocitySpace) -> list[str]:
     others = redundant - int(still.sum())
     if others:
         part = np.where(still, 0.0, np.diag(left))
-        sentences.append(f"{_counted(others, 'combination')} {_among(words, part)}")
+        sentences.append(f"{counted(others, 'combination')} {_among(words, part)}")
     return sentences
 
 

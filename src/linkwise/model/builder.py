@@ -8,6 +8,7 @@ from typing import cast
 import numpy as np
 
 from linkwise.arguments import number
+from linkwise.brief import counted
 from linkwise.errors import ModelError
 from linkwise.model import validate
 from linkwise.model.actuator import Actuator
@@ -285,7 +286,11 @@ class Builder:
     def __repr__(self) -> str:
         names = ("bodies", "joints", "nodes", "loops", "couplings", "actuators")
         sizes = [(len(getattr(self, f"_{name}")), name) for name in names]
-        parts = [f"{size} {name}" for size, name in sizes if size or name == "bodies"]
+        parts = [
+            counted(size, "body" if name == "bodies" else name[:-1], name)
+            for size, name in sizes
+            if size or name == "bodies"
+        ]
         return f"<Builder {self.name!r}: {', '.join(parts)}>"
 
     def _assemble(

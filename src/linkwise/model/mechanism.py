@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import generator
+from linkwise.brief import counted, extent
 from linkwise.errors import ModelError, UnknownNameError, unknown_name
 from linkwise.model import derived, state, validate
 from linkwise.model.actuator import Actuator
@@ -344,9 +345,9 @@ class Mechanism:
         return derived.replaced(self, gravity=constant(gravity, (3,), "gravity"))
 
     def __repr__(self) -> str:
-        extra = [f"{len(self.loops)} loops"] if self.loops else []
-        extra += [f"{len(self.couplings)} couplings"] if self.couplings else []
-        parts = [f"{self.n_bodies} bodies", f"{self.nv} degrees of freedom", *extra]
+        parts = [extent(self.n_bodies, self.nv)]
+        parts += [counted(len(self.loops), "loop")] if self.loops else []
+        parts += [counted(len(self.couplings), "coupling")] if self.couplings else []
         return f"<Mechanism {self.name!r}: {', '.join(parts)}>"
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from linkwise.brief import counted
+
 Effect = Literal["approximate", "ignored", "kept"]
 Affects = Literal["motion", "control", "contact", "appearance", "other"]
 
@@ -68,7 +70,7 @@ class LoadReport:
             return "everything in the file was used"
         counts = Counter(item.affects for item in self.items)
         kinds = ", ".join(f"{n} {kind}" for kind, n in counts.most_common())
-        some = "1 element is" if len(self.items) == 1 else f"{len(self.items)} elements are"
+        some = counted(len(self.items), "element is", "elements are")
         return f"{some} not fully used ({kinds})"
 
     def __str__(self) -> str:

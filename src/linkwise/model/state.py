@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from linkwise.arguments import generator
+from linkwise.arguments import generator, names as given_names
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.bending import warn_if_bent
 from linkwise.model.body import Body, Coupling
@@ -111,6 +111,26 @@ def names(mech: Mechanism, *, velocities: bool) -> tuple[str, ...]:
         else:
             listed.extend(f"{body.hinge_name}.{part.name}" for part in parts)
     return tuple(listed)
+
+
+def moved_places(mech: Mechanism, given: Sequence[str] | None, what: str) -> list[int]:
+    """Places in v of some hinges, by name; None means all of them.
+
+    Raises:
+        UnknownNameError: An unknown hinge.
+        ModelError: None of them moves; `what` is the name of the argument.
+    """
+    if given is None:
+        return list(range(mech.nv))
+    places = list[int]()
+    for hinge in given_names(given, what):
+        if hinge not in mech.hinge_index:
+            raise unknown_name("hinge", hinge, mech.hinge_index, owner=f"mechanism {mech.name!r}")
+        part = mech.v_slice(hinge)
+        places += range(part.start, part.stop)
+    if not places:
+        raise ModelError(f"{what} names no hinge that moves; name at least one that does.")
+    return places
 
 
 def coordinate(mech: Mechanism, name: str) -> int:

@@ -31,6 +31,7 @@ from linkwise.algebra.space import (
     ONE,
     Space,
 )
+from linkwise.brief import counted
 from linkwise.front_door import open_front_door
 from linkwise.model.closure_form import is_form
 from linkwise.model.closure_rate import RATES
@@ -183,6 +184,9 @@ class Program:
         """Whether it can run as loops over bodies: not with constraints, nor by parameters."""
         spaces = {x for s in self.statements for x in (s.target.rows, s.target.columns)}
         return not self.constrained and not spaces & {INERTIA, NODE_INERTIA, GRAVITY}
+
+    def __repr__(self) -> str:
+        return f"<Program of {self.expr}: {counted(len(self.passes), 'pass', 'passes')}>"
 
     def __str__(self) -> str:
         from linkwise.sweeps.show import program_text

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from linkwise.atomic_file import write_file
+from linkwise.brief import counted
 from linkwise.model.mechanism import Mechanism
 from linkwise.tour.algebra import algebra, covariance
 from linkwise.tour.bench import speed
@@ -15,7 +16,6 @@ from linkwise.tour.measure import processor, versions
 from linkwise.tour.motion import closed_chain, let_go, under_control
 from linkwise.tour.page import page
 from linkwise.tour.robot import effective_mass, robot
-from linkwise.tour.text import count
 from linkwise.tour.visit import Station, Visit
 
 STATIONS = (
@@ -70,7 +70,7 @@ def summary(visit: Visit, seconds: float) -> str:
         f"{passed(visit, of_robot=False)}.",
     ]
     if visit.notes:
-        lines.append(f"{count(len(visit.notes), 'station')} skipped, or ended early:")
+        lines.append(f"{counted(len(visit.notes), 'station')} skipped, or ended early:")
         lines += [f"  {note}" for note in visit.notes]
     return "\n".join(lines)
 
@@ -113,5 +113,5 @@ def lede(visit: Visit) -> str:
         text += f" Built-in mechanisms replace this robot at these stations: {names}."
     if visit.notes:
         were = "was" if len(visit.notes) == 1 else "were"
-        text += f" {count(len(visit.notes), 'station')} {were} skipped or ended early."
+        text += f" {counted(len(visit.notes), 'station')} {were} skipped or ended early."
     return text

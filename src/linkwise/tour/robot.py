@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from linkwise import models
+from linkwise.brief import counted
 from linkwise.dynamics import forward_dynamics, jacobian
 from linkwise.dynamics.velocity_space import reach
 from linkwise.inertial import inertial_properties
@@ -14,7 +15,7 @@ from linkwise.plot.canvas import Figure, Theme, panels, style
 from linkwise.plot.inertial import belted_ellipsoid
 from linkwise.spatial.array import Array
 from linkwise.tour.posture import hand, posture
-from linkwise.tour.text import TREE_HEAD, count, tree_rows
+from linkwise.tour.text import TREE_HEAD, tree_rows
 from linkwise.tour.visit import Visit
 from linkwise.viewer.video import picture
 
@@ -25,12 +26,12 @@ MOST_DENSE = 40
 def robot(visit: Visit) -> None:
     """The robot: a tree of bodies on hinges."""
     mech = visit.mech
-    loops = f", {count(len(mech.loops), 'loop')}" if mech.loops else ""
-    ties = f", {count(len(mech.couplings), 'coupling')}" if mech.couplings else ""
+    loops = f", {counted(len(mech.loops), 'loop')}" if mech.loops else ""
+    ties = f", {counted(len(mech.couplings), 'coupling')}" if mech.couplings else ""
     gravity = ", ".join(f"{g:.4g}" for g in mech.gravity)
     size = "1 degree of freedom" if mech.nv == 1 else f"{mech.nv} degrees of freedom"
     visit.say(
-        f"`{mech.name}` has {count(mech.n_bodies, 'body', 'bodies')}, "
+        f"`{mech.name}` has {counted(mech.n_bodies, 'body', 'bodies')}, "
         f"{size} (nq = {mech.nq}){loops}{ties}, and "
         f"{mech.total_mass:.6g} kg; gravity is ({gravity}) m/s²."
     )

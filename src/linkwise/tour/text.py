@@ -36,11 +36,6 @@ def paragraph(text: str, *, indent: str = "  ") -> Iterator[str]:
     yield from wrap(text, COLUMNS, initial_indent=indent, subsequent_indent=indent)
 
 
-def count(n: int, one: str, many: str = "") -> str:
-    """1 body, 2 bodies."""
-    return f"{n} {one if n == 1 else many or one + 's'}"
-
-
 def tree_rows(mech: Mechanism) -> Iterator[list[str]]:
     """One row per body, under `TREE_HEAD`, with branches drawn as lines."""
     for k, indent in _walk(mech):

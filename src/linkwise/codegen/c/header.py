@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.algebra.space import BODY, INBOARD, JOINT, NODE, Space
+from linkwise.brief import extent
 from linkwise.codegen.c.text import comment, distinct, plain_name
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.parameters import node_of
@@ -299,7 +300,8 @@ def _about(
     yield face.mark
     yield ""
     robot = plain_name(mech.name)
-    yield f"{face.name}: {title or 'an expression'} of {robot} ({_counted(mech)}), one state a call"
+    size = extent(mech.n_bodies, mech.nv)
+    yield f"{face.name}: {title or 'an expression'} of {robot} ({size}), one state a call"
     yield ""
     yield from (f"    {text}" for text in face.formulas or (what,))
     yield ""
@@ -370,12 +372,6 @@ def _codes(face: Interface, mech: Mechanism) -> Iterator[str]:
             yield f"  {code}  the quaternion of body {k}, {name}, is not of unit length"
         else:
             yield f"  {code}  nothing resists the hinge of body {k}, {name}"
-
-
-def _counted(mech: Mechanism) -> str:
-    bodies = "1 body" if mech.n_bodies == 1 else f"{mech.n_bodies} bodies"
-    velocities = "1 degree of freedom" if mech.nv == 1 else f"{mech.nv} degrees of freedom"
-    return f"{bodies}, {velocities}"
 
 
 def _listed(labels: Sequence[tuple[str, str]], entry: str) -> Iterator[str]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.brief import counted
 from linkwise.codegen import arrays as caller_arrays, stages
 from linkwise.codegen.c.text import plain_name
 from linkwise.codegen.cuda.plan import KEPT, Room, planned
@@ -93,7 +94,7 @@ class Gpu:
         made = self.emitted
         warps = made.threads // made.states
         return (
-            f"{warps} thread{'' if warps == 1 else 's'} a state, {made.threads} threads and "
+            f"{counted(warps, 'thread')} a state, {made.threads} threads and "
             f"{made.shared} bytes of shared memory a block; the CUDA source:"
         )
 

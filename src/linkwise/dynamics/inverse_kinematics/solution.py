@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import row
+from linkwise.brief import counted
 from linkwise.dynamics.inverse_kinematics import reach
 from linkwise.dynamics.inverse_kinematics.descent import Movable, Problem, Samples, solve
 from linkwise.dynamics.inverse_kinematics.joints import joints
@@ -151,9 +152,8 @@ def verdicts(
 
 def _success(best: Samples, starts: NDArray[np.int64], i: int) -> str:
     steps, count = int(best.iterations[i]), int(starts[i])
-    plural = "" if steps == 1 else "s"
     failed = "" if count == 1 else f", after the first of {count} starts had failed"
-    return f"reached in {steps} step{plural}{failed}"
+    return f"reached in {counted(steps, 'step')}{failed}"
 
 
 def _reason(
@@ -174,7 +174,7 @@ def _reason(
     if unlimited[i]:
         which = "limit" if len(blocked[i]) == 1 else "limits"
         return f"blocked by the {which} of {at}: without limits it is reached; {near}"
-    tried = f"not reached from {starts[i]} start" + ("" if starts[i] == 1 else "s")
+    tried = f"not reached from {counted(int(starts[i]), 'start')}"
     if not best.settled[i]:
         tried += ", and still improving: more iterations would help"
     return f"{tried}; {near}" + (f", with {at} at a limit" if at else "")

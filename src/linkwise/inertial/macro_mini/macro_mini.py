@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import rows
-from linkwise.brief import brief
+from linkwise.brief import brief, degrees_of_freedom
 from linkwise.dynamics.kernels import check_mechanism, kernel
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model import derived
@@ -220,8 +220,3 @@ def _body_of(mech: Mechanism, name: object) -> int:
         known = [*mech.hinge_index, *(b.name for b in mech.bodies)]
         raise unknown_name("hinge or body", name, known, owner=f"mechanism {mech.name!r}")
     return k
-
-
-def degrees_of_freedom(n: int) -> str:
-    """The words "1 degree of freedom", "6 degrees of freedom"."""
-    return "1 degree of freedom" if n == 1 else f"{n} degrees of freedom"

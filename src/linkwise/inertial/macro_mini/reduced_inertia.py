@@ -23,11 +23,12 @@ from typing import ClassVar
 import numpy as np
 
 from linkwise.arguments import row
+from linkwise.brief import degrees_of_freedom
 from linkwise.dynamics.batched import Batched, some_states
 from linkwise.dynamics.kernels import Loops, kernel, require_open, tree_of
 from linkwise.dynamics.velocity_space import states
 from linkwise.errors import ModelError, ShapeError
-from linkwise.inertial.macro_mini.macro_mini import MacroMini, degrees_of_freedom, macro_mini
+from linkwise.inertial.macro_mini.macro_mini import MacroMini, macro_mini
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.tasks.space import TaskSpace, task_space

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.brief import degrees_of_freedom
 from linkwise.dynamics.kernels import Loops, require_open
 from linkwise.dynamics.operational_space import TOLERANCE
 from linkwise.dynamics.velocity_space import states
 from linkwise.errors import ModelError
-from linkwise.inertial.macro_mini.macro_mini import degrees_of_freedom, path_to
+from linkwise.inertial.macro_mini.macro_mini import path_to
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.tasks.measure import task_jacobian

@@ -21,6 +21,7 @@ from typing import Literal
 from linkwise.algebra import role
 from linkwise.algebra.expr import Symbol
 from linkwise.algebra.show import UNICODE
+from linkwise.brief import counted
 from linkwise.errors import LoweringError
 from linkwise.sweeps.interpret import family_of_part
 from linkwise.sweeps.program import Direction, Ident, Program, Statement, Term
@@ -74,6 +75,9 @@ class ScanPlan:
     def rounds(self, bodies: int) -> int:
         """Rounds in which a chain of `bodies` is computed, with as many processors."""
         return self.depth * rounds(bodies)
+
+    def __repr__(self) -> str:
+        return f"<ScanPlan of {self.program.expr}: {counted(self.depth, 'scan')}>"
 
     def __str__(self) -> str:
         from linkwise.sweeps.show import statement_text
