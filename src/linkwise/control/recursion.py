@@ -86,10 +86,18 @@ class Recursion:
         """Registers and their sizes."""
         w, k, m = self.wide, self.k, self.m
         sizes = {
-            "W": k * w, "C": k * self.across, "T": k * w, "S": k * k, "Q": w * w,
-            "q_z": self.n + m, "P": self.square**2, "lower": m * (m - 1) // 2, "reciprocal": m,
+            "W": k * w, "C": k * self.across, "T": k * w, "S": k * k, "Q": self._of_q(w) + w,
+            "q_z": self.n + m, "P": self._of_p(self.square) + self.square, "lower": m * (m - 1) // 2, "reciprocal": m,
         }  # fmt: skip
         return tuple((name, size) for name, size in sizes.items() if size)
+
+    def _of_q(self, i: int) -> int:
+        """Where row i of Q would begin: rows of tiles begin at the diagonal."""
+        return _row(i, self.wide, self.side)
+
+    def _of_p(self, i: int) -> int:
+        """The same for P."""
+        return _row(i, self.square, self.inner)
 
     def segments(self, moves: int = 0, first: int = 0) -> tuple[Segment, ...]:
         """All of them in order.
@@ -118,7 +126,7 @@ class Recursion:
         F, G, gap, l_z, l_zz, cost = (x.of(e) for i, x in enumerate(self.layout) if i != 2)
         P, p = np.empty((n, n), dtype=object), s.read("p", n)
         for i in range(n):
-            P[i, i:] = P[i:, i] = s.read(part("P", i * self.square + i, n - i), n - i)
+            P[i, i:] = P[i:, i] = s.read(part("P", self._of_p(i) + i, n - i), n - i)
         pulled = times(P, gap[:, None])[:, 0]
         ahead = p + pulled
         pg = times(P, G)
@@ -135,7 +143,7 @@ class Recursion:
             s.write("C", list(padded[:, : self.across].ravel()))
         for i in range(n + self.m):
             first = i // self.side * self.side
-            s.write(part("Q", i * w + first, w - first), list(Q[i, first:]))
+            s.write(part("Q", self._of_q(i) + first, w - first), list(Q[i, first:]))
         s.write("q_z", list(q_z))
         s.write(part("gain", self.first + self.m * (n + 1), 2 * n), [*pulled, *gap])
         known = [-(ahead @ gap), gap @ pulled, cost[0], sum((x * x for x in gap), 0.0), cost[1]]
@@ -144,13 +152,15 @@ class Recursion:
 
     def _gains(self) -> Segment:
         """The factors of Q_uu, k, p and the sums."""
-        n, m, w = self.n, self.m, self.wide
+        n, m = self.n, self.m
         s = Sketch("gains")
         q_z, q_uu = s.read("q_z", n + m), np.empty((m, m), dtype=object)
         for i in range(m):
-            here = (n + i) * w + n + i
+            here = self._of_q(n + i) + n + i
             q_uu[i, i:] = q_uu[i:, i] = s.read(part("Q", here, m - i), m - i)
-        q_xu = np.array([s.read(part("Q", i * w + n, m), m) for i in range(n)], dtype=object)
+        q_xu = np.array(
+            [s.read(part("Q", self._of_q(i) + n, m), m) for i in range(n)], dtype=object
+        )
         q_u, (rho,) = q_z[n:], s.read("rho", 1)
         lifted = q_uu + np.diag([rho] * m)
         if self.bounded:
@@ -232,7 +242,10 @@ class Recursion:
                 sums = [x[a] * y + sums[a] for a in range(c)]
         for a in range(c):
             s.write(part("Q", a * w, c), list(sums[a]))
-        rows = [(*[i * w + j] * c, *[i, j] * (k * len(pairs)), *[i * w + j] * c) for i, j in tiles]
+        rows = list[tuple[int, ...]]()
+        for i, j in tiles:
+            places = [self._of_q(i + a) + j - a * w for a in range(c)]
+            rows.append((*places, *[i, j] * (k * len(pairs)), *places))
         return _run(s, rows)
 
     def _columns(self) -> Segment:
@@ -258,8 +271,11 @@ class Recursion:
                 x[i] = x[i] - lower[j, i] * x[j]
         for i in range(m):
             s.write(part("gain", self.first + i * n, count), list(-x[i]))
-        columns = range(0, n, count)
-        return _run(s, [(*[j * w] * count, *[0] * shared, *[j] * m) for j in columns])
+        rows = [
+            (*[self._of_q(j + b) - b * w for b in range(count)], *[0] * shared, *[j] * m)
+            for j in range(0, n, count)
+        ]
+        return _run(s, rows)
 
     def _remainder(self) -> Segment:
         """P = Q_xx + Q_ux* K, of which the upper half. Numbers beyond it mean nothing."""
@@ -273,10 +289,11 @@ class Recursion:
         for a in range(c):
             s.write(part("P", a * wide, c), list(sums[a]))
         starts = range(0, n, c)
-        rows = [
-            (*[i * w + j] * c, *[i * w] * c, *[j] * m, *[i * wide + j] * c)
-            for i in starts for j in starts if j >= i
-        ]  # fmt: skip
+        rows = list[tuple[int, ...]]()
+        for i, j in ((i, j) for i in starts for j in starts if j >= i):
+            q = [self._of_q(i + a) - a * w for a in range(c)]
+            p = [self._of_p(i + a) + j - a * wide for a in range(c)]
+            rows.append((*[x + j for x in q], *q, *[j] * m, *p))
         return _run(s, rows)
 
 
@@ -303,6 +320,14 @@ def _run(s: Sketch, rows: list[tuple[int, ...]]) -> Segment:
     segment = s.segment()
     assert all(len(row) == len(segment.reads) + len(segment.writes) for row in rows)
     return replace(segment, rows=tuple(rows))
+
+
+def _row(i: int, wide: int, side: int) -> int:
+    """Where row i of a symmetric matrix would begin, of which tiles at the diagonal and right of it
+    are in memory, row by row of tiles."""
+    first = i // side
+    before = side * (first * wide - side * (first * (first - 1)) // 2)
+    return before + i % side * (wide - first * side) - first * side
 
 
 def moving(segment: Segment, register: str, by: int) -> Segment:

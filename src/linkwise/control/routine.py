@@ -172,7 +172,7 @@ class Routine:
         """Expand all knots, and sweep backward."""
         _, recursion = self.program.knot
         s = Sketch("begin")
-        s.write("P", [0.0] * recursion.square**2)
+        s.write("P", [0.0] * dict(self.memory)["P"])
         s.write("p", [0.0] * self.program.n)
         s.write("sums", list(BLANK))
         if not self.spread:
