@@ -59,7 +59,7 @@ def test_problems_on_a_card_end_as_on_the_processor(card: Any) -> None:
     assert (made.status == 0).all() and type(made.q) is np.ndarray
     same(made, right)
     kernels = {name for name, _ in cp.modules[0].launches}
-    assert len(kernels) == 7 and np.isclose(np.abs(made.tau).max(), 2.0)
+    assert len(kernels) == 10 and np.isclose(np.abs(made.tau).max(), 2.0)
     counts = [n for _, n in cp.modules[0].launches]
     assert counts[0] == 37 and min(counts) < 37  # those that have ended are left out
     there = lw.optimize(mech, on_card(q), **given, target="cuda")

@@ -87,7 +87,8 @@ class Recursion:
         w, k, m = self.wide, self.k, self.m
         sizes = {
             "W": k * w, "C": k * self.across, "T": k * w, "S": k * k, "Q": self._of_q(w) + w,
-            "q_z": self.n + m, "P": self._of_p(self.square) + self.square, "lower": m * (m - 1) // 2, "reciprocal": m,
+            "q_z": self.n + m, "P": self._of_p(self.square) + self.square,
+            "lower": m * (m - 1) // 2, "reciprocal": m, "ahead": self.n,
         }  # fmt: skip
         return tuple((name, size) for name, size in sizes.items() if size)
 
@@ -107,28 +108,44 @@ class Recursion:
             first: Where those of the first knot are.
         """
         self.first = first
-        both = [self._value(), *self._spreads(), *self._products(), self._gains()]
+        both = [self._pull(), self._value(), *self._spreads(), *self._products(), self._gains()]
         both += [self._columns(), self._remainder()]
         return tuple(moving(x, "gain", moves) for x in both)
 
     # ------------------------------------------------------------------------- straight parts
+
+    def _expansion(self, s: Sketch) -> list[Any]:
+        """F, G, the gap, l_z, l_zz and the cost of a knot."""
+        rest = [x for i, x in enumerate(self.layout) if i != 2]
+        count = 1 + max((x for y in rest for x in y.entries if isinstance(x, int)), default=-1)
+        e = s.read("e", count)
+        return [x.of(e) for x in rest]
+
+    def _upper(self, s: Sketch) -> Any:
+        """P from its upper half."""
+        P = np.empty((self.n, self.n), dtype=object)
+        for i in range(self.n):
+            size = self.n - i
+            P[i, i:] = P[i:, i] = s.read(part("P", self._of_p(i) + i, size), size)
+        return P
+
+    def _pull(self) -> Segment:
+        """p⁺ = p + P g."""
+        n, s = self.n, Sketch("pull")
+        gap = self._expansion(s)[2]
+        pulled = times(self._upper(s), gap[:, None])[:, 0]
+        s.write("ahead", list(s.read("p", n) + pulled))
+        s.write(part("gain", self.first + self.m * (n + 1), 2 * n), [*pulled, *gap])
+        return s.segment()
 
     def _value(self) -> Segment:
         """S, C, and what Q and Q_z are without W."""
         n, w, k = self.n, self.wide, self.k
         s = Sketch("value")
         W = s.read("W", k * w).reshape(k, w)[:, : n + self.m]
-        count = 1 + max(
-            (x for i, y in enumerate(self.layout) if i != 2 for x in y.entries
-             if isinstance(x, int)), default=-1,
-        )  # fmt: skip
-        e = s.read("e", count)
-        F, G, gap, l_z, l_zz, cost = (x.of(e) for i, x in enumerate(self.layout) if i != 2)
-        P, p = np.empty((n, n), dtype=object), s.read("p", n)
-        for i in range(n):
-            P[i, i:] = P[i:, i] = s.read(part("P", self._of_p(i) + i, n - i), n - i)
-        pulled = times(P, gap[:, None])[:, 0]
-        ahead = p + pulled
+        F, G, gap, l_z, l_zz, cost = self._expansion(s)
+        P, ahead = self._upper(s), s.read("ahead", n)
+        pulled = ahead - s.read("p", n)
         pg = times(P, G)
         S, cross = symmetric(G.T, pg), times(F.T, pg)
         q_z = l_z + times(W.T, times(G.T, ahead[:, None]))[:, 0]
@@ -145,7 +162,6 @@ class Recursion:
             first = i // self.side * self.side
             s.write(part("Q", self._of_q(i) + first, w - first), list(Q[i, first:]))
         s.write("q_z", list(q_z))
-        s.write(part("gain", self.first + self.m * (n + 1), 2 * n), [*pulled, *gap])
         known = [-(ahead @ gap), gap @ pulled, cost[0], sum((x * x for x in gap), 0.0), cost[1]]
         s.write("known", known)
         return s.segment()
@@ -323,8 +339,10 @@ def _run(s: Sketch, rows: list[tuple[int, ...]]) -> Segment:
 
 
 def _row(i: int, wide: int, side: int) -> int:
-    """Where row i of a symmetric matrix would begin, of which tiles at the diagonal and right of it
-    are in memory, row by row of tiles."""
+    """Where row i of a symmetric matrix would begin.
+
+    Tiles at the diagonal and right of it are in memory, row by row of tiles.
+    """
     first = i // side
     before = side * (first * wide - side * (first * (first - 1)) // 2)
     return before + i % side * (wide - first * side) - first * side

@@ -57,6 +57,9 @@ FOREVER = 2**31
 ROUNDS = 50
 """Iterations that a call makes at most."""
 
+TRIALS = len(SHARES) - 1
+"""Shorter steps that are tried at the same time, where knots are too."""
+
 OUTER = ("penalty", "rough", "before", "unused", "fresh")
 """What the outer loop over constraints remembers."""
 
@@ -158,8 +161,9 @@ class Routine:
             for name, size in pieces:
                 register, start = names.get(name, (name, 0))
                 stride = strides.get(register, size if name in self.timed else 0)
-                if stride:
+                if stride or name in names:
                     name = part(register, start, size)
+                if stride:
                     moves[name] = stride
                 out.append((name, size))
             return tuple(out)
@@ -203,20 +207,65 @@ class Routine:
     def roll(self) -> tuple[Statement, ...]:
         """Roll out with the gains, into "new"."""
         nq, nx, row = self.program.mech.nq, self.nx, self.row
-        _, recursion = self.program.knot
-        wide, n, m = recursion.gain, self.program.n, self.program.m
         s = Sketch("start")
         s.write(part("new", 0, nx), list(s.read(part("x", 0, nx), nx)))
         s.write("total", [0.0, 0.0])
         s.write(CODE, [0.0])
-        reads = {
-            "q": ("new", 0), "v": ("new", nq), "q_old": ("x", 0), "v_old": ("x", nq),
-            "u_old": ("x", nx), "K": ("gain", wide), "k": ("gain", wide + m * n),
-            "gap": ("gain", wide + m * (n + 1) + n), "pulled": ("gain", m * (n + 1)),
-        }  # fmt: skip
+        reads = {"q": ("new", 0), "v": ("new", nq)}
         writes = {"q": ("new", row), "v": ("new", row + nq), "u": ("new", nx)}
-        step = self._at(self.program.roll, reads, writes)
-        return s.segment(), Loop((step,), self.knots)
+        return s.segment(), Loop(
+            (self._at(self.program.roll, reads | self._old, writes),), self.knots
+        )
+
+    @property
+    def _old(self) -> dict[str, tuple[str, int]]:
+        """What a rollout reads of the trajectory and its gains."""
+        _, recursion = self.program.knot
+        nq, wide, n, m = self.program.mech.nq, recursion.gain, self.program.n, self.program.m
+        return {
+            "q_old": ("x", 0), "v_old": ("x", nq), "u_old": ("x", self.nx), "K": ("gain", wide),
+            "k": ("gain", wide + m * n), "gap": ("gain", wide + m * (n + 1) + n),
+            "pulled": ("gain", m * (n + 1)),
+        }  # fmt: skip
+
+    def search(self) -> tuple[Statement, ...]:
+        """Rollouts with shorter and shorter steps, until one is good enough."""
+        if not self.spread:
+            return (Loop((*self.roll(), self._try()), len(SHARES), again="left"),)
+        shorter = Loop((self._trials(), self._pick()), 1, again="left")
+        return *self.roll(), self._try(), shorter, Loop(self.roll(), 1, again="chosen")
+
+    def _trials(self) -> Loop:
+        """All shorter steps at the same time, of which only the sums are kept."""
+        nq, nx, m, s = self.program.mech.nq, self.nx, self.program.m, Sketch("trial")
+        s.write(part("trial", 0, nx), list(s.read(part("x", 0, nx), nx)))
+        s.write(part("tried", 0, 2), [0.0, 0.0])
+        s.write(CODE, [0.0])
+        end = Sketch("coded")
+        end.write(part("tried", 2, 1), list(end.read(CODE, 1)))
+        reads = {"q": ("trial", 0), "v": ("trial", nq), "alpha": ("shares", 0)}
+        writes = {"q": ("trial", 0), "v": ("trial", nq), "u": ("trial_u", 0)}
+        total = {"total": ("tried", 0)}
+        step = self._at(self.program.roll, reads | self._old | total, writes | total)
+        copies = {"trial": nx, "trial_u": m, "tried": 3, "shares": 1, CODE: 1}
+        body = s.segment(), Loop((step,), self.knots), end.segment()
+        return Loop(body, TRIALS, apart=True, copies=tuple(copies.items()))
+
+    def _pick(self) -> Segment:
+        """The longest of these steps that is good enough."""
+        s = Sketch("pick")
+        tried = np.reshape(s.read(part("tried", 0, 3 * TRIALS), 3 * TRIALS), (TRIALS, 3))
+        shares, (left,) = s.read("shares", TRIALS), s.read("left", 1)
+        (alpha,), (accepted,) = s.read("alpha", 1), s.read("accepted", 1)
+        chosen: Any = 0.0
+        for share, (*total, code) in zip(shares[::-1], tried[::-1], strict=True):
+            good = self._good(s, share, total, code)
+            alpha, chosen = where(good, share, alpha), maximum(chosen, good)
+        s.write("alpha", [alpha])
+        s.write("chosen", [chosen])
+        s.write("accepted", [accepted + chosen])
+        s.write("left", [left * _not(chosen)])
+        return s.segment()
 
     def copy(self) -> Loop:
         """Accepted trajectories take the place of the old ones."""
@@ -273,22 +322,27 @@ class Routine:
     def _try(self) -> Segment:
         """After a rollout: whether it keeps enough of what was promised."""
         s = Sketch("try")
+        (left,), (alpha,), (accepted,) = (s.read(x, 1) for x in ("left", "alpha", "accepted"))
+        (code,) = s.read(CODE, 1)
+        good = left * self._good(s, alpha, s.read("total", 2), code)
+        left = left * _not(good)
+        s.write("accepted", [accepted + good])
+        s.write("left", [left])
+        s.write("alpha", [where(left, 0.5 * alpha, alpha)])
+        if self.spread:
+            s.write("chosen", [0.0])
+        return s.segment()
+
+    def _good(self, s: Sketch, alpha: Any, total: Any, code: Any) -> Any:
+        """Whether a step with a share keeps enough of what was promised."""
         first, second, *_ = s.read("sums", len(SUMS))
-        (left,), (alpha,), (closed,), (accepted,) = (
-            s.read(x, 1) for x in ("left", "alpha", "closed", "accepted")
-        )
-        (cost,), (code,), (new, change) = s.read("cost", 1), s.read(CODE, 1), s.read("total", 2)
+        (closed,), (cost,), (new, change) = s.read("closed", 1), s.read("cost", 1), total
         expected = alpha * ((first + change) + 0.5 * alpha * (second - 2.0 * change))
         decrease = cost - new
         kept = _not(closed * _not(_above(decrease - KEPT * expected)))
         rises = _above(-expected)
         falls = _not(rises) * kept + rises * _not(closed) * _above(decrease - 2.0 * expected)
-        good = falls * left * _finite(new) * _finite(expected) * _not(_above(code))
-        left = left * _not(good)
-        s.write("accepted", [accepted + good])
-        s.write("left", [left])
-        s.write("alpha", [where(left, 0.5 * alpha, alpha)])
-        return s.segment()
+        return falls * _finite(new) * _finite(expected) * _not(_above(code))
 
     def _conclude(self) -> Segment:
         """After an iteration: regularisation, and how problems without a step ended."""
@@ -332,8 +386,7 @@ class Routine:
 
     def iteration(self) -> tuple[Statement, ...]:
         """One iteration of all problems that have not ended."""
-        search = Loop((*self.roll(), self._try()), len(SHARES), again="left")
-        parts = *self.sweep(), self._judge(), search, self.copy(), self._conclude()
+        parts = *self.sweep(), self._judge(), *self.search(), self.copy(), self._conclude()
         return *parts, *self._settled(), self._finish()
 
     # --------------------------------------------------------------------------- constraints
@@ -459,6 +512,7 @@ class Routine:
         shown |= {"price": 2} if self.bounds else {}
         begins = self.state | self.inputs | dict.fromkeys(("tolerance", "most", "turns"), 1)
         begins |= {"allowed": 1} if self.bounds else {}
+        begins |= {"shares": TRIALS} if self.spread else {}
         return Stepping(
             "shooting", 0, 0, (), (), tuple(enter), (solve, *self._priced()), (),
             tuple(shown.items()), tuple(begins.items()), memory=(*self.memory, *sizes.items()),

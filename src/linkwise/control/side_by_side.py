@@ -16,7 +16,7 @@ from linkwise.codegen.stepping.cuda_batch import Batch, StagesKernel, most_motio
 from linkwise.codegen.stepping.cuda_stages import StagesSource, emit_stages
 from linkwise.codegen.stepping.stepping import STEP, Loop
 from linkwise.control.routine import NOTED, ROUNDS, Routine
-from linkwise.control.solver import Data, Limits
+from linkwise.control.solver import SHARES, Data, Limits
 from linkwise.errors import DeviceError
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
@@ -165,6 +165,7 @@ def _given(routine: Routine, data: Data, limits: Limits) -> dict[str, Array]:
     ends = {"tolerance": limits.tolerance, "most": limits.iterations}
     ends |= {"allowed": limits.violation} if routine.bounds else {}
     fixed = {x: np.full((1, 1), float(a)) for x, a in ends.items()}
+    fixed |= {"shares": np.array([SHARES[1:]])} if routine.spread else {}
     held = {x: data.held[x] for x in routine.inputs}
     fixed |= {x: a.reshape(len(a), -1) for x, a in held.items()}
     state = {x: a[:, 0] for x, a in routine.first(len(data.start)).items()}
@@ -273,7 +274,7 @@ def stages_kernel(routine: Routine, data: Data) -> StagesKernel:
             f"an iteration for {mech.name} takes {work} operations a knot, as straight code on "
             f"the GPU; the limit is {LARGEST}. Use target='cpu'."
         )
-    ones = (STEP, "tolerance", "most", "allowed")
+    ones = (STEP, "tolerance", "most", "allowed", "shares")
     single = [x for x in routine.inputs if len(data.held[x]) == 1 and x not in written]
     common = tuple(x for x in (*ones, *single) if x in stepping.registers)
     known = _kernels(mech)

@@ -81,8 +81,11 @@ class Constants:
         return [f"__constant__ T table[] = {{{numbers}}};\n"] if self.table else []
 
 
-def loop_round(index: int, loop: Loop, dtype: str) -> str:
-    """The function of one round of a loop: x and again from x and what is given."""
+def loop_round(index: int, loop: Loop, dtype: str, *, inline: bool = False) -> str:
+    """The function of one round of a loop: x and again from x and what is given.
+
+    Where it is inline, x and what is given are in registers.
+    """
     traced: Traced = loop.body
     graph, name = traced.graph, dict[int, str]()
     lines, turned = list[str](), set[int]()
@@ -104,5 +107,6 @@ def loop_round(index: int, loop: Loop, dtype: str) -> str:
             names = [name[x] for x in graph.arguments(n)]
             lines.append(f"const T t{n} = {operation(op, names, dtype)};")
     lines += [f"x[{i}] = {name[n]};" for i, n in enumerate(traced.outputs)]
-    head = f"__device__ __noinline__ void round{index}(T *x, const T *given)"
+    kind = "__forceinline__" if inline else "__noinline__"
+    head = f"__device__ {kind} void round{index}(T *x, const T *given)"
     return "\n".join([head, "{", *(f"    {line}" for line in lines), "}", ""])

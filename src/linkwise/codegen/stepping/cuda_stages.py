@@ -34,8 +34,8 @@ from linkwise.codegen.stepping.stepping import Loop, Segment, Statement, Steppin
 GROUP = 32
 """Motions that are neighbours in memory, and threads of a warp."""
 
-WARPS = 16
-"""Of a block that shares its motions."""
+WARPS = 8
+"""Of a block that shares its motions: with more, each has fewer registers."""
 
 THREADS = {"thread": 32, "apart": 64}
 """Of other blocks: few, so that few motions are on all multiprocessors."""
@@ -53,12 +53,14 @@ class Stage:
         statements: Of a motion; of a loop that is apart, its body.
         turns: Turns that are made at the same time.
         when: A register: motions in which it is not above zero are left out. Nothing for none.
+        copies: Registers of which each turn has its own part, and their distances.
     """
 
     kind: str
     statements: tuple[Statement, ...]
     turns: int = 1
     when: str = ""
+    copies: tuple[tuple[str, int], ...] = ()
 
 
 def staged(statements: Sequence[Statement], when: str = "") -> tuple[Stage, ...]:
@@ -78,7 +80,7 @@ def staged(statements: Sequence[Statement], when: str = "") -> tuple[Stage, ...]
     for x in statements:
         if isinstance(x, Loop) and x.apart:
             close()
-            out.append(Stage("apart", x.body, x.count, when))
+            out.append(Stage("apart", x.body, x.count, when, x.copies))
         elif isinstance(x, Loop) and x.count == 1 and x.again and not when:
             close()
             out += staged(x.body, x.again)
@@ -174,6 +176,9 @@ class _Emitter:
         self.declared = list[str]()
         stages = [stage for part in self.parts for stage in part]
         self.sizes = {CODE: 1} | stepping.registers
+        for stage in stages:
+            for name, apart in stage.copies:
+                self.sizes[name] = max(self.sizes[name], apart * stage.turns)
         self.common, self.width = _placed([x for x in self.sizes if x in common], self.sizes)
         used = [_registers(s) for s in stages]
         users = {
@@ -231,7 +236,7 @@ class _Emitter:
             *self.constant.declared(),
             *tables((s.traced.graph for s in segments), self.dtype),
             *self.declared,
-            *(loop_round(k, loop, self.dtype) for k, loop in enumerate(self.loops)),
+            *(loop_round(k, loop, self.dtype, inline=True) for k, loop in enumerate(self.loops)),
             "extern __shared__ __align__(16) T memory[];\n",
             *kernels,
         ]
@@ -278,9 +283,11 @@ class _Writer:
             lines.append("    T *const s = 0;")
         place = f"(i64)(p / {GROUP}) * {GROUP * self.e.size} + p % {GROUP}"
         lines.append(f"    T *const r = m + {place};")
+        apart = "(int)(blockIdx.x / blocks)" if stage.kind == "apart" else "0"
+        lines.append(f"    const int copy = {apart};")
         if stage.when:
             lines.append(f"    if (!({self.entry(stage.when)} > (T)0)) return;")
-        turn = "outer" if stage.kind != "apart" else "(int)(blockIdx.x / blocks)"
+        turn = "outer" if stage.kind != "apart" else "copy"
         lines += self._calls(stage.statements, turn, 0)
         lines.append("}\n")
         text = "\n".join([*functions, "\n".join(lines)])
@@ -293,7 +300,7 @@ class _Writer:
         for i, x in enumerate(statements):
             if isinstance(x, Segment):
                 assert not x.again and not x.when
-                yield f"{space}{self.name}_{self.number[id(x)]}(r, s, g, {turn}, worker);"
+                yield f"{space}{self.name}_{self.number[id(x)]}(r, s, g, {turn}, copy, worker);"
                 after = statements[i + 1] if i + 1 < len(statements) else None
                 # tiles of neighbours with the same name are of different places
                 alike = x.rows and isinstance(after, Segment) and after.name == x.name
@@ -321,10 +328,14 @@ class _Writer:
         register, start = placed(name)
         register = CODE if is_code(register) else register
         if register in self.e.common:
-            return f"g + {self.e.common[register] + start}", 1
-        if register in self.block:
-            return f"s + {self.motions * (self.block[register] + start)}", self.motions
-        return f"r + {GROUP * (self.e.offset[register] + start)}", GROUP
+            base, step = f"g + {self.e.common[register] + start}", 1
+        elif register in self.block:
+            step = self.motions
+            base = f"s + {step * (self.block[register] + start)}"
+        else:
+            base, step = f"r + {GROUP * (self.e.offset[register] + start)}", GROUP
+        apart = dict(self.stage.copies).get(register, 0)
+        return f"{base} + {step * apart} * copy" if apart else base, step
 
     def _function(self, segment: Segment) -> Iterator[str]:
         number = self.number[id(segment)]
@@ -334,11 +345,12 @@ class _Writer:
             variables, shifts = self._rows(segment, number)
         yield f"/* {segment.name} */"
         yield f"__device__ __forceinline__ void {self.name}_{number}("
-        yield "    T *const r, T *const s, const T *const g, const int t, const int worker)"
+        yield "    T *const r, T *const s, const T *const g, const int t, const int copy,"
+        yield "    const int worker)"
         yield "{"
-        yield "    (void)s, (void)g, (void)t, (void)worker;"
+        yield "    (void)s, (void)g, (void)t, (void)copy, (void)worker;"
         if segment.rows:
-            yield "#pragma unroll 1"
+            yield "#pragma unroll 2"
             count = len(segment.rows)
             first = self._first_worker(segment)
             begin = f"(worker + {self.workers - first}) % {self.workers}" if first else "worker"
@@ -361,8 +373,10 @@ class _Writer:
 
     def _code(self, segment: Segment) -> Iterator[str]:
         entries = _Entries(self, segment)
-        early = self.stage.kind == "apart"
+        # where steps follow each other, all loads of one are under way at the same time
+        early = any(isinstance(x, Loop) for x in self.stage.statements)
         if segment.rows or self.workers == 1:
+            early = early and not segment.rows
             yield from self._checked(segment, Body(entries, segment, early=early).lines())
             return
         for w, results in enumerate(_dealt(segment, self.workers)):

@@ -166,6 +166,8 @@ class Loop:
     again: str = ""
     # whether turns need nothing of each other, so that they may be made at the same time
     apart: bool = False
+    # of such turns, registers of which each has its own part, and their distances
+    copies: tuple[tuple[str, int], ...] = ()
 
 
 Statement = Segment | Loop
