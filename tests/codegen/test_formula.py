@@ -189,13 +189,15 @@ def test_small_singular_values_keep_their_digits() -> None:
 
 def _independent(at: Any, m: int, n: int) -> Any:
     W, A = at.read("w", m * n).reshape(m, n), at.read("a", 2 * n).reshape(2, n)
-    rows, exists = orthogonal.independent(at, W, 1e-9, 1e-6)
-    return rows, exists, orthogonal.across(at, A, rows, exists)
+    rows, exists, beside = orthogonal.independent(at, W, 1e-9, 1e-6, W @ np.ones((n, 1)))
+    others = orthogonal.complement(at, rows)
+    full = orthogonal.packed(rows, exists), orthogonal.packed(others.rows, others.exists)
+    return rows, exists, orthogonal.across(at, A, rows, exists), beside, *full
 
 
 @pytest.mark.parametrize(("m", "n"), [(1, 3), (3, 3), (6, 4), (5, 9)])
 def test_independent_rows_of_every_rank(m: int, n: int) -> None:
-    names = ("rows", "exists", "rest")
+    names = ("rows", "exists", "rest", "beside", "front", "others")
     kernel = lw.compile(Formula(_independent, (m, n), names), lw.models.pendulum(1))
     rng = np.random.default_rng(m + n)
     for rank in range(min(m, n) + 1):
@@ -212,6 +214,13 @@ def test_independent_rows_of_every_rank(m: int, n: int) -> None:
             span = right[:rank].T @ right[:rank]
             assert V.T @ V == pytest.approx(span, abs=3e-15 / least)
             assert result["rest"] == pytest.approx(A - A @ V.T @ V, abs=1e-14)
+            # Of W x = W (1, ..., 1) the least solution is that part of it.
+            assert V.T @ result["beside"] == pytest.approx(span.sum(1)[:, None], abs=1e-14 / least)
+            front, others = result["front"], result["others"]
+            assert np.array_equal(front[:rank], V[exists > 0.0]) and not front[rank:].any()
+            assert not others[n - rank :].any()
+            both = np.concatenate([front[:rank], others[: n - rank]])
+            assert both @ both.T == pytest.approx(np.eye(n), abs=3e-15)
     below = kernel(np.full(m * n, 1e-17), np.ones(2 * n))  # nothing but rounding
     assert not below["exists"].any() and not below["rows"].any() and (below["rest"] == 1.0).all()
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from tests.effort import calls
 from tests.grasp.multi_effector_systems import (
     accelerated,
     close,
@@ -180,3 +181,27 @@ def test_what_is_refused() -> None:
     empty = lw.grasp.augmented_object(mech, np.zeros((0, mech.nq)))
     assert empty.inertia.shape == (0, 6, 6)
     assert empty.arm("grasp_1").consistent_inverse.shape == (0, 6, 6)
+
+
+def test_later_calls_are_one_kernel_and_still_look_at_the_loops() -> None:
+    mech, rng = lw.models.dual_arm(), np.random.default_rng(0)
+    start = mech.integrate(mech.neutral(), 0.05 * rng.standard_normal(mech.nv))
+    q = lw.loops.project_position(mech, start).required()
+    v = lw.loops.project_velocity(mech, q, rng.standard_normal(mech.nv))
+    first = lw.grasp.augmented_object(mech, q, v)
+    assert calls(lambda: lw.grasp.augmented_object(mech, q, v)) < 40
+    again = lw.grasp.augmented_object(mech, q, v)
+    batch = lw.grasp.augmented_object(mech, np.stack([q, q]), v)
+    for other in (again, batch[1]):
+        assert other.rank == first.rank == 6
+        for name in ("inertia", "coriolis", "gravity", "velocity"):
+            expected = getattr(first, name)
+            np.testing.assert_allclose(getattr(other, name), expected, rtol=1e-9, atol=1e-9)
+        for one, expected in zip(other.arms.values(), first.arms.values(), strict=True):
+            np.testing.assert_allclose(one.consistent_inverse, expected.consistent_inverse, 1e-9)
+    with pytest.raises(lw.ClosureError, match="is open by"):
+        lw.grasp.augmented_object(mech, start, v)
+    with pytest.raises(lw.ClosureError, match="pull loop"):
+        lw.grasp.augmented_object(mech, q, v + 1.0)
+    with pytest.raises(lw.ShapeError, match="q has shape"):
+        lw.grasp.augmented_object(mech, q[1:], v)

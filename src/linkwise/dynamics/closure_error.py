@@ -43,7 +43,7 @@ def error_kernel(mech: Mechanism, per_row: bool) -> Kernel | None:
     return written(mech, _OF_ROWS if per_row else _OF_LOOPS)
 
 
-def _of_loops(at: Writing) -> Any:
+def errors_of_loops(at: Writing) -> Any:
     """e of all loops (loops, 6)."""
     nodes = closure_nodes(at.mech)
     poses = at.value(expression("node_poses"), nodes=nodes).reshape(-1, 2, 3, 4)
@@ -53,14 +53,14 @@ def _of_loops(at: Writing) -> Any:
 def _of_rows(at: Writing) -> Any:
     """S e of all loops, then the couplings (m,)."""
     rows = list[Any]()
-    for loop, e in zip(at.mech.loops, _of_loops(at), strict=True):
+    for loop, e in zip(at.mech.loops, errors_of_loops(at), strict=True):
         S = constant_directions(loop.hinge)
         assert S is not None
         rows += (S @ e).tolist()
     return np.array(rows + [coupling_error(at.mech, x, at.q[None])[0] for x in at.mech.couplings])
 
 
-_OF_LOOPS, _OF_ROWS = Formula(_of_loops), Formula(_of_rows)
+_OF_LOOPS, _OF_ROWS = Formula(errors_of_loops), Formula(_of_rows)
 
 
 def _error(loop: Loop, a: Any, b: Any) -> Any:

@@ -62,9 +62,8 @@ def held_motion(at: Writing, J: Any) -> HeldMotion:
     """What loops and couplings leave of the rows J (m, nv)."""
     measure = scale(at.mech)
     J_c = constraint_rows(at)
-    V, exists = independent(
-        at, measure.rows[:, None] * J_c * measure.columns, TOLERANCE, LEAST * measure.length
-    )
+    rows = measure.rows[:, None] * J_c * measure.columns
+    V, exists, _ = independent(at, rows, TOLERANCE, LEAST * measure.length)
     root = mass_root(at, at.value(mass) if at.mech.nv < LARGE else None)
     white = root.whitened(np.concatenate([(V / measure.columns).T, J.T], axis=1))
     A = across(at, white.T[len(V) :], white.T[: len(V)], exists)

@@ -195,7 +195,12 @@ def mass_root(at: Writing, inertia: Any) -> MassRoot:
     """
     if inertia is None:
         return MassRoot(at, at.q, np.zeros((0, 0)))
-    triangle, diagonal = triangle_of(inertia), np.diag(inertia)
+    diagonal = np.diag(inertia)
+    for i, x in enumerate(diagonal):
+        if getattr(x, "constant", None) == 0.0:  # in every state
+            k = int(np.searchsorted(at.mech.v_start, i, side="right")) - 1
+            raise status.error(status.hinge(k), at.mech)
+    triangle = triangle_of(inertia)
     for k in range(at.mech.n_bodies):
         for i in range(int(at.mech.v_start[k]), int(at.mech.v_start[k + 1])):
             pivot = triangle[i, i] * triangle[i, i] / where(diagonal[i], diagonal[i], 1.0)

@@ -20,23 +20,43 @@ other m_i - m directions. It is not free, because it holds the object. The corre
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.algebra import mass
 from linkwise.arguments import rows
+from linkwise.bare_call import begins_bare
 from linkwise.brief import brief
+from linkwise.codegen.formula import Formula
+from linkwise.codegen.scalar.orthogonal import (
+    complement,
+    factored,
+    independent,
+    packed,
+    solved,
+    solved_below,
+)
 from linkwise.dynamics.batched import Batched
-from linkwise.dynamics.innovations import velocity_from_diagonal
+from linkwise.dynamics.kernels import no_call, written
+from linkwise.dynamics.mass_root import mass_root
 from linkwise.dynamics.velocity_space import checked_tolerance, states as states_of
 from linkwise.errors import ShapeError, unknown_name
-from linkwise.grasp.arms import Arm, MultiArm, Point, point_of, rigid_parts
-from linkwise.grasp.held_object import TOLERANCE, HeldState, held_states
+from linkwise.grasp.arms import MultiArm, Point, point_of, rigid_parts
+from linkwise.grasp.held_object import TOLERANCE, evaluated, held_object
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import keep_bare_call, once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
+
+if TYPE_CHECKING:
+    from linkwise.codegen.kernel import Kernel
+    from linkwise.codegen.writing import Writing
+
+SAME = 1e-14
+"""What is left of a row of a contact below this part of the longest is rounding."""
 
 
 @brief
@@ -201,6 +221,7 @@ class AugmentedObject(Batched):
         return "\n".join(lines)
 
 
+@begins_bare("point", "body", "tolerance")
 def augmented_object(
     mech: Mechanism,
     q: ArrayLike,
@@ -243,72 +264,103 @@ def augmented_object(
     at = point_of(mech, parts, point)
     checked_tolerance(tolerance)
     single, q, (v,) = states_of(mech, q, v=np.zeros(mech.nv) if v is None else v)
-    states = held_states(mech, parts, q, v, at, tolerance)
-    result = _stacked(mech, parts, q, states)
-    return result[0] if single else result
+    kernel = _kernel(mech, parts.object_bodies[0])
+    if kernel.shapes["gap"][0]:
+        bare = _one_state(mech, parts, kernel, at, tolerance)
+        keep_bare_call(mech, "augmented_object", (point, body, tolerance), bare)
+    results = evaluated(mech, kernel, q, v, at, tolerance)
+    given = {name: x[0] if single else x for name, x in results.items()}
+    return _recorded(mech, parts, given)
 
 
-# ------------------------------------------------------------------------------------------- result
+# ------------------------------------------------------------------------------------- formula
+
+OF_OBJECT = (
+    *("own_inertia", "own_coriolis", "own_gravity", "inertia", "coriolis", "gravity"),
+    *("rank", "basis", "enforced", "velocity", "gap", "speed", "trouble"),
+)
+OF_ARM = ("rank", "inertia", "coriolis", "gravity", "jacobian", "consistent_inverse")
 
 
-def _stacked(
-    mech: Mechanism, parts: MultiArm, q: Array, states: list[HeldState]
-) -> AugmentedObject:
-    batch = len(states)
-    inertia, basis = np.zeros((2, batch, 6, 6))
-    coriolis, gravity, enforced, velocity = np.zeros((4, batch, 6))
-    rank = np.zeros(batch, dtype=np.int64)
-    for i, state in enumerate(states):
-        K, d = state.to_hinge, state.offset
-        inertia[i] = K.T @ state.mass @ K
-        coriolis[i] = K.T @ (state.mass @ d + state.coriolis)
-        gravity[i] = K.T @ state.gravity
-        exist = state.directions
-        rank[i] = exist.shape[1]
-        basis[i] = np.linalg.qr(exist, mode="complete")[0] if rank[i] else np.eye(6)
-        basis[i, :, : rank[i]] = exist
-        enforced[i], velocity[i] = state.enforced_acceleration, state.velocity
-    part = AugmentedPart(parts.object_bodies[0], inertia, coriolis, gravity)
-    arms = {
-        arm.name: _arm(mech, k, tuple(mech.loops[j].name for j in arm.contacts), arm, q, states)
-        for k, arm in enumerate(parts.arms)
-    }
-    terms = [part, *arms.values()]
+@once_per_mechanism
+def _kernel(mech: Mechanism, body: str) -> Kernel:
+    arms = rigid_parts(mech, body).arms
+    names = [*OF_OBJECT, *(f"{x}_{i}" for i in range(len(arms)) for x in OF_ARM)]
+    return written(mech, Formula(augmented, (body,), tuple(names)), body)
+
+
+def _one_state(
+    mech: Mechanism, parts: MultiArm, kernel: Kernel, point: Array, tolerance: float
+) -> Callable[..., AugmentedObject | None]:
+    """The bare call for one state in which the arms hold the object; otherwise None."""
+    bare, still = kernel.device.fast or no_call, np.zeros(mech.nv)
+    names, least = tuple(kernel.shapes), np.array([tolerance])
+
+    def one_state(q: ArrayLike, v: ArrayLike = still) -> AugmentedObject | None:
+        results = bare(q, v, point, least)
+        if results is None:
+            return None
+        given = dict(zip(names, results, strict=True))
+        return _recorded(mech, parts, given) if given["trouble"] <= 0.0 else None
+
+    return one_state
+
+
+def augmented(at: Writing, body: str) -> Any:
+    """The formula of `AugmentedObject`."""
+    held, arms = held_object(at, body)
+    parts, K, d = rigid_parts(at.mech, body), held.to_hinge, held.offset
+    root = mass_root(at, at.value(mass)).triangle
+    coriolis, gravity = held.forces
+    of_object = K.T @ held.mass @ K, K.T @ (held.mass @ d + coriolis), K.T @ gravity
+    total, results = of_object, list[Any]()
+    for of, arm in zip(parts.arms, arms, strict=True):
+        seen = arm.A @ K
+        half = arm.G @ seen
+        inertia = half.T @ half
+        falling, hanging = (seen.T @ arm.felt(x) for x in arm.whitened)
+        falling = seen.T @ arm.carried(d) + falling
+        J = held.jacobian @ _least(at, arm.A, arm.B)
+        inverse = solved_below(root[np.ix_(of.columns, of.columns)], arm.Q @ half)
+        results += [arm.mobility, inertia, falling, hanging, J, inverse]
+        total = tuple(x + y for x, y in zip(total, (inertia, falling, hanging), strict=True))
+    lost = complement(at, held.motions.T)
+    basis = np.zeros((6, 6), dtype=object)
+    basis[: len(held.exists)] = packed(held.motions.T, held.exists)
+    basis = basis + packed(lost.rows[::-1], lost.exists[::-1])[::-1]
+    rank, enforced = held.exists.sum(), held.enforced_acceleration
+    checks = held.gap, held.speed, held.trouble
+    return *of_object, *total, rank, basis.T, enforced, held.velocity, *checks, *results
+
+
+def _least(at: Writing, A: Any, B: Any) -> Any:
+    """The least X for which A X is as near as possible to B: A = T V, T = Q R, X = V* R⁻¹ Q* B."""
+    V, exists, _ = independent(at, A, SAME, 0.0)
+    Q, R = factored(A @ V.T, exists)
+    return V.T @ solved(R, Q.T @ B)
+
+
+def _recorded(mech: Mechanism, parts: MultiArm, given: dict[str, Any]) -> AugmentedObject:
+    """The record of the results of the kernel."""
+    of_object = (given[f"own_{name}"] for name in ("inertia", "coriolis", "gravity"))
+    arms = dict[str, AugmentedArm]()
+    for i, arm in enumerate(parts.arms):
+        rank, *rest = (given[f"{name}_{i}"] for name in OF_ARM)
+        contacts = tuple(mech.loops[j].name for j in arm.contacts)
+        arms[arm.name] = AugmentedArm(arm.name, contacts, arm.columns, _integer(rank), *rest)
     return AugmentedObject(
-        part,
+        AugmentedPart(parts.object_bodies[0], *of_object),
         arms,
-        np.sum([x.inertia for x in terms], axis=0),
-        np.sum([x.coriolis for x in terms], axis=0),
-        np.sum([x.gravity for x in terms], axis=0),
-        rank,
-        basis,
-        enforced,
-        velocity,
+        given["inertia"],
+        given["coriolis"],
+        given["gravity"],
+        _integer(given["rank"]),
+        given["basis"],
+        given["enforced"],
+        given["velocity"],
     )
 
 
-def _arm(
-    mech: Mechanism,
-    k: int,
-    contacts: tuple[str, ...],
-    of: Arm,
-    q: Array,
-    states: list[HeldState],
-) -> AugmentedArm:
-    batch, rows = len(states), of.columns
-    inertia, coriolis, gravity = np.zeros((batch, 6, 6)), *np.zeros((2, batch, 6))
-    J, whitened = np.zeros((batch, 6, len(rows))), np.zeros((batch, 6, mech.nv))
-    rank = np.zeros(batch, dtype=np.int64)
-    for i, state in enumerate(states):
-        arm, K, d = state.arms[k], state.to_hinge, state.offset
-        inertia[i] = K.T @ arm.inertia @ K
-        coriolis[i] = K.T @ arm.A.T @ (arm.carried(d) + arm.felt(arm.whitened[0]))
-        gravity[i] = K.T @ arm.A.T @ arm.felt(arm.whitened[1])
-        J[i] = state.jacobian @ np.linalg.pinv(arm.A) @ arm.B
-        whitened[i][:, rows] = (arm.Q @ arm.G @ arm.A @ K).T  # l* J̄, one row a column
-        rank[i] = arm.mobility
-    if batch:
-        back = velocity_from_diagonal(mech, np.repeat(q, 6, axis=0), whitened.reshape(-1, mech.nv))
-        whitened = np.reshape(back, whitened.shape)
-    inverse = np.ascontiguousarray(np.swapaxes(whitened[:, :, rows], 1, 2))
-    return AugmentedArm(of.name, contacts, rows, rank, inertia, coriolis, gravity, J, inverse)
+def _integer(rank: Any) -> Any:
+    """A rank as an integer."""
+    return rank.astype(np.int64) if rank.ndim else int(rank)

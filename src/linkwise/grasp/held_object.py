@@ -21,36 +21,54 @@ so nothing is squared before it is inverted. The arm with joint forces Γ applie
 
     A* λ,   λ = G* (Q* l⁻¹ (Γ - C) - G (A v̇_o + γ)) + the blocked part.
 
+All of it is one kernel. Where a state has fewer motions than others, rows of G and columns of Q are
+zero, and so are rows of U_0* D where it has more.
+
 Source: 003, sections 6 and 7; the contacts are those of 001-II, of any kind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.algebra import mass as mass_operator
 from linkwise.codegen.formula import Formula
-from linkwise.dynamics.closure import CLOSED, blocked_inputs, loop_errors, setting_of
-from linkwise.dynamics.innovations import innovations
+from linkwise.codegen.scalar.orthogonal import (
+    complement,
+    factored,
+    independent,
+    singular,
+    solved,
+    solved_below,
+)
+from linkwise.dynamics.closure import (
+    CLOSED,
+    blocked_inputs,
+    constraint_error,
+    relative_poses,
+    setting_of,
+)
+from linkwise.dynamics.closure_error import error_kernel, errors_of_loops
 from linkwise.dynamics.kernels import written
 from linkwise.dynamics.kinematics import bias_seen
-from linkwise.dynamics.mass_root import root_of
+from linkwise.dynamics.mass_root import mass_root
 from linkwise.dynamics.quantity import expression
-from linkwise.dynamics.velocity_space import Scale, scale
-from linkwise.errors import ClosureError, SingularHingeError
-from linkwise.grasp.arms import Arm, MultiArm
+from linkwise.dynamics.velocity_space import scale
+from linkwise.errors import ClosureError
+from linkwise.grasp.arms import MultiArm, rigid_parts
 from linkwise.model.closure import blocked, closure_nodes
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array
-from linkwise.spatial.pose import Pose, trusted_pose
+from linkwise.spatial.choice import absolute, gate, maximum, norm
+from linkwise.spatial.vector import cross
 
 if TYPE_CHECKING:
+    from linkwise.codegen.kernel import Kernel
     from linkwise.codegen.writing import Writing
 
 TOLERANCE = 1e-10
@@ -68,6 +86,89 @@ APART = 2e-2
 scales with joint velocities above one rad/s or m/s."""
 
 
+class HeldArm(NamedTuple):
+    """One arm with its contacts, in a formula; its k contacts have r ≤ k possible motions.
+
+    Attributes:
+        A: From the object's velocities to its contacts (k, n_o).
+        B: From the arm's velocities to its contacts (k, n).
+        bias: γ (k,).
+        G: Root of the inertia at the contacts, Λ = G* G (k, k).
+        Q: (n, k): B 𝓜⁻¹ = T* Q* l⁻¹ in the rows that exist.
+        blocked: U_0* D (k, k).
+        mobility: m_i, the number of motions of the object that the arm alone allows.
+        forces: C_v and g (2, n).
+        whitened: l⁻¹ C_v and l⁻¹ g (2, n).
+    """
+
+    A: Any
+    B: Any
+    bias: Any
+    G: Any
+    Q: Any
+    blocked: Any
+    mobility: Any
+    forces: Any
+    whitened: Any
+
+    @property
+    def inertia(self) -> Any:
+        """A* Λ A (n_o, n_o): the inertia that the arm adds to the object."""
+        root = self.G @ self.A
+        return root.T @ root
+
+    def carried(self, vdot_o: Any) -> Any:
+        """Λ (A v̇_o + γ) (k,): moves the arm along with the object."""
+        return self.G.T @ (self.G @ (self.A @ vdot_o + self.bias))
+
+    def felt(self, eps: Any) -> Any:
+        """J̄* Γ = G* Q* ε (k,): the force at the contacts of joint forces with l⁻¹ Γ = ε."""
+        return self.G.T @ (self.Q.T @ eps)
+
+
+class HeldObject(NamedTuple):
+    """The object, in a formula.
+
+    Attributes:
+        mass: 𝓜_o of the object alone (n_o, n_o).
+        forces: C_v and g of the object (2, n_o).
+        jacobian: J_p (6, n_o): ẋ = J_p v_o, in the axes of the world.
+        bias: J̇_p v_o (6,).
+        velocity: ẋ (6,).
+        motions: U (6, n_o): orthonormal columns that span the object's possible motions, and zeros.
+        exists: 1 for columns that are not zero, 0 for others (n_o,).
+        to_hinge: K (n_o, 6): v_o of a possible motion ẋ, zero for impossible ones.
+        enforced: The part of v̇_o (n_o,) that the arms determine: v̇_o = Z y + this.
+        gap: How far each loop is open (loops, 2) [rad, m]; none where that is no formula.
+        speed: J_c v (m,), zero where velocities hold all loops closed.
+        trouble: Positive where the arms do not hold the object, by gap or speed.
+    """
+
+    mass: Any
+    forces: Any
+    jacobian: Any
+    bias: Any
+    velocity: Any
+    motions: Any
+    exists: Any
+    to_hinge: Any
+    enforced: Any
+    gap: Any
+    speed: Any
+    trouble: Any
+
+    @property
+    def offset(self) -> Any:
+        """d (n_o,): v̇_o = K ẍ + d."""
+        return self.enforced - self.to_hinge @ (self.jacobian @ self.enforced + self.bias)
+
+    @property
+    def enforced_acceleration(self) -> Any:
+        """(1 - U U*) ẍ (6,): the part of ẍ that no force changes."""
+        total = self.jacobian @ self.enforced + self.bias
+        return total - self.motions @ (self.motions.T @ total)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ArmState:
     """One arm with its contacts, in one state.
@@ -76,43 +177,13 @@ class ArmState:
         name: First body of the arm.
         columns: Indices of its velocities in v (n,).
         rows: Indices of its contacts among the constraint rows (k,).
-        A: From the object's velocities to its contacts (k, n_o).
-        B: From the arm's velocities to its contacts (k, n).
-        bias: γ (k,).
-        G: Root of the inertia at the contacts, Λ = G* G (r, k).
-        Q: (n, r): B 𝓜⁻¹ = T* Q* l⁻¹ in the rows that exist.
-        blocked: U_0* D (k - r, k).
-        mobility: m_i, the number of motions of the object that the arm alone allows.
-        forces: C_v and g (2, n).
-        whitened: l⁻¹ C_v and l⁻¹ g (2, n).
+        numbers: Everything else.
     """
 
     name: str
     columns: NDArray[np.int64]
     rows: NDArray[np.int64]
-    A: Array
-    B: Array
-    bias: Array
-    G: Array
-    Q: Array
-    blocked: Array
-    mobility: int
-    forces: Array
-    whitened: Array
-
-    @property
-    def inertia(self) -> Array:
-        """A* Λ A (n_o, n_o): the inertia that the arm adds to the object."""
-        root = self.G @ self.A
-        return root.T @ root
-
-    def carried(self, vdot_o: Array) -> Array:
-        """Λ (A v̇_o + γ) (k,): moves the arm along with the object."""
-        return self.G.T @ (self.G @ (self.A @ vdot_o + self.bias))
-
-    def felt(self, eps: Array) -> Array:
-        """J̄* Γ = G* Q* ε (k,): the force at the contacts of joint forces with l⁻¹ Γ = ε."""
-        return self.G.T @ (self.Q.T @ eps)
+    numbers: HeldArm
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,40 +192,13 @@ class HeldState:
 
     Attributes:
         arms: The arms.
-        mass: 𝓜_o of the object alone (n_o, n_o).
-        coriolis: C_v of the object (n_o,).
-        gravity: g of the object (n_o,).
-        jacobian: J_p (6, n_o): ẋ = J_p v_o, in the axes of the world.
-        bias: J̇_p v_o (6,).
-        velocity: ẋ (6,).
-        directions: U (6, m): an orthonormal basis of the object's possible motions.
-        to_hinge: (n_o, 6): v_o of a possible motion ẋ, zero for impossible ones.
-        enforced: The part of v̇_o (n_o,) that the arms determine: v̇_o = Z y + this.
+        object: The object.
         loops: S of each loop (rows, 6): what its hinge blocks.
     """
 
     arms: tuple[ArmState, ...]
-    mass: Array
-    coriolis: Array
-    gravity: Array
-    jacobian: Array
-    bias: Array
-    velocity: Array
-    directions: Array
-    to_hinge: Array
-    enforced: Array
+    object: HeldObject
     loops: tuple[Array, ...]
-
-    @property
-    def offset(self) -> Array:
-        """d (n_o,): v̇_o = K ẍ + d with K = `to_hinge`."""
-        return self.enforced - self.to_hinge @ (self.jacobian @ self.enforced + self.bias)
-
-    @property
-    def enforced_acceleration(self) -> Array:
-        """(1 - U U*) ẍ (6,): the part of ẍ that no force changes."""
-        total = self.jacobian @ self.enforced + self.bias
-        return total - self.directions @ (self.directions.T @ total)
 
 
 def held_states(
@@ -181,154 +225,154 @@ def held_states(
     """
     if not len(q):
         return []
-    measure, of_object = scale(mech), parts.object_rows
-    at = _evaluated(mech, parts, q, v)
-    J_c, right, eps, mass = at["J_c"], at["right"], at["eps"], at["mass"]
-    poses = [trusted_pose(x[..., :3], x[..., 3]) for x in np.swapaxes(at["loops"], 0, 1)]
-    _check_closed(mech, q, v, J_c, poses)
+    body = parts.object_bodies[0]
+    results = evaluated(mech, written_on(mech, body), q, v, point, tolerance)
     still = np.zeros((len(q), 6))
-    pairs = zip(mech.loops, poses, strict=True)
+    pairs = zip(mech.loops, relative_poses(mech, q), strict=True)
     S = [blocked(loop.hinge, pose, still).S for loop, pose in pairs]
-    _check_resisted(mech, q, right, eps)
-    J_p, bias = _at_point(parts, v, point, at)
     states = list[HeldState]()
     for i in range(len(q)):
-        arms = tuple(
-            _arm_state(arm, J_c[i], at["gamma"][i], right[i], eps[i], of_object, measure, tolerance)
-            for arm in parts.arms
+        numbers = iter([x[i] for x in results.values()])
+        held = HeldObject(*(next(numbers) for _ in HeldObject._fields))
+        arms = [HeldArm(*(next(numbers) for _ in HeldArm._fields)) for _ in parts.arms]
+        states.append(
+            HeldState(
+                tuple(
+                    ArmState(arm.name, arm.columns, arm.rows, x)
+                    for arm, x in zip(parts.arms, arms, strict=True)
+                ),
+                held,
+                tuple(x[i] if x.ndim == 3 else x for x in S),
+            )
         )
-        bias_o, v_o, unit = at["of_object"][i], v[i, of_object], measure.columns[of_object]
-        loops = tuple(x[i] if x.ndim == 3 else x for x in S)
-        rest = (mass[i], bias_o, J_p[i], bias[i], v_o)
-        states.append(_held(arms, *rest, unit, measure.length, loops))
     return states
 
 
-NAMES = ("J_c", "gamma", "right", "eps", "of_object", "mass", "J", "bias", "rot", "loops")
-
-
-def _evaluated(mech: Mechanism, parts: MultiArm, q: Array, v: Array) -> dict[str, Array]:
-    """All numbers of the states that `_inputs` gives, by name, with the batch in front."""
-    made = _kernel(mech, parts.object_bodies)
-    given = {"q": q, "v": v}
-    if {"S", "S_rate"} & set(made.arguments):
-        given |= blocked_inputs(mech, q, v)
-    rows = [given[name] for name in made.arguments]
-    if len(q) == 1:
-        return {name: x[None] for name, x in made(*(row[0] for row in rows)).items()}
-    return made(*rows, status=np.zeros(len(q), np.int32))
+# ------------------------------------------------------------------------------------- formula
 
 
 @once_per_mechanism
-def _kernel(mech: Mechanism, names: tuple[str, ...]) -> Any:
-    return written(mech, Formula(_inputs, names, NAMES), names[0])
+def written_on(mech: Mechanism, body: str) -> Kernel:
+    """The kernel of an object and its arms, all numbers one after another."""
+    arms = rigid_parts(mech, body).arms
+    names = [*HeldObject._fields, *(f"{x}_{i}" for i in range(len(arms)) for x in HeldArm._fields)]
+    return written(mech, Formula(_all, (body,), tuple(names)), body)
 
 
-def _inputs(at: Writing, *names: str) -> Any:
-    """J_c, γ, joint forces with the object's left out and l⁻¹ of them, and the object's own."""
+def evaluated(
+    mech: Mechanism, kernel: Kernel, q: Array, v: Array, point: Array, tolerance: float
+) -> dict[str, Array]:
+    """The results of such a kernel by name, with the batch in front.
+
+    Raises:
+        ClosureError: A loop is open, or velocities pull it apart.
+        SingularHingeError: Nothing resists the hinge of some body.
+    """
+    given = {"q": q, "v": v, "point": point, "tolerance": np.array([tolerance])}
+    names = [name for name, _ in kernel.device.inputs]
+    if {"S", "S_rate"} & set(names):
+        given |= blocked_inputs(mech, q, v)
+    if len(q) == 1:
+        one = kernel(*[x[0] if (x := given[n]).ndim == 2 else x for n in names])
+        results = {name: x[None] for name, x in one.items()}
+    else:
+        codes = np.zeros(len(q), np.int32)
+        results = kernel(*[given[name] for name in names], status=codes)
+        if codes.any():
+            i = int(np.argmax(codes != 0))
+            kernel(*[x[i] if (x := given[n]).ndim == 2 else x for n in names])  # raises
+    if (results["trouble"] > 0.0).any() or not results["gap"].size:
+        _check_closed(mech, q)
+        _check_speed(mech, q, v, results["speed"])
+    return results
+
+
+def _all(at: Writing, body: str) -> Any:
+    held, arms = held_object(at, body)
+    return *held, *(x for arm in arms for x in arm)
+
+
+def held_object(at: Writing, body: str) -> tuple[HeldObject, list[HeldArm]]:
+    """The object and its arms; inputs q, v, point and tolerance."""
     mech, nodes, s = at.mech, closure_nodes(at.mech), setting_of(at.mech)
-    of_object: Any = np.r_[tuple(mech.v_slice(name) for name in names)]
-    at.read("q", mech.nq)  # the first inputs
-    at.read("v", mech.nv)
+    parts, measure = rigid_parts(mech, body), scale(mech)
+    _, v = at.q, at.v  # the first inputs
+    point, (tolerance,) = at.read("point", 3), at.read("tolerance", 1)
     J_c, gamma = (
         at.value(CLOSED[name](s), nodes=nodes)
         for name in ("constraint_jacobian", "constraint_bias")
     )
     forces = np.stack([at.value(expression(x)) for x in ("coriolis_force", "gravity_force")])
-    # The arms are trees beside the object: l⁻¹ of all rows with the object's columns left out.
-    right, root = np.concatenate([-J_c, forces]), root_of(at)
-    right[:, of_object] = 0.0
-    eps = [root.solved(at.value(expression("whitened_force"), x=row)) for row in right]
-    poses = at.value(expression("node_poses"), nodes=nodes).reshape(-1, 2, 3, 4)
-    back = np.swapaxes(poses[:, 0, :, :3], -1, -2)
-    apart = (poses[:, 1, :, 3] - poses[:, 0, :, 3])[..., None]
-    loops = np.concatenate([back @ poses[:, 1, :, :3], back @ apart], axis=-1)
-    rot = at.value(expression("node_poses")).reshape(3, 4)[:, :3]
-    mass = at.value(mass_operator, rows=names, columns=names)
-    J = at.value(expression("jacobian", frame="world"))[:, of_object]
-    bias, force = bias_seen(at, "world", None), forces[:, of_object]
-    return J_c, gamma, right, np.stack(eps), force, mass, J, bias, rot, loops
+    of_object, unit = parts.object_rows, measure.columns[parts.object_rows]
+    # The arms are trees beside the object: each has a block of the root of 𝓜.
+    mass = at.value(mass_operator)
+    root, arms = mass_root(at, mass).triangle, list[HeldArm]()
+    for arm in parts.arms:
+        rows, columns = arm.rows, arm.columns
+        A, B, D = J_c[rows][:, of_object], -J_c[rows][:, columns], measure.rows[rows]
+        span, values = singular(at, D[:, None] * B * measure.columns[columns])
+        exists = np.array([gate(x - tolerance * values[0], 1.0) for x in values])
+        possible, lost = (e[:, None] * span.T * D for e in (exists, 1.0 - exists))
+        block = root[np.ix_(columns, columns)]
+        Q, T = factored(solved(block, (possible @ B).T), exists)
+        reached = independent(at, lost @ A * unit, REDUNDANT, measure.length).exists
+        inside = forces[:, columns]
+        white = solved(block, inside.T).T
+        mobility = float(len(of_object)) - reached.sum()
+        G = solved_below(T, possible)
+        arms.append(HeldArm(A, B, gamma[rows], G, Q, lost, mobility, inside, white))
+    J, bias = _at_point(at, v[of_object], point, of_object)
+    blocking = np.concatenate([x.blocked @ x.A for x in arms]) * unit
+    target = -np.concatenate([x.blocked @ x.bias for x in arms])[:, None]
+    held = independent(at, blocking, REDUNDANT, measure.length, target)
+    enforced = unit * (held.rows.T @ held.beside[:, 0])
+    free = complement(at, held.rows)
+    left = unit[:, None] * free.rows.T  # Z
+    motions, T = factored(J @ left, free.exists)
+    to_hinge = left @ solved(T, motions.T)
+    parted = mass[np.ix_(of_object, of_object)], forces[:, of_object], J, bias, J @ v[of_object]
+    rest = motions, free.exists, to_hinge, enforced
+    return HeldObject(*parted, *rest, *_loosened(at, J_c @ v, v)), arms
 
 
-def _check_resisted(mech: Mechanism, q: Array, right: Array, eps: Array) -> None:
-    """Raise for the first state in which nothing resists some hinge."""
-    for i in np.flatnonzero(~np.isfinite(eps).all(axis=(1, 2))):
-        innovations(mech, q[i], right[i, 0])  # raises, naming the body
-        raise SingularHingeError(f"nothing resists some hinge of {mech.name!r} in state {i}.")
+def _loosened(at: Writing, speed: Any, v: Any) -> tuple[Any, Any, Any]:
+    """Gap, speed and trouble of `HeldObject`."""
+    gap = np.zeros((0, 2))
+    if error_kernel(at.mech, False) is not None:
+        gap = np.array([[norm(e[:3]), norm(e[3:])] for e in errors_of_loops(at)])
+    fastest: Any = 1.0
+    for x in v:
+        fastest = maximum(fastest, absolute(x))
+    trouble: Any = -OPEN
+    for x in gap.ravel():
+        trouble = maximum(trouble, x - OPEN)
+    for x in speed:
+        trouble = maximum(trouble, absolute(x) - APART * fastest)
+    return gap, speed, trouble
 
 
-def _at_point(
-    parts: MultiArm, v: Array, point: Array, at: Mapping[str, Array]
-) -> tuple[Array, Array]:
+def _at_point(at: Writing, v: Any, point: Any, of_object: NDArray[np.int64]) -> tuple[Any, Any]:
     """J_p and J̇_p v at the operational point, in the axes of the world: v_p = v_O + ω × r."""
-    J, bias = at["J"].copy(), at["bias"].copy()
-    if not point.any():
-        return J, bias
-    r = (at["rot"] @ point)[:, None, :]
-    w = (J[:, :3] @ v[:, parts.object_rows, None])[..., 0]
-    J[:, 3:] += np.swapaxes(np.cross(np.swapaxes(J[:, :3], 1, 2), r), 1, 2)
+    J = at.value(expression("jacobian", frame="world"))[:, of_object]
+    bias = bias_seen(at, "world", None)
+    r = at.value(expression("node_poses")).reshape(3, 4)[:, :3] @ point
+    w = J[:3] @ v
+    turned = np.array([cross(column, r) for column in J[:3].T]).T
     # d/dt (ω × r) = ω̇ × r + ω × (ω × r)
-    bias[:, 3:] += np.cross(bias[:, :3], r[:, 0]) + np.cross(w, np.cross(w, r[:, 0]))
-    return J, bias
+    swung = cross(bias[:3], r) + cross(w, cross(w, r))
+    parts = np.concatenate([J[:3], J[3:] + turned]), np.concatenate([bias[:3], bias[3:] + swung])
+    return parts
 
 
-def _arm_state(
-    arm: Arm,
-    J_c: Array,
-    gamma: Array,
-    right: Array,
-    eps: Array,
-    of_object: NDArray[np.int64],
-    measure: Scale,
-    tolerance: float,
-) -> ArmState:
-    """One arm, split into possible and lost motions at its contacts."""
-    rows, columns = arm.rows, arm.columns
-    A, B = J_c[rows][:, of_object], -J_c[rows][:, columns]
-    D = measure.rows[rows]
-    span, values, _ = np.linalg.svd(D[:, None] * B * measure.columns[columns])
-    rank = int((values > tolerance * values.max(initial=0.0)).sum())
-    exist, blocked = span[:, :rank].T * D, span[:, rank:].T * D  # U_r* D, U_0* D
-    Q, T = np.linalg.qr((exist @ eps[rows][:, columns]).T)
-    G = np.asarray(np.linalg.solve(T.T, exist), dtype=np.float64)
-    lost = np.linalg.svd(blocked @ A * measure.columns[of_object], compute_uv=False)
-    mobility = A.shape[1] - int((lost > REDUNDANT * measure.length).sum())
-    forces, whitened = right[-2:, columns], eps[-2:, columns]
-    return ArmState(
-        arm.name, columns, rows, A, B, gamma[rows], G, Q, blocked, mobility, forces, whitened
-    )
+# -------------------------------------------------------------------------------------- checks
 
 
-def _held(
-    arms: tuple[ArmState, ...],
-    mass: Array,
-    forces: Array,
-    J_p: Array,
-    bias: Array,
-    v_o: Array,
-    unit: Array,
-    length: float,
-    loops: tuple[Array, ...],
-) -> HeldState:
-    """The motions that all arms leave to the object, and those they determine."""
-    rows = np.concatenate([x.blocked @ x.A for x in arms]) * unit
-    span, values, right = np.linalg.svd(rows)
-    rank = int((values > REDUNDANT * length).sum())
-    target = -np.concatenate([x.blocked @ x.bias for x in arms])
-    enforced = unit * (right[:rank].T @ ((span[:, :rank].T @ target) / values[:rank]))
-    free = unit[:, None] * right[rank:].T  # Z
-    basis, R = np.linalg.qr(J_p @ free)
-    to_hinge = np.asarray(free @ np.linalg.solve(R, basis.T), dtype=np.float64)
-    return HeldState(
-        arms, mass, forces[0], forces[1], J_p, bias, J_p @ v_o, basis, to_hinge, enforced, loops
-    )
-
-
-def _check_closed(mech: Mechanism, q: Array, v: Array, J_c: Array, poses: Sequence[Pose]) -> None:
+def _check_closed(mech: Mechanism, q: Array) -> None:
     """Raise for states in which the arms do not hold the object: their sums would mean nothing."""
-    e = loop_errors(mech, q, poses).reshape(len(q), -1, 2, 3)
+    e = constraint_error(mech, q[0] if len(q) == 1 else q, per="loop")
+    e = e.reshape(len(q), len(mech.loops), 2, 3)
     size = np.linalg.norm(e, axis=-1)  # (batch, loops, 2): angle, distance
-    if (size > OPEN).any():
+    if size.max(initial=0.0) > OPEN:
         state, loop, _ = np.unravel_index(int(np.argmax(size)), size.shape)
         angle, distance = size[state, loop]
         raise ClosureError(
@@ -336,9 +380,13 @@ def _check_closed(mech: Mechanism, q: Array, v: Array, J_c: Array, poses: Sequen
             f"{mech.loops[loop].name!r} is open by {distance:.3g} m and {angle:.3g} rad. Up to "
             f"{OPEN:g} is allowed; close it with lw.loops.assemble(mech, q)."
         )
+
+
+def _check_speed(mech: Mechanism, q: Array, v: Array, apart: Array) -> None:
+    """Raise for velocities J_c v (batch, m) that pull loops apart."""
     if not v.any():
         return
-    speed = np.abs((J_c @ v[..., None])[..., 0])
+    speed = np.abs(apart)
     allowed = APART * np.maximum(np.abs(v).max(axis=-1, keepdims=True), 1.0)
     if (speed > allowed).any():
         state, row = np.unravel_index(int(np.argmax(speed / allowed)), speed.shape)

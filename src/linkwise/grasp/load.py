@@ -290,16 +290,18 @@ def reflected_load(
 
 def _response(state: HeldState, name: str, mass: Array, measure: Array, length: float) -> Array:
     """𝓜⁻¹ - 𝓜⁻¹ B* (B 𝓜⁻¹ B* + Ω_rest)⁺ B 𝓜⁻¹ of one arm."""
-    (arm,) = (x for x in state.arms if x.name == name)
-    others = [x for x in state.arms if x.name != name]
-    rest: Array = state.mass + sum((x.inertia for x in others), np.zeros_like(state.mass))
+    (rows,) = (x.rows for x in state.arms if x.name == name)
+    (arm,) = (x.numbers for x in state.arms if x.name == name)
+    others = [x.numbers for x in state.arms if x.name != name]
+    inertia: Array = state.object.mass
+    rest: Array = inertia + sum((x.inertia for x in others), np.zeros_like(inertia))
     blocked = np.concatenate([np.zeros((0, len(rest))), *(x.blocked @ x.A for x in others)])
     values, right = np.linalg.svd(blocked)[1:]
     free = right[int((values > REDUNDANT * length).sum()) :].T
-    seen = arm.A @ free
+    seen: Array = arm.A @ free
     Omega: Array = seen @ np.linalg.solve(free.T @ rest @ free, seen.T)
     back = np.asarray(np.linalg.solve(mass, arm.B.T), dtype=np.float64)
-    D = measure[arm.rows]
+    D = measure[rows]
     inner: Array = D[:, None] * (arm.B @ back + Omega) * D
     gain = back * D
     lost = gain @ np.linalg.pinv(inner, rcond=SAME, hermitian=True) @ gain.T

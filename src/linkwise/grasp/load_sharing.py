@@ -105,8 +105,8 @@ class Sharing:
         rows = sum(len(arm.rows) for arm in state.arms)
         A, B = np.zeros((rows, len(wrench))), np.zeros((rows, self.mech.nv))
         for arm in state.arms:
-            A[arm.rows] = arm.A
-            B[np.ix_(arm.rows, arm.columns)] = arm.B
+            A[arm.rows] = arm.numbers.A
+            B[np.ix_(arm.rows, arm.columns)] = arm.numbers.B
         some = np.linalg.lstsq(A.T, wrench, rcond=None)[0]
         if self.grasp is not None:
             S = block_diagonal(state.loops)

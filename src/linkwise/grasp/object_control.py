@@ -195,7 +195,7 @@ class ObjectController:
             )
         single, q, (v,) = states_of(self.mech, q, v=v)
         states = self._states(q, v)
-        velocity = np.reshape([state.velocity for state in states], (len(q), 6))
+        velocity = np.reshape([state.object.velocity for state in states], (len(q), 6))
         acceleration = self._acceleration(q, velocity, goal, single)
         tau0 = None if self.posture is None else self.posture.torque(self.mech, q, v)
         result = self._torque(q, states, single, acceleration, tau0, applied, internal)
@@ -293,25 +293,27 @@ class ObjectController:
         shares = {arm.name: np.zeros((batch, 6)) for arm in parts.arms}
         contacts = {loop.name: np.zeros((batch, 6)) for loop in mech.loops}
         for i, state in enumerate(states):
-            K = state.to_hinge
-            vdot = K @ acceleration[i] + state.offset
-            wrench = state.mass @ vdot + state.coriolis + state.gravity
+            K = state.object.to_hinge
+            vdot = K @ acceleration[i] + state.object.offset
+            wrench = state.object.mass @ vdot + state.object.forces.sum(axis=0)
             if force is not None:
-                wrench = wrench + state.jacobian.T @ force[i]
+                wrench = wrench + state.object.jacobian.T @ force[i]
             for arm in state.arms:  # everything except B* λ
                 inner, free = pull[i, arm.columns], eps[i, arm.columns]
                 if self.compensate == "joints":
-                    inner = inner + arm.forces.sum(axis=0)
+                    inner = inner + arm.numbers.forces.sum(axis=0)
                 else:
-                    free = free - arm.whitened.sum(axis=0)
-                tau[i, arm.columns] = inner + arm.B.T @ (arm.carried(vdot) - arm.felt(free))
+                    free = free - arm.numbers.whitened.sum(axis=0)
+                tau[i, arm.columns] = inner + arm.numbers.B.T @ (
+                    arm.numbers.carried(vdot) - arm.numbers.felt(free)
+                )
             lam = self._sharing.multipliers(state, wrench, tau[i], squeeze)
             for arm in state.arms:
-                tau[i, arm.columns] += arm.B.T @ lam[arm.rows]
-                bias = arm.felt(arm.whitened.sum(axis=0))
-                at_contact = lam[arm.rows] + arm.carried(vdot) + bias
-                shares[arm.name][i] = K.T @ arm.A.T @ at_contact
-            moved[i] = state.jacobian @ vdot + state.bias
+                tau[i, arm.columns] += arm.numbers.B.T @ lam[arm.rows]
+                bias = arm.numbers.felt(arm.numbers.whitened.sum(axis=0))
+                at_contact = lam[arm.rows] + arm.numbers.carried(vdot) + bias
+                shares[arm.name][i] = K.T @ arm.numbers.A.T @ at_contact
+            moved[i] = state.object.jacobian @ vdot + state.object.bias
             row = 0
             for out, S, sign in zip(contacts.values(), state.loops, parts.sign, strict=True):
                 out[i] = sign * S.T @ lam[row : row + len(S)]

@@ -6,7 +6,7 @@ by gates on the results.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -98,8 +98,24 @@ def _triangle(W: Any) -> Any:
     return rest[:, :m]
 
 
-def independent(at: Writing, W: Any, tolerance: float, floor: float) -> tuple[Any, Any]:
-    """Orthonormal rows (m, n) that span those of W, zeros in place of dependent ones; 0 or 1 (m,).
+class Independent(NamedTuple):
+    """Rows that span a space, with zeros in place of those that depend on others.
+
+    Attributes:
+        rows: Orthonormal (m, n).
+        exists: 1 for those that are independent, 0 for others (m,).
+        beside: What stood beside the rows, combined as they were (m, k).
+    """
+
+    rows: Any
+    exists: Any
+    beside: Any
+
+
+def independent(
+    at: Writing, W: Any, tolerance: float, floor: float, beside: Any = None
+) -> Independent:
+    """Rows that span those of W (m, n).
 
     Gram and Schmidt with pivots, one row a round: the longest of what is left, and across to all
     that were taken once more.
@@ -109,18 +125,22 @@ def independent(at: Writing, W: Any, tolerance: float, floor: float) -> tuple[An
         W: The rows (m, n).
         tolerance: What is left of a row below this part of the longest row is rounding.
         floor: So is what is left of all rows if the longest is below this.
+        beside: Right-hand sides: of W x = beside they make rows x = their new ones (m, k).
     """
     m, n = W.shape
+    more = np.zeros((m, 0)) if beside is None else beside
     if not m:
-        return W, np.zeros(0)
+        return Independent(W, np.zeros(0), more)
+    width = n + more.shape[1]
     longest: Any = 0.0
     for row in W:
         longest = maximum(longest, dot(row, row))
     least = tolerance * tolerance * maximum(longest, floor * floor)
 
     def take(at: Any, x: Any, given: Any) -> tuple[Any, Any]:
-        rows, taken = x[: m * n].reshape(m, n), x[m * n :]
-        left = [gate(0.5 - t, dot(row, row)) for row, t in zip(rows, taken, strict=True)]
+        rows, taken = x[: m * width].reshape(m, width), x[m * width :]
+        short = rows[:, :n]
+        left = [gate(0.5 - t, dot(row, row)) for row, t in zip(short, taken, strict=True)]
         best, pick = left[0], [1.0] + [0.0] * (m - 1)
         for i in range(1, m):
             more = left[i] - best
@@ -128,20 +148,38 @@ def independent(at: Writing, W: Any, tolerance: float, floor: float) -> tuple[An
             pick[i] = gate(more, 1.0)
             best = maximum(best, left[i])
         counts = gate(best - given[0], 1.0)
-        u = sum(p * row for p, row in zip(pick, rows, strict=True))
-        u = u - sum((t * dot(row, u)) * row for row, t in zip(rows, taken, strict=True))
-        square = dot(u, u)
+        u: Any = sum(p * row for p, row in zip(pick, rows, strict=True))
+        along = [t * dot(row, u[:n]) for row, t in zip(short, taken, strict=True)]
+        u = u - sum(a * row for a, row in zip(along, rows, strict=True))
+        square = dot(u[:n], u[:n])
         u = (counts / root(where(square, square, 1.0))) * u
         after = list[Any]()
         for row, t, p in zip(rows, taken, pick, strict=True):
-            rest = row - gate(0.5 - t, dot(row, u)) * u
+            rest = row - gate(0.5 - t, dot(row[:n], u[:n])) * u
             after.append(gate(0.5 - p * counts, rest) + p * u)
         return np.concatenate([*after, taken + counts * np.array(pick)]), counts
 
-    first = np.concatenate([W.ravel(), np.zeros(m)])
+    first = np.concatenate([np.concatenate([W, more], axis=1).ravel(), np.zeros(m)])
     x, _ = at.loop(take, first, [least], most=min(m, n))
-    taken = x[m * n :]
-    return taken[:, None] * x[: m * n].reshape(m, n), taken
+    taken = x[m * width :]
+    rows = taken[:, None] * x[: m * width].reshape(m, width)
+    return Independent(rows[:, :n], taken, rows[:, n:])
+
+
+def complement(at: Writing, V: Any) -> Independent:
+    """Orthonormal rows (n, n) across to orthonormal ones V (m, n) and zeros, and zeros."""
+    return independent(at, np.eye(V.shape[1]) - V.T @ V, 1e-3, 1.0)
+
+
+def packed(rows: Any, exists: Any) -> Any:
+    """Rows (m, n) with those that exist in front, in their order, and zeros behind."""
+    count: Any = 0.0
+    out = np.zeros(rows.shape, dtype=object)
+    for row, e in zip(rows, exists, strict=True):
+        for k in range(len(rows)):
+            out[k] = out[k] + gate(0.5 - absolute(count - float(k)), e) * row
+        count = count + e
+    return out
 
 
 def across(at: Writing, A: Any, R: Any, exists: Any) -> Any:
@@ -187,7 +225,15 @@ def orthonormal(X: Any) -> Any:
 
 
 def triangular(Y: Any, exists: Any) -> Any:
-    """R of Y = Q R (k, k); columns that do not exist (0 of 0 or 1) are taken for unit vectors."""
+    """R of `factored`."""
+    return factored(Y, exists)[1]
+
+
+def factored(Y: Any, exists: Any) -> tuple[Any, Any]:
+    """Q and R (k, k) of Y = Q R; of columns that do not exist (0 of 0 or 1) those of Q are zero.
+
+    In R they are unit vectors, so that it has an inverse.
+    """
     k = Y.shape[1]
     R = np.full((k, k), 0.0, dtype=object)
     columns = list[Any]()
@@ -201,7 +247,7 @@ def triangular(Y: Any, exists: Any) -> Any:
         length = root(dot(y, y))
         R[j, j] = where(exists[j], length, 1.0)
         columns.append(y / R[j, j])
-    return R
+    return np.array(columns, dtype=object).reshape(Y.T.shape).T, R
 
 
 def solved_below(R: Any, B: Any) -> Any:
