@@ -210,3 +210,41 @@ def test_filters_that_mujoco_steps_by_eulers_method_are_reported(actuator, repor
     for _ in range(50):
         mujoco.mj_step(model, data)
     assert (abs(run.v[-1, 0] - data.qvel[0]) > 1e-6) == reported  # the others agree
+
+
+DRAG = lw.Actuator(
+    "drag", node="tip", wrench=(0.0, 0.1, 0.0, 1.0, -2.0, 0.5), gain=(1.0, 0.0, 0.3),
+    bias=(0.2, 0.0, -0.7),
+)  # fmt: skip
+
+
+def test_at_a_node_the_rate_is_that_of_the_node():
+    """f = (g0 + g2 l̇) u + b0 + b2 l̇ with l̇ = w* V, in every call; it used to be 0."""
+    mech, q, v, u = arm(DRAG), np.array([0.4, -0.7]), np.array([0.5, 1.0]), 0.6
+    rate = np.array(DRAG.wrench) @ lw.node_velocity(mech, q, v, "tip")
+    force = (1.0 + 0.3 * rate) * u + 0.2 - 0.7 * rate
+    tau = lw.jacobian(mech, q, "tip").T @ (force * np.array(DRAG.wrench))
+    acting = lw.forward_dynamics(mech, q, v, controls=[u])
+    np.testing.assert_allclose(acting, lw.forward_dynamics(mech, q, v, tau), rtol=1e-12)
+    assert abs(rate) > 0.5
+
+
+@pytest.mark.oracle
+def test_a_rate_at_a_node_is_that_of_mujoco(tmp_path):
+    mujoco = pytest.importorskip("mujoco")
+    lw.save(arm(DRAG, drive=lw.Drive(armature=0.05)), tmp_path / "arm.xml")
+    mech = lw.load(tmp_path / "arm.xml")
+    assert mech.actuators == (DRAG,)
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "arm.xml"))
+    model.opt.timestep, model.opt.integrator = STEP, mujoco.mjtIntegrator.mjINT_EULER
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = (0.4, -0.7), (0.5, 1.0)
+    controls = np.sin(np.linspace(0.0, 9.0, 200))[:, None]
+    runs = lw.rollout(
+        mech, data.qpos.copy(), data.qvel.copy(), duration=200 * STEP, step=STEP,
+        integrator="euler", controls=controls,
+    )  # fmt: skip
+    for u in controls:
+        data.ctrl[:] = u
+        mujoco.mj_step(model, data)
+    np.testing.assert_allclose(runs.q[-1], data.qpos, rtol=0, atol=1e-11)

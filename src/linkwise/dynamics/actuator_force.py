@@ -77,6 +77,10 @@ def actuator_forces(
             numbers[name][3 * i : 3 * i + 3] if name in numbers else getattr(actuator, name)
             for name in ("gain", "bias")
         )
+        if actuator.node and (numbers or actuator.gain[2] or actuator.bias[2]):
+            along = np.array(actuator.wrench, dtype=object)
+            reach = at.value(PUSHED, nodes=(actuator.node,), q=q, f=along)
+            rate = sum(x * y for x, y in zip(reach, v, strict=True))
         free = (g[0] + g[1] * length + g[2] * rate) * a + b[0] + b[1] * length + b[2] * rate
         force = within(free, actuator.force)
         for _, j, c in places:

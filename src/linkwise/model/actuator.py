@@ -26,8 +26,8 @@ ALL: Range = (-math.inf, math.inf)
 class Actuator:
     """A command becomes a force on joints, at a node, or along cables between nodes.
 
-        length      l = Σ c_j q_j, its rate l̇ = Σ c_j v_j; both are 0 for an actuator at a node;
-                    of cables l = Σ c |p_b − p_a|
+        length      l = Σ c_j q_j, its rate l̇ = Σ c_j v_j; of cables l = Σ c |p_b − p_a|;
+                    at a node l = 0, and l̇ = w* V with the node's velocity V
         activation  a = u, the command within its range; or ȧ = u; or ȧ = (u − a)/T
         force       f = (g₀ + g₁ l + g₂ l̇) a + b₀ + b₁ l + b₂ l̇, within its range
         effect      τ_j = c_j f, the wrench f w at the node, or τ = (∂l/∂q)* f of cables: a
