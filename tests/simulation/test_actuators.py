@@ -221,7 +221,7 @@ DRAG = lw.Actuator(
 def test_at_a_node_the_rate_is_that_of_the_node():
     """f = (g0 + g2 l̇) u + b0 + b2 l̇ with l̇ = w* V, in every call; it used to be 0."""
     mech, q, v, u = arm(DRAG), np.array([0.4, -0.7]), np.array([0.5, 1.0]), 0.6
-    rate = np.array(DRAG.wrench) @ lw.node_velocity(mech, q, v, "tip")
+    rate = np.array(DRAG.wrench) @ lw.jacobian(mech, q, "tip") @ v
     force = (1.0 + 0.3 * rate) * u + 0.2 - 0.7 * rate
     tau = lw.jacobian(mech, q, "tip").T @ (force * np.array(DRAG.wrench))
     acting = lw.forward_dynamics(mech, q, v, controls=[u])
