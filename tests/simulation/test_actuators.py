@@ -224,7 +224,7 @@ def test_at_a_node_the_rate_is_that_of_the_node():
     rate = np.array(DRAG.wrench) @ lw.jacobian(mech, q, "tip") @ v
     force = (1.0 + 0.3 * rate) * u + 0.2 - 0.7 * rate
     tau = lw.jacobian(mech, q, "tip").T @ (force * np.array(DRAG.wrench))
-    acting = lw.forward_dynamics(mech, q, v, controls=[u])
+    acting = lw.forward_dynamics(mech, q, v, np.zeros(2), controls=[u])
     np.testing.assert_allclose(acting, lw.forward_dynamics(mech, q, v, tau), rtol=1e-12)
     assert abs(rate) > 0.5
 
