@@ -54,6 +54,12 @@ OF_TREES = {
 }
 """The same for namespaces of quantities of trees."""
 
+OF_CONVERSIONS = {
+    **STANDARD,
+    **dict.fromkeys(("nodes", "rows", "columns", "parameters", "derive"), "As in `lw.compile`."),
+}
+"""The same for functions that turn what `lw.compile` takes into something else."""
+
 _ENTRY = re.compile(r"^    (\*{0,2}\w+): ", re.MULTILINE)
 _UNINDENTED = re.compile(r"^\S", re.MULTILINE)
 _LATER = re.compile(r"^(Returns|Raises|Yields|Warns|Examples?|Notes?|References):$", re.MULTILINE)

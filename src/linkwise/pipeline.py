@@ -224,21 +224,7 @@ def written_by(expr: object) -> Generator[None]:
         ) from error
 
 
-def requested(
-    expr: Quantity,
-    mech: Tree,
-    *,
-    nodes: Sequence[str] = (),
-    rows: Names | None = None,
-    columns: Names | None = None,
-    blocks: bool = False,
-    parameters: Sequence[str] = (),
-    dtype: Any = np.float64,
-    rolled: bool | None = None,
-    schedule: Schedule = "sweep",
-    derive: bool = True,
-    cache: bool = True,
-) -> Request:
+def requested(expr: Quantity, mech: Tree, **options: Unpack[Options]) -> Request:
     """The checked request behind `compile`, for whatever is made of its graph."""
     from linkwise.codegen.by_columns import by_columns, needs_columns
     from linkwise.codegen.kernel import Kernel
@@ -247,8 +233,10 @@ def requested(
 
     if not isinstance(cast(object, mech), Mechanism | Embedded):
         raise ExpressionError(f"lw.compile takes a mechanism, not {mech!r}: see lw.load.")
+    rolled = options.get("rolled")
     if rolled not in (None, True, False):
         raise ExpressionError(f"rolled is {rolled!r}; it must be True, False or None.")
+    chosen = choice(options.get("rows"), options.get("columns"), options.get("blocks", False))
     named = cast("Mapping[str, Expr]", expr if isinstance(expr, Mapping) else {})
     quantity: Any = tuple(named.values()) if isinstance(expr, Mapping) else (expr,)
     if isinstance(expr, Formula):
@@ -263,7 +251,7 @@ def requested(
             )
         quantity = Formula(cast("Any", expr))
     elif any(isinstance(x, Expr) and needs_columns(x) for x in quantity):
-        if rolled or not choice(rows, columns, blocks).is_all:
+        if rolled or not chosen.is_all:
             raise ExpressionError(
                 f"rolled=True, rows, columns or blocks were given for {expr}, which is computed "
                 "column by column; leave them out."
@@ -272,15 +260,15 @@ def requested(
     return Request(
         quantity,
         cast("Mechanism", mech),
-        cast("tuple[str, ...]", nodes),
-        cast("tuple[str, ...]", parameters),
-        itemsize(dtype),
+        cast("tuple[str, ...]", options.get("nodes", ())),
+        cast("tuple[str, ...]", options.get("parameters", ())),
+        itemsize(options.get("dtype", np.float64)),
         rolled,
-        choice(rows, columns, blocks),
-        derive,
+        chosen,
+        options.get("derive", True),
         names=tuple(named),
-        cache=cache,
-        schedule=schedule,
+        cache=options.get("cache", True),
+        schedule=options.get("schedule", "sweep"),
     )
 
 

@@ -17,6 +17,7 @@ from linkwise.convert.libraries import (
 )
 from linkwise.convert.symbolic import Symbolic as Symbolic, to_sympy as to_sympy
 from linkwise.convert.torch_function import TorchFunction as TorchFunction, to_torch as to_torch
+from linkwise.documented import OF_CONVERSIONS
 from linkwise.front_door import open_front_door
 
-open_front_door(globals())
+open_front_door(globals(), texts=OF_CONVERSIONS)

@@ -66,11 +66,7 @@ def to_casadi(
             quantity (`lw.dynamics.QUANTITIES`, and those of closed chains), such as
             "forward_dynamics" or "mass_matrix".
         name: Of the function, a C identifier; default: the name of the robot and "casadi".
-        nodes: As in `lw.compile`.
-        rows: As in `lw.compile`.
-        columns: As in `lw.compile`.
         parameters: As in `lw.compile`: more inputs of the function.
-        derive: As in `lw.compile`.
         compiled: Whether to compile it, with the C compiler `cc` or that of the variable CC, and to
             load it with `casadi.external`. Its Jacobian comes from the algebra and takes a
             fraction of the time of CasADi's. False gives a function of CasADi's symbols, which
@@ -114,11 +110,6 @@ def casadi_c(
     Args:
         expr: As in `to_casadi`.
         name: As in `to_casadi`.
-        nodes: As in `lw.compile`.
-        rows: As in `lw.compile`.
-        columns: As in `lw.compile`.
-        parameters: As in `lw.compile`.
-        derive: As in `lw.compile`.
         order: As in `to_casadi`.
     """
     request = requested_by(

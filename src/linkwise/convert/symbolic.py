@@ -98,11 +98,6 @@ def to_sympy(
 
     Args:
         expr: As in `lw.compile`: an expression, several by name, or a formula.
-        nodes: As in `lw.compile`.
-        rows: As in `lw.compile`.
-        columns: As in `lw.compile`.
-        parameters: As in `lw.compile`.
-        derive: As in `lw.compile`.
         given: Symbols, formulas or numbers for the entries of inputs, by name of the input, instead
             of symbols such as q_1, v_1, tau_1: {"gravity": [0, 0, -g]}.
         named: Whether symbols are called after hinges and bodies instead of numbered.

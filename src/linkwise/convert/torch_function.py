@@ -111,11 +111,6 @@ def to_torch(
         expr: As in `lw.compile`: an expression, several by name, or a formula; or the name of a
             quantity (`lw.dynamics.QUANTITIES`, and those of closed chains), such as
             "forward_dynamics", "mass_matrix" or "forward_dynamics_derivatives"; or a control law.
-        nodes: As in `lw.compile`.
-        rows: As in `lw.compile`.
-        columns: As in `lw.compile`.
-        parameters: As in `lw.compile`.
-        derive: As in `lw.compile`.
         status: Whether the function returns the codes (...) of the states too, 0 for success, as
             the second of a pair; `Kernel.describe` explains them. It then does not warn, and on a
             GPU nothing waits for the result.

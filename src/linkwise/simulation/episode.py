@@ -34,8 +34,6 @@ PUSHED = (rot_W @ J).T @ f
 
 PUSH = "push:"
 
-Bounds = tuple[float, float]
-
 
 @dataclass(frozen=True, slots=True)
 class Stop:

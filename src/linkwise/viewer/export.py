@@ -26,10 +26,10 @@ from linkwise.viewer.stage import Stage
 STYLE = "border:1px solid #d8d5cc;border-radius:6px;display:block"
 
 
-def frame_of(url: str, height: int = 480) -> str:
+def frame_of(url: str) -> str:
     """A frame with the page of a running viewer."""
     return (
-        f'<iframe src="{html.escape(url, quote=True)}" width="100%" height="{int(height)}" '
+        f'<iframe src="{html.escape(url, quote=True)}" width="100%" height="480" '
         f'style="{STYLE}"></iframe>'
     )
 

@@ -68,15 +68,12 @@ def together(meshes: Sequence[Mesh]) -> Mesh:
     return Mesh(np.concatenate([m.vertices for m in meshes]), np.concatenate(faces))
 
 
-def creased(mesh: Mesh, angle: float = CREASE) -> Mesh:
+def creased(mesh: Mesh) -> Mesh:
     """The same surface with a vertex for each side of a sharp edge.
 
     A page shades a surface by normals that are the means of the triangles around a vertex. Points
     that files repeat for each triangle are made one first; then a vertex is split wherever the
-    triangles around it meet at more than `angle`, so that round parts look round and edges sharp.
-
-    Args:
-        angle: Between normals of triangles that share a vertex [rad].
+    triangles around it meet at more than CREASE, so that round parts look round and edges sharp.
     """
     if not len(mesh.faces):
         return mesh
@@ -99,7 +96,7 @@ def creased(mesh: Mesh, angle: float = CREASE) -> Mesh:
     mine = np.repeat(np.arange(len(corner)), many)
     step = np.arange(len(mine)) - np.repeat(np.cumsum(many) - many, many)
     other = order[first[corner[mine]] + step]
-    near = np.einsum("ij,ij->i", unit[owner[mine]], unit[owner[other]]) > np.cos(angle)
+    near = np.einsum("ij,ij->i", unit[owner[mine]], unit[owner[other]]) > np.cos(CREASE)
     mine, other = mine[near], other[near]
     group = np.arange(len(corner))
     for _ in range(ROUNDS):

@@ -53,9 +53,9 @@ class Emitter:
         """An integer as wide as a number."""
         return Constant(self.int_type, value)
 
-    def intrinsic(self, name: str, arguments: int = 1) -> Any:
-        """The declaration of an intrinsic on values."""
-        kind = ir.FunctionType(self.type, [self.type] * arguments)
+    def intrinsic(self, name: str) -> Any:
+        """The declaration of an intrinsic on a value."""
+        kind = ir.FunctionType(self.type, [self.type])
         return declared(self.module, f"{name}.{self.suffix}", kind)
 
     # ------------------------------------------------------------------------------- nodes

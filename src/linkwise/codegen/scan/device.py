@@ -63,10 +63,10 @@ class Runs:
     room: int
 
 
-def runs_of(mech: Mechanism, *, shortest: int = SHORTEST) -> Runs:
+def runs_of(mech: Mechanism) -> Runs:
     """Runs of equal length, whose outermost bodies resist their hinges by themselves."""
     n = mech.n_bodies
-    length = max(shortest, -(-n // MOST_RUNS))
+    length = max(SHORTEST, -(-n // MOST_RUNS))
     heavy = _heavy(mech)
     start = [0]
     for cut in range(length, n, length):

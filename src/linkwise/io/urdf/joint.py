@@ -96,11 +96,9 @@ def read_joint(element: Element, rotors: dict[str, Rotor], reporter: Reporter) -
     )
 
 
-def read_axis(
-    element: Element, default: tuple[float, float, float] = (1.0, 0.0, 0.0)
-) -> tuple[float, float, float]:
+def read_axis(element: Element) -> tuple[float, float, float]:
     """Direction in the attribute xyz of an `<axis>`; of any length but zero."""
-    axis = numbers(element, "xyz", 3, default)
+    axis = numbers(element, "xyz", 3, (1.0, 0.0, 0.0))
     if not axis.any():
         raise element.error("'xyz' is the zero vector; an axis needs a direction, such as '0 0 1'")
     x, y, z = axis.tolist()
