@@ -43,7 +43,7 @@ def kernel(mech, points, **options):
 
 
 def run(compiled, q, v):
-    held = {name: np.zeros(size) for name, size in compiled.held}
+    held = {name: np.zeros(size) for name, size in (*compiled.begins, *compiled.held)}
     return compiled.run(q, v, held, STEP, STEPS, 1)
 
 
@@ -92,3 +92,22 @@ def test_a_point_that_is_away_takes_no_operations():
     complete = implicit_stepping(mech, 8, None, joints_with_rows(mech), points)
     assert always(with_branches) < always(bare) + 60 * (len(points) - 1)
     assert always(complete) > 3 * always(with_branches)
+
+
+@pytest.mark.prove
+def test_what_a_recording_needs_is_the_same_in_branches():
+    mech, points = thrown_box()
+    q, v = starts(mech, 5)
+    complete, parts = (kernel(mech, points, branches=x, observed=True) for x in (False, True))
+    first, second = run(complete, q, v).records[:, :100], run(parts, q, v).records[:, :100]
+    assert complete.shown == parts.shown and {"before", "after", "gap"} <= parts.shown.keys()
+    np.testing.assert_allclose(second, first, rtol=1e-7, atol=1e-7)
+    # also of points that are away: the end of each step is before the next one, where axes are
+    at = mech.nq + mech.nv
+    where = dict[str, slice]()
+    for name, size in parts.shown.items():
+        where[name], at = slice(at, at + size), at + size
+    normal = [1 + sum(point.rows for point in points[:i]) for i in range(len(points))]
+    after, before = second[:, :-1, where["after"]], second[:, 1:, where["before"]]
+    assert np.abs(after[..., normal] - before[..., normal]).max() < 0.2
+    assert np.abs(before[..., normal]).max() > 2.0

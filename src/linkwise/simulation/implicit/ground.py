@@ -280,13 +280,14 @@ def axes_of(points: Sequence[ContactPoint], normals: Any, library: Any = np) -> 
         normals: (..., 3 n) at those over height fields, one after another.
         library: NumPy or CuPy, whose arrays normals are.
     """
-    axes, start = list[Any](), 0
-    for point in points:
-        ground = point.ground
-        if isinstance(ground, HeightField):
-            axes.append(ground.frame(normals[..., start : start + 3]))
+    lead = normals.shape[:-1]
+    fixed = np.array([point.ground.axes for point in points])
+    all_axes = library.broadcast_to(library.asarray(fixed, normals.dtype), (*lead, *fixed.shape))
+    if not normals.shape[-1]:
+        return all_axes  # which takes no memory for each of them
+    axes, start = all_axes.copy(), 0
+    for i, point in enumerate(points):
+        if isinstance(point.ground, HeightField):
+            axes[..., i, :, :] = point.ground.frame(normals[..., start : start + 3])
             start += 3
-        else:
-            fixed = library.asarray(ground.axes, dtype=normals.dtype)
-            axes.append(library.broadcast_to(fixed, (*normals.shape[:-1], 3, 3)))
-    return library.stack(axes, axis=-3)
+    return axes

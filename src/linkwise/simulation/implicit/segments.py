@@ -157,14 +157,13 @@ def implicit_stepping(
         numbers: Parameters of the mechanism and of what acts on it that are held over each step.
         observed: Whether a motion shows what a recording needs (`OBSERVED`), and begins with given
             impulses and activations, so that it can be made in parts.
-        branches: Whether what is away from the ground, or from its limits, is left out (not where a
-            motion is observed).
+        branches: Whether what is away from the ground, or from its limits, is left out.
         sweeps: Sweeps over the impulses, at most.
         late: The change of velocities [m/s or rad/s] that is enough in a slow step.
     """
     acting = passive, joints, points, actuated, tuple(numbers)
     made = Implicit(mech, itemsize, *acting, observed)
-    made.branches, made.late = branches and not observed, late
+    made.branches, made.late = branches, late
     return made.stepping(sweeps)
 
 
@@ -348,7 +347,7 @@ class Implicit:
         u = rates(mech, q, after)
         worst = seen.pop("worst", {})
         if self.observed:
-            shown = self._seen(at, seen, still, after, h, w)
+            shown = self._seen(at, seen, still, after, h)
             shown = {name: each for name, each in shown.items() if len(each)}
         else:
             shown = {name: [x] for name, x in worst.items()}
@@ -373,20 +372,17 @@ class Implicit:
             square = maximum(square, gate(push[i], first * first + second * second))
         return dict(zip(WORST, (deepest, maximum(slip, root_of_number(square))), strict=True))
 
-    def _seen(
-        self, at: Writing, seen: dict[str, Any], still: Any, after: Any, h: Any, w: Any
-    ) -> Any:
+    def _seen(self, at: Writing, seen: dict[str, Any], still: Any, after: Any, h: Any) -> Any:
         """What a recording needs, by register: see `OBSERVED`."""
         if self.actuated:  # servos act at the end of the step
             k, d = (at.read(name, self.mech.nv) for name in SLOPES)
             v = velocities(self.mech, at.read("q0", self.mech.nq), at.read("u0", self.mech.nv))
             change = after - still
             seen["effort"] = seen["effort"] - h * k * (v + change) - d * change
-        now, then, rows = seen.pop("start", ((), (), ()))
-        ends = [
-            x + sum(y * w[i] for i, y in row.items()) for x, row in zip(then, rows, strict=True)
-        ]
-        return {"before": now, "after": ends, "gap": seen.pop("gap", ()), "reached": after} | seen
+        if "start" in seen:
+            now, speeds = seen.pop("start")
+            seen |= {"before": now, "after": speeds(after)}
+        return {"gap": (), "reached": after} | seen
 
     def _slopes(self, at: Writing) -> tuple[Any, Any]:
         """d and k of dampers, springs and servos (nv,); None where there are none."""
@@ -465,8 +461,8 @@ class Implicit:
                 values[part("block", BLOCK * unit.contact, BLOCK)] = blocks[unit.contact]
             branches.append(Branch(unit.when, unit.body, written(values)))
         arguments["near"] = near
-        segments = laws.in_branches(always, self.units)
-        results = {"solved": "w", "last": "residual"}
+        segments = laws.in_branches(always, self.units, slips=not self.observed)
+        results = {"solved": "w"} | ({} if self.observed else {"last": "residual"})
         return Call(segments, written(arguments), results, tuple(branches))
 
     def _rows_of(self, unit: Unit) -> range:
@@ -492,33 +488,35 @@ class Implicit:
 
     def _rows(
         self, at: Writing, q: Any, v: Any, still: Any, h: Any, root: HingeRoot, given: Any
-    ) -> tuple[list[dict[int, Any]], list[Any], list[Any], tuple[list[Any], ...], Any, Any]:
+    ) -> tuple[list[dict[int, Any]], list[Any], list[Any], tuple[list[Any], Any], Any, Any]:
         """The rows of Y, b with the room β of contacts, gaps, velocities, what is near, normals.
 
-        Velocities are those of the rows before the step, those without the forces of the step, and
-        the rows. `near` is above zero for each unit that is near, and for bodies of which one is.
+        Velocities are those of the rows before the step, and a function that gives those at other
+        v. `near` is above zero for each unit that is near, and for bodies of which one is.
         """
-        columns, b, first, gaps = list[Any](), list[Any](), list[Any](), list[Any]()
-        normals = list[Any]()
+        S, gaps, normals = np.zeros((0, 0)), list[Any](), list[Any]()
         limits = [joint for joint in self.joints if joint.friction == 0.0]
         near = [_near_limits(joint, q, v, h) for joint in limits]
-        for joint in self.joints:
-            unit = joint.direction(q, self.mech.nv)
-            columns.append(at.value(AT_JOINTS, tau=unit, **given))
-            b.append(joint.speed(unit, still))
-            first.append(joint.speed(unit, v))
-        then = list(b)
+        units = [joint.direction(q, self.mech.nv) for joint in self.joints]
+        columns = [at.value(AT_JOINTS, tau=unit, **given) for unit in units]
         if self.points:
             S, gaps, normals = contact_rows(at, q, self.bodies, self.points)
-            now = S @ at.value(MOTION, nodes=self.bodies, q=q, v=v)
-            free = S @ at.value(MOTION, nodes=self.bodies, q=q, v=still)
+
+        def speeds(at_v: Any) -> list[Any]:
+            """Of all rows."""
+            pairs = zip(self.joints, units, strict=True)
+            of_joints = [joint.speed(unit, at_v) for joint, unit in pairs]
+            if not self.points:
+                return of_joints
+            moved = at.value(MOTION, nodes=self.bodies, q=q, v=at_v)
+            return of_joints + (S @ moved).tolist()
+
+        first, b = speeds(v), speeds(still)
+        if self.points:
             columns += self._whitened(at, S, given)
-            first += now.tolist()
-            then += free.tolist()
-            b += free.tolist()
             bodies = dict[str, Any]()
             for (i, point), gap in zip(self.contacts, gaps, strict=True):
-                before = now[i - len(self.joints)]
+                before = first[i]
                 near.append(h * (SUDDEN + 2.0 * maximum(-before, 0.0)) - gap)
                 bodies[point.body] = maximum(bodies.get(point.body, near[-1]), near[-1])
                 room = _room(gap, before, h, point.ground.restitution)
@@ -528,7 +526,7 @@ class Implicit:
         for column in columns:
             y = root.solved(column)
             rows.append({k: x for k, x in enumerate(y) if not _is_zero(at, x)})
-        return rows, b, gaps, (first, then, rows), near, normals
+        return rows, b, gaps, (first, speeds), near, normals
 
     def _whitened(self, at: Writing, S: Any, given: Any) -> list[Any]:
         """Rows S of contacts in ON_BODIES, whitened but for D^(-½).

@@ -106,12 +106,15 @@ class Laws:
             enough = enough + gate(made - (USUAL - 0.5), late - enough)
         s.write(AGAIN, [worst - enough])
 
-    def in_branches(self, always: Sequence[int], branches: Sequence[Unit]) -> tuple[Segment, ...]:
+    def in_branches(
+        self, always: Sequence[int], branches: Sequence[Unit], *, slips: bool = True
+    ) -> tuple[Segment, ...]:
         """The sweeps, with what goes before and after them.
 
         Args:
             always: Joints whose rows are always there.
             branches: The others, and contacts.
+            slips: Whether the largest sliding speed is wanted.
         """
         start = [self._begun(unit) for unit in branches]
         loop = [self._part(always, (), 0.0, "")]
@@ -119,8 +122,8 @@ class Laws:
         s = Sketch("judge")
         self._judge(s, s.read("residual", 1)[0])
         loop.append(s.segment(again=AGAIN, most=self.most))
-        slips = (self._slip(unit) for unit in branches if unit.contact is not None)
-        return (self.counted(), *start, *loop, *slips)
+        sliding = [unit for unit in branches if slips and unit.contact is not None]
+        return (self.counted(), *start, *loop, *map(self._slip, sliding))
 
     def _part(
         self, joints: Sequence[int], contacts: Sequence[int], worst: Any, when: str
