@@ -14,7 +14,7 @@ from linkwise.codegen import arrays
 from linkwise.codegen.c.text import plain_name
 from linkwise.codegen.stepping.cuda_batch import Batch, StagesKernel, most_motions
 from linkwise.codegen.stepping.cuda_stages import StagesSource, emit_stages
-from linkwise.codegen.stepping.stepping import STEP, Loop
+from linkwise.codegen.stepping.stepping import STEP, Loop, placed
 from linkwise.control.routine import NOTED, ROUNDS, Routine
 from linkwise.control.solver import SHARES, Data, Limits
 from linkwise.errors import DeviceError
@@ -264,21 +264,21 @@ def stages_kernel(routine: Routine, data: Data) -> StagesKernel:
     Raises:
         DeviceError: The mechanism is too large for straight code.
     """
-    mech, written = routine.program.mech, set[str]()
-    stepping = routine.stepping()
+    mech, ones = routine.program.mech, tuple(x for x in routine.inputs if len(data.held[x]) == 1)
+    known, key = _kernels(mech), (routine.program.structure, routine.knots, routine.timed, ones)
+    if key in known:
+        return known[key]
+    stepping, written = routine.stepping(), set[str]()
     for segment in stepping.segments:
-        written |= {name.partition("[")[0] for name, _ in segment.writes}
+        written |= {placed(name)[0] for name, _ in segment.writes}
     work = sum(s.traced.graph.count(s.traced.roots).total() for s in stepping.segments)
     if work > LARGEST:
         raise DeviceError(
             f"an iteration for {mech.name} takes {work} operations a knot, as straight code on "
             f"the GPU; the limit is {LARGEST}. Use target='cpu'."
         )
-    ones = (STEP, "tolerance", "most", "allowed", "shares")
-    single = [x for x in routine.inputs if len(data.held[x]) == 1 and x not in written]
-    common = tuple(x for x in (*ones, *single) if x in stepping.registers)
-    known = _kernels(mech)
-    key = routine.program.structure, routine.knots, routine.timed, common
+    given = STEP, "tolerance", "most", "allowed", "shares", *ones
+    common = tuple(x for x in given if x in stepping.registers and x not in written)
 
     def emit(room: int) -> StagesSource:
         solve, *price = stepping.step
