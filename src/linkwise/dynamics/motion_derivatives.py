@@ -72,7 +72,7 @@ def momentum_derivatives(
     vdot: ArrayLike,
     *,
     about: Literal["com", "world"] = "com",
-    **options: Unpack[BatchOptions],
+    **options: Unpack[RecordOptions],
 ) -> MomentumDerivatives:
     """Derivatives of the momentum of the whole mechanism and of its rate.
 
@@ -81,13 +81,15 @@ def momentum_derivatives(
 
     Args:
         about: "com" for the centre of mass, or "world" for the origin of the world.
+        out: A record of four arrays, such as an earlier result, that receives the matrices.
 
     Returns:
         (angular, linear) in world axes; the four matrices, from one kernel.
     """
     if about not in MOMENTUM:
         raise ModelError(f"about is {about!r}; it must be 'com' or 'world'.")
-    return MomentumDerivatives(**written(mech, MOMENTUM[about])(q, v, vdot, **options))
+    kernel = written(mech, MOMENTUM[about])
+    return MomentumDerivatives(**recorded(lambda some: kernel(q, v, vdot, **some), options))
 
 
 # ------------------------------------------------------------------------------------- kernels
