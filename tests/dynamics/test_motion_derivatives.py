@@ -39,15 +39,22 @@ def test_momentum_derivatives(about):
     def momentum(q, v):
         return lw.momentum(SMALL, q, v, about=about)
 
-    def rate(q, v):
+    def rate(q, v, part=1.0):
         A = lw.momentum(SMALL, q, what="matrix", about=about)
-        return A @ vdot + lw.momentum(SMALL, q, v, what="bias", about=about)
+        return part * A @ vdot + lw.momentum(SMALL, q, v, what="bias", about=about)
 
     move = SMALL.integrate
     close(ours.q, differences(lambda d: momentum(move(q, d), v), SMALL), 1e-10)
     close(ours.v, lw.momentum(SMALL, q, what="matrix", about=about), 1e-13)
     close(ours.rate_q, differences(lambda d: rate(move(q, d), v), SMALL), 1e-10)
     close(ours.rate_v, differences(lambda d: rate(q, v + d), SMALL), 1e-10)
+    again = lw.dynamics.momentum_derivatives(SMALL, q, v, 2.0 * vdot, about=about, out=ours)
+    assert again.rate_q is ours.rate_q
+    close(
+        ours.rate_q,
+        differences(lambda d: 2.0 * rate(move(q, d), v) - rate(move(q, d), v, 0.0), SMALL),
+        1e-10,
+    )
     codes = np.zeros(3, np.int32)
     q, v, vdot = states(SMALL, 3)
     vdot[1] = np.nan

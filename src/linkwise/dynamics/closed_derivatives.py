@@ -12,6 +12,7 @@ so one factorisation of 𝓜 and one of Ω = J_c 𝓜⁻¹ J_c* serve v̇, λ an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -37,46 +38,83 @@ CONSISTENT = {8: 1e-7, 4: 1e-2}
 """Largest part of the right sides that rows of constraints may leave unsolved."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """The equations 𝓜 x − J_c* y = forces, J_c x = rows in one state, factored.
+
+    Attributes:
+        at: The formula.
+        J_c: The rows of loops and couplings (m, nv).
+        inverse: 𝓜⁻¹ with bodies in reverse order.
+        answer: 𝓜⁻¹ J_c*.
+        omega: J_c 𝓜⁻¹ J_c*.
+    """
+
+    at: Writing
+    J_c: Any
+    inverse: Any
+    answer: Any
+    omega: Any
+
+    @staticmethod
+    def of(at: Writing, M: Any, J_c: Any) -> Held:
+        """With checks of the mass matrix."""
+        inverse = factored(M[::-1, ::-1])  # from the tips: zeros between branches stay
+        for pivot, scale in zip(inverse.pivots, np.diag(M)[::-1], strict=True):
+            at.check(status_code.MATRIX, pivot - SINGULAR[at.itemsize] * scale, 0.0, np.inf)
+        answer = (inverse @ J_c.T[::-1])[::-1]
+        return Held(at, J_c, inverse, answer, J_c @ answer)
+
+    def solved(self, forces: Any, rows: Any) -> tuple[Any, Any, Any]:
+        """x (nv, c) and y (m, c) for right sides with c columns; how many rows are independent."""
+        size, mech = self.at.itemsize, self.at.mech
+        free = (self.inverse @ forces[::-1])[::-1]
+        moved = self.J_c @ free
+        missing = rows - moved
+        y, independent = solved(self.omega, missing, size, mech.total_mass, counted=True)
+        # Rows that depend on others have to agree with them.
+        off, terms = missing - self.omega @ y, np.sum(rows * rows) + np.sum(moved * moved)
+        slack = CONSISTENT[size] ** 2 * terms - np.sum(off * off)
+        self.at.check(status_code.undefined(mech), slack, -1e-30, np.inf)
+        return free + self.answer @ y, y, independent
+
+
 def closed_forward(
     at: Writing, tau: Any, pushed: str, rank: int | None, slopes: tuple[Any, Any] | None = None
 ) -> Any:
-    """∂v̇/∂q, ∂v̇/∂v and ∂v̇/∂τ of a mechanism with loops or couplings.
+    """∂v̇/∂q, ∂v̇/∂v and ∂v̇/∂τ of a mechanism with loops or couplings: see `closed_moving`."""
+    return closed_moving(at, tau, pushed, rank, {"q": at.q, "v": at.v}, slopes)[1:]
+
+
+def closed_moving(
+    at: Writing,
+    tau: Any,
+    pushed: str,
+    rank: int | None,
+    state: Mapping[str, Any],
+    slopes: tuple[Any, Any] | None = None,
+) -> Any:
+    """v̇ of a mechanism with loops or couplings, with its derivatives by q, v and τ.
 
     Args:
         tau: Joint forces (nv,).
         pushed: Axes of forces at the nodes of the formula; "" without forces.
         rank: How many rows have to be independent.
+        state: "q" and "v".
         slopes: How `tau` changes with q and v (nv, nv) each; default: not.
     """
-    mech, nodes, size = at.mech, (*closure_nodes(at.mech), *at.nodes), at.itemsize
-    closed, state = setting_of(mech, pushed), {"q": at.q, "v": at.v}
+    mech, nodes = at.mech, (*closure_nodes(at.mech), *at.nodes)
+    closed = setting_of(mech, pushed)
     M, c, J_c, gamma = at.value(mass, bias, closed.jacobian, closed.bias, nodes=nodes, **state)
-    inverse = factored(M[::-1, ::-1])  # from the tips: zeros between branches stay
-    for pivot, scale in zip(inverse.pivots, np.diag(M)[::-1], strict=True):
-        at.check(status_code.MATRIX, pivot - SINGULAR[size] * scale, 0.0, np.inf)
-
-    def held(forces: Any, rows: Any) -> tuple[Any, Any, Any]:
-        """v̇ and λ of 𝓜 v̇ − J_c* λ = forces, J_c v̇ = rows; and how many rows are independent."""
-        free = (inverse @ forces[::-1])[::-1]
-        moved = J_c @ free
-        missing = rows - moved
-        force, independent = solved(omega, missing, size, mech.total_mass, counted=True)
-        # Rows that depend on others have to agree with them.
-        off, terms = missing - omega @ force, np.sum(rows * rows) + np.sum(moved * moved)
-        slack = CONSISTENT[size] ** 2 * terms - np.sum(off * off)
-        at.check(status_code.undefined(mech), slack, -1e-30, np.inf)
-        return free + answer @ force, force, independent
-
-    answer = (inverse @ J_c.T[::-1])[::-1]
-    omega = J_c @ answer
+    held = Held.of(at, M, J_c)
     force, given = tau - c, dict[str, Any]()
     loads = mass @ vdot + bias - closed.jacobian.T @ lam
     if closed.push is not None:
         push = H @ phi @ closed.push
         none = np.zeros(6 * len(closure_nodes(mech)))
         given["f"] = np.concatenate([none, at.read("f", 6 * len(at.nodes))])
-        force, loads = force + at.value(push, nodes=nodes, q=at.q, **given), loads - push
-    motion, pull, independent = held(force[:, None], -gamma[:, None])
+        force, loads = force + at.value(push, nodes=nodes, q=state["q"], **given), loads - push
+    motion, pull, independent = held.solved(force[:, None], -gamma[:, None])
     if rank is not None:
         at.check(status_code.singular(mech), independent, rank - 0.5, rank + 0.5)
     rows = closed.jacobian @ vdot + closed.bias
@@ -88,8 +126,8 @@ def closed_forward(
         by_q, by_v = by_q - slopes[0], by_v - slopes[1]
     right = np.concatenate([-by_q, -by_v, np.eye(nv)], axis=1)
     rates = np.concatenate([-rows_q, -rows_v, np.zeros((len(J_c), nv))], axis=1)
-    change, _, _ = held(right, rates)
-    return change[:, :nv], change[:, nv : 2 * nv], change[:, 2 * nv :]
+    change, _, _ = held.solved(right, rates)
+    return motion[:, 0], change[:, :nv], change[:, nv : 2 * nv], change[:, 2 * nv :]
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 from linkwise.brief import brief
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.sensitivity import slopes
-from linkwise.dynamics.kernels import BatchOptions, Nodes, Options, written
+from linkwise.dynamics.kernels import Nodes, Options, RecordOptions, recorded, written
 from linkwise.dynamics.kinematics import jacobian_seen
 from linkwise.dynamics.momentum import at_roots
 from linkwise.dynamics.quantity import expression

@@ -12,6 +12,7 @@ import numpy as np
 from linkwise.arguments import flag, name, number, shown
 from linkwise.codegen.stages import MOST_BODIES
 from linkwise.dynamics.actuator_force import NamedCommands, instant_commands
+from linkwise.dynamics.closure_rank import known_rank
 from linkwise.dynamics.derivatives import Linearization, linearized
 from linkwise.dynamics.kernels import (
     HELD,
@@ -33,6 +34,7 @@ from linkwise.errors import (
     ClosureError,
     LoweringError,
     ModelError,
+    RankWarning,
     ShapeError,
     TroubleWarning,
     unknown_name,
@@ -40,6 +42,7 @@ from linkwise.errors import (
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
+from linkwise.simulation.closed_transition import closed_transition
 from linkwise.simulation.implicit.ground import ContactPoint, Ground
 from linkwise.simulation.rates import as_velocities, is_traceable
 from linkwise.simulation.rollout import rollout
@@ -120,8 +123,9 @@ def linearize(
         contacts: With `step` and "implicit", what may touch, as in `lw.rollout`; default: what the
             mechanism describes.
         loops: "open" linearises the tree of a mechanism that has loops or couplings. With
-            "closed" they are held in continuous time and in a step by "implicit"; other steps with
-            them are refused.
+            "closed" they are held, in a step by "rk4", "rk4_mujoco" and "euler" by the projection
+            that ends it: exactly, but for what is of second order in the drift before it. Steps
+            by "variational" with them are refused.
         out: A record of two arrays, such as an earlier result, that receives A and B.
 
     Returns:
@@ -129,7 +133,7 @@ def linearize(
 
     Raises:
         ModelError: A rolling ball or soft finger moves: its velocities do not span what changes.
-        ClosureError: A step of a mechanism with loops or couplings that ends with a projection.
+        ClosureError: A step of a mechanism with loops or couplings that has no kernel.
         SimulationError: The step from a single state fails; says why.
         LoweringError: A mechanism whose steps cannot be compiled.
     """
@@ -162,12 +166,7 @@ def linearize(
         )
     closed = is_closed(mech, loops)
     if closed and integrator != "implicit":
-        raise ClosureError(
-            f"lw.linearize(..., step={step!r}) was called for {mech.name!r}, which has loops or "
-            f"couplings: a step by {integrator!r} ends with a projection there and has no such "
-            "derivative. Use integrator='implicit', leave out step for continuous time, or give "
-            "loops='open' for the tree."
-        )
+        _check_projected(mech, integrator, controls is not None, contacts is not None)
     length = number(step, "step", above=0.0)
     if controls is contacts is None and not options and not closed:  # most calls: one state
         quick = _one_step(tree_of(mech), integrator, passive, length)(q, v, tau)
@@ -244,7 +243,10 @@ def _of_step(
     if codes is not None and getattr(codes, "shape", None) != lead:
         raise ShapeError(f"status is {shown(codes)}; it must be an array of int32 {lead}.")
     states = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in (q, v, tau, *command)]
-    bare = not (mech.loops or mech.couplings or command) and more["contacts"] is None
+    closed = bool(mech.loops or mech.couplings)
+    if closed and integrator != "implicit":
+        return _projected(mech, states, step, integrator, passive, codes, threads)
+    bare = not (closed or command) and more["contacts"] is None
     kernel = _kernel(mech, integrator, passive) if bare else None
     if kernel is not None:
         trouble = np.zeros(lead, np.int32)
@@ -280,6 +282,66 @@ def _of_step(
         codes[...] = status.reshape(lead)
     n = 2 * mech.nv
     return {"A": A.reshape(*lead, n, n), "B": B.reshape(*lead, n, mech.nv)}
+
+
+def _check_projected(mech: Mechanism, integrator: str, driven: bool, touched: bool) -> None:
+    """Raise unless a step that ends with a projection has a kernel for its derivative."""
+    reason = ""
+    if integrator not in MOST:
+        reason = f"a step by {integrator!r} ends with a projection there and has no such derivative"
+    elif driven or touched:
+        reason = "actuators and contacts act there in steps by 'implicit' only"
+    elif mech.nv > MOST[integrator] or mech.flexible or not is_traceable(mech):
+        reason = f"its step by {integrator!r} is too long for one kernel, or has no formula"
+    elif path_dependent(mech):
+        reason = "velocities of a rolling hinge do not span what a projection changes"
+    if reason:
+        raise ClosureError(
+            f"lw.linearize(..., step=...) was called for {mech.name!r}, which has loops or "
+            f"couplings: {reason}. Use integrator='implicit', leave out step for continuous time, "
+            "or give loops='open' for the tree."
+        )
+
+
+def _projected(
+    mech: Mechanism,
+    states: list[Array],
+    step: float,
+    integrator: str,
+    passive: bool,
+    codes: Status | None,
+    threads: int | None,
+) -> dict[str, Array]:
+    """A and B of a step that ends with a projection (`closed_transition.py`)."""
+    lead = states[0].shape[:-1]
+    q, v, tau = (x.reshape(-1, x.shape[-1]) for x in states)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RankWarning)  # such states get a status
+        if codes is not None:
+            warnings.simplefilter("ignore", TroubleWarning)
+        if not lead and codes is None:  # a single step that fails raises
+            q, v, tau = q[0], v[0], tau[0]
+        runs = rollout(
+            mech, q, v, tau=tau[..., None, :], duration=step, step=step,
+            integrator=integrator, passive=passive, threads=threads,
+        )  # fmt: skip
+    after = np.concatenate([runs.q[..., -1, :], runs.v[..., -1, :]], axis=-1)
+    failed = np.atleast_1d(np.asarray(runs.status)) != 0
+    formula = closed_transition(integrator, passive, known_rank(mech, states[0]))
+    given = q, v, tau, np.array([step]), np.where(np.isfinite(after), after, 0.0)
+    trouble = np.zeros(np.shape(q)[:-1], np.int32)
+    parts = written(mech, formula)(*given, status=trouble, threads=threads)
+    if codes is None and trouble.any() and not lead:
+        written(mech, formula)(*given)  # raises
+    if codes is None and trouble.any():
+        written(mech, formula).warn(trouble)
+    codes_of = np.where(failed, np.atleast_1d(np.asarray(runs.status)), np.atleast_1d(trouble))
+    if codes is not None:
+        codes[...] = codes_of.reshape(lead)
+    out = {name: x.reshape(-1, *x.shape[-2:]).copy() for name, x in parts.items()}
+    for x in out.values():
+        x[failed] = np.nan
+    return {name: x.reshape(*lead, *x.shape[-2:]) for name, x in out.items()}
 
 
 def _rows(

@@ -18,6 +18,7 @@ import numpy as np
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar.trace import Sketch, Traced
 from linkwise.codegen.sensitivity import pushed
+from linkwise.dynamics.closed_derivatives import closed_moving
 from linkwise.dynamics.configuration import places
 from linkwise.dynamics.derivative_formula import moving
 from linkwise.dynamics.passive import Passive, carried_numbers, passive
@@ -54,14 +55,21 @@ def chained(
 
 
 def accelerated_by(
-    at: Writing, tau: Any, forces: Passive | None, given: tuple[str, ...] = ()
+    at: Writing,
+    tau: Any,
+    forces: Passive | None,
+    given: tuple[str, ...] = (),
+    closed: bool = False,
+    rank: int | None = None,
 ) -> Slopes:
-    """The accelerations of a tree with joint forces τ (nv,), dampers and springs.
+    """The accelerations of a mechanism with joint forces τ (nv,), dampers and springs.
 
     Args:
         tau: Joint forces (nv,).
         forces: Dampers and springs, or None.
         given: Numbers of the mechanism that are inputs.
+        closed: Whether loops and couplings hold.
+        rank: How many of their rows have to be independent; None for any number.
     """
 
     def accelerated(q: Any, v: Any) -> tuple[Any, Any, Any, Any]:
@@ -71,7 +79,10 @@ def accelerated_by(
             force = forces.added(at, tau, q, v, numbers)
             flat = passive_rates(at, q, v, forces, given)
             slopes = flat[:, :nv], flat[:, nv:]
-        return moving(at, force, "", given, {"q": q, "v": v}, slopes)
+        state = {"q": q, "v": v}
+        if closed:
+            return closed_moving(at, force, "", rank, state, slopes)
+        return moving(at, force, "", given, state, slopes)
 
     return accelerated
 
@@ -129,7 +140,7 @@ def _through(
             columns.append(s.scalars(pushed(s.graph, nodes, rate)))
         full = np.stack(columns, axis=1)
         s.write(f"x{i}", [*place, *speed])
-        slopes = np.concatenate([_to_velocities(mech, place, full[: mech.nq]), full[mech.nq :]])
+        slopes = np.concatenate([to_velocities(mech, place, full[: mech.nq]), full[mech.nq :]])
         s.write(f"d{i}", list(slopes.ravel()))
     graph, known = s.traced(), dict[str, Any]()
     known |= {"q": at.q, "v": at.v, "h": [h]}
@@ -179,7 +190,7 @@ def _along_q(mech: Mechanism, q: Any) -> list[dict[int, Any]]:
     return out
 
 
-def _to_velocities(mech: Mechanism, q: Any, rates: Any) -> Any:
+def to_velocities(mech: Mechanism, q: Any, rates: Any) -> Any:
     """Velocities (nv, c) of rates of the entries of q (nq, c)."""
     out, ((where, of), others) = _zeros(mech.nv, rates.shape[1]), places(mech)
     out[of] = rates[where]
@@ -189,17 +200,26 @@ def _to_velocities(mech: Mechanism, q: Any, rates: Any) -> Any:
     return out
 
 
-def _transition(at: Writing, integrator: str, acts: bool) -> Any:
-    """A (2 nv, 2 nv) and B (2 nv, nv)."""
+def transition(
+    at: Writing, integrator: str, acts: bool, closed: bool = False, rank: int | None = None
+) -> tuple[Any, Any, Any]:
+    """q and v after a step, with A and B side by side (2 nv, 3 nv)."""
     mech, nv = at.mech, at.mech.nv
     _ = at.q, at.v  # the order in which inputs are read is that of the arguments
     tau, (h,) = at.read("tau", nv), at.read("h", 1)
     forces = passive(mech) if acts and passive(mech).any else None
-    q, v, F, G, W = chained(at, integrator, h, accelerated_by(at, tau, forces))
+    accelerated = accelerated_by(at, tau, forces, closed=closed, rank=rank)
+    q, v, F, G, W = chained(at, integrator, h, accelerated)
     check_turns(at, mech, h * rates(mech, q, v))
     both = times(G, W)
     both[:, : 2 * nv] = both[:, : 2 * nv] + F
-    return both[:, : 2 * nv], both[:, 2 * nv :]
+    return q, v, both
+
+
+def _transition(at: Writing, integrator: str, acts: bool) -> Any:
+    """A (2 nv, 2 nv) and B (2 nv, nv)."""
+    _, _, both = transition(at, integrator, acts)
+    return both[:, : 2 * at.mech.nv], both[:, 2 * at.mech.nv :]
 
 
 TRANSITION = {

@@ -1,0 +1,94 @@
+"""The derivative of one explicit step that ends with a projection, in array code.
+
+The step (`transition.py`) leaves the loops by a little, to q' and v'. What `loop_keeper.settled`
+does then moves as little as possible, measured by kinetic energy, q = q' ⊕ d and v = v' + w:
+
+    𝓜 d − J_c* μ = 0,   e(q) = 0            𝓜 w − J_c* λ = 0,   J_c v = 0
+
+so that, with T the motion of q that δq' is while d is held,
+
+    𝓜 δd − J_c* δμ = −∂(𝓜 d − J_c* μ) δq',    J_c (T δq' + δd) = 0           δq = T δq' + δd
+    𝓜 δw − J_c* δλ = −∂(𝓜 w − J_c* λ) δq',    J_c (δv' + δw) = −∂(J_c v) δq  δv = δv' + δw
+
+𝓜 and J_c are taken at q. That leaves out products of d with itself and with w, which is h d: d is
+about h² in a step by "euler", and h⁵ in one by "rk4".
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.algebra import lam, mass, v as speed, vdot
+from linkwise.algebra.differential import differentiate
+from linkwise.codegen.formula import Formula
+from linkwise.dynamics.closed_derivatives import Held
+from linkwise.dynamics.closure import closure_nodes, setting_of
+from linkwise.dynamics.configuration import places
+from linkwise.model.hinges.jet import Jet
+from linkwise.simulation.transition import to_velocities, transition
+from linkwise.sweeps.sparse import times
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
+
+
+@cache
+def closed_transition(integrator: str, acts: bool, rank: int | None) -> Formula:
+    """A and B of q, v, tau, h, and the state after the step: its q and v side by side.
+
+    Args:
+        integrator: An explicit one.
+        acts: Whether passive forces act.
+        rank: How many rows of loops and couplings have to be independent.
+    """
+    return Formula(_closed_transition, (integrator, acts, rank), names=("A", "B"))
+
+
+def _closed_transition(at: Writing, integrator: str, acts: bool, rank: int | None) -> Any:
+    mech, nv = at.mech, at.mech.nv
+    q, v, both = transition(at, integrator, acts, closed=True, rank=rank)
+    after = at.read("after", mech.nq + nv)
+    both = times(_settled(at, q, v, after[: mech.nq], after[mech.nq :]), both)
+    return both[:, : 2 * nv], both[:, 2 * nv :]
+
+
+def _settled(at: Writing, q_before: Any, v_before: Any, q: Any, v: Any) -> Any:
+    """∂(q, v)/∂(q', v') (2 nv, 2 nv)."""
+    mech, nodes, nv = at.mech, closure_nodes(at.mech), at.mech.nv
+    J = setting_of(mech).jacobian
+    M, J_c = at.value(mass, J, nodes=nodes, q=q)
+    held = Held.of(at, M, J_c)
+    d = to_velocities(mech, q, (q - q_before)[:, None])
+    moved = np.concatenate([d, (v - v_before)[:, None]], axis=1)
+    _, pull, _ = held.solved(np.zeros((nv, 2)), J_c @ moved)
+    load = differentiate(mass @ vdot - J.T @ lam, "q")
+    by_d, by_w = (
+        at.value(load, nodes=nodes, q=q, vdot=moved[:, i], lam=pull[:, i]) for i in range(2)
+    )
+    turn = _turned(at, q_before, q, d[:, 0])
+    out = np.full((2 * nv, 2 * nv), 0.0, dtype=object)
+    change, _, _ = held.solved(-by_d, -(J_c @ turn))
+    out[:nv, :nv] = turn + change
+    rows = at.value(differentiate(J @ speed, "q"), nodes=nodes, q=q, v=v)
+    right = np.concatenate([-by_w, np.zeros((nv, nv))], axis=1)
+    blocked = np.concatenate([-(rows @ out[:nv, :nv]), -J_c], axis=1)
+    change, _, _ = held.solved(right, blocked)
+    out[nv:] = change
+    out[nv:, nv:] = out[nv:, nv:] + np.eye(nv)
+    return out
+
+
+def _turned(at: Writing, before: Any, after: Any, d: Any) -> Any:
+    """T (nv, nv): velocities at q = q' + N(q') d for those at q', with d held."""
+    mech, ((where, of), others) = at.mech, places(at.mech)
+    rates = np.full((mech.nq, mech.nv), 0.0, dtype=object)
+    rates[where, of] = 1.0
+    for hinge, i, j in others:
+        for column, e in zip(range(j.start, j.stop), np.eye(hinge.nv), strict=True):
+            rate = hinge.qdot(before[None, i], e[None])
+            farther = Jet.slope(hinge.qdot, (before[None, i], rate), (d[None, j], None))
+            rates[i, column] = rate[0] + farther[0]
+    return to_velocities(mech, after, rates)
