@@ -16,9 +16,9 @@ import numpy as np
 
 from linkwise.codegen.stepping.stepping import Segment, Sketch, part
 from linkwise.simulation.implicit.ground import ContactPoint
-from linkwise.simulation.implicit.impulse import BLOCK, TOGETHER, Sweep
+from linkwise.simulation.implicit.impulse import BLOCK, TINY, TOGETHER, Sweep
 from linkwise.simulation.implicit.joint import Joint
-from linkwise.spatial.choice import gate, maximum, root
+from linkwise.spatial.choice import gate, maximum, root, where
 
 ENOUGH = {8: 1e-9, 4: 4e-5}
 """A sweep that changes velocities [m/s or rad/s] by less is the last; by bytes of a number. In
@@ -32,11 +32,24 @@ is left decays over the next steps, which begin with these impulses."""
 LATE = 1e-4
 """The change of velocities [m/s or rad/s] that is enough after these."""
 
+PERIOD = 10
+"""Sweeps over which progress is measured, behind the first `USUAL`."""
+
+PROGRESS = 0.9
+"""The share that is left after these where sweeps end because they lead nowhere: 200 of them would
+not reduce it to a tenth."""
+
+HOPELESS = 1e-3
+"""The largest change of velocities [m/s or rad/s] at which they end so."""
+
 Read = Callable[[str, int, int], Any]
 """Gives numbers of a register, from a place on."""
 
 MADE = "made"
 """The register with the number of sweeps so far."""
+
+MARK, MARKED = "mark", "marked"
+"""Registers with the residual of an earlier sweep, and the number of that."""
 
 AGAIN = "again"
 """The register that asks for another sweep."""
@@ -94,17 +107,31 @@ class Laws:
     def counted(self) -> Segment:
         """Before the sweeps."""
         s = Sketch("count")
-        s.write(MADE, [0.0])
+        for name in (MADE, MARKED) if self._gives_up else (MADE,):
+            s.write(name, [0.0])
         return s.segment()
+
+    @property
+    def _gives_up(self) -> bool:
+        """Whether slow steps end before they are solved."""
+        return self.most > USUAL and self.late > ENOUGH[self.itemsize]
 
     def _judge(self, s: Sketch, worst: Any) -> None:
         """Whether there is another sweep."""
         enough, late = ENOUGH[self.itemsize], max(self.late, ENOUGH[self.itemsize])
         made = s.read(MADE, 1)[0] + 1.0
         s.write(MADE, [made])
-        if self.most > USUAL and late > enough:
-            enough = enough + gate(made - (USUAL - 0.5), late - enough)
-        s.write(AGAIN, [worst - enough])
+        if not self._gives_up:
+            s.write(AGAIN, [worst - enough])
+            return
+        slow = made - (USUAL - 0.5)
+        enough = enough + gate(slow, late - enough)
+        marked, mark = s.read(MARKED, 1)[0], s.read(MARK, 1)[0]
+        due = made - marked - (PERIOD - 0.5)
+        stuck = gate(due, gate(slow, gate(HOPELESS - worst, worst - PROGRESS * mark)))
+        s.write(MARKED, [where(due, made, marked)])
+        s.write(MARK, [where(due, worst, gate(marked, mark))])
+        s.write(AGAIN, [gate(-stuck + TINY, worst - enough)])
 
     def in_branches(
         self, always: Sequence[int], branches: Sequence[Unit], *, slips: bool = True
