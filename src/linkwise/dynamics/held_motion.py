@@ -58,17 +58,29 @@ class HeldMotion(NamedTuple):
         return self.root.unwhitened(self.whitened.T)
 
 
-def held_motion(at: Writing, J: Any) -> HeldMotion:
-    """What loops and couplings leave of the rows J (m, nv)."""
-    measure = scale(at.mech)
-    J_c = constraint_rows(at)
-    rows = measure.rows[:, None] * J_c * measure.columns
-    V, exists, _ = independent(at, rows, TOLERANCE, LEAST * measure.length)
+def held_motion(at: Writing, J: Any, rows: Any, columns: Any, floor: Any) -> HeldMotion:
+    """What loops and couplings leave of the rows J (k, nv).
+
+    Args:
+        at: The formula.
+        J: The rows.
+        rows: D J_c C (m, nv), in one unit.
+        columns: C (nv,).
+        floor: The least length that the longest row counts with.
+    """
+    V, exists, _ = independent(at, rows, TOLERANCE, floor)
     root = mass_root(at, at.value(mass) if at.mech.nv < LARGE else None)
-    white = root.whitened(np.concatenate([(V / measure.columns).T, J.T], axis=1))
+    white = root.whitened(np.concatenate([(V / columns).T, J.T], axis=1))
     A = across(at, white.T[len(V) :], white.T[: len(V)], exists)
-    opened = J * measure.columns
+    opened = J * columns
     return HeldMotion(root, opened - (opened @ V.T) @ V, A)
+
+
+def loops_of(at: Writing) -> tuple[Any, Any, float]:
+    """D J_c C, C and the floor of the mechanism's own loops and couplings, for `held_motion`."""
+    measure = scale(at.mech)
+    rows = measure.rows[:, None] * constraint_rows(at) * measure.columns
+    return rows, measure.columns, LEAST * measure.length
 
 
 def constraint_rows(at: Writing) -> Any:
@@ -96,3 +108,18 @@ def held_inputs(mech: Mechanism, kernel: Kernel, q: ArrayLike) -> Mapping[str, A
         return {"J_c": constraint_jacobian(mech, q).reshape(*q.shape[:-1], -1)}
     given = blocked_inputs(mech, q, None)
     return {name: x for name, x in given.items() if name in names}
+
+
+def given_loops(mech: Mechanism, q: Array) -> list[Array]:
+    """The same of another mechanism in the same state, as inputs of a formula (`read_loops`)."""
+    measure = scale(mech)
+    rows = measure.rows[:, None] * constraint_jacobian(mech, q) * measure.columns
+    floor = np.array([LEAST * measure.length])
+    return [rows.reshape(*q.shape[:-1], -1), measure.columns, floor]
+
+
+def read_loops(at: Writing, count: int) -> tuple[Any, Any, Any]:
+    """Inputs of a formula: the rows of the loops of another mechanism, C and the floor."""
+    nv = at.mech.nv
+    rows = at.read("loops", count * nv).reshape(count, nv)
+    return rows, at.read("columns", nv), at.read("floor", 1)[0]

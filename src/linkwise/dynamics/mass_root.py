@@ -11,20 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linkwise.algebra import mass, tau
 from linkwise.algebra.symbols import articulated
-from linkwise.brief import brief
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.orthogonal import solved, solved_below, triangle_of
-from linkwise.dynamics.kernels import named
-from linkwise.model.mechanism import Mechanism
-from linkwise.model.memo import once_per_mechanism
-from linkwise.spatial.array import Array
 from linkwise.spatial.choice import where
 
 if TYPE_CHECKING:
@@ -35,56 +29,6 @@ LARGE = 50
 
 PIVOT = {8: 1e-14, 4: 1e-6}
 """Least part of the inertia of a joint that is independent of others, by bytes of a number."""
-
-Places: TypeAlias = tuple[NDArray[np.int64], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class HingeBlocks:
-    """A memoryless operator from JOINT to JOINT: its blocks, those of one size together.
-
-    Attributes:
-        places: For each size m, the velocities of the hinges that have m of them (hinges, m).
-        values: For each size m, the blocks (..., hinges, m, m).
-    """
-
-    places: Places
-    values: tuple[Array, ...]
-
-    def times(self, x: Array) -> Array:
-        """The operator applied to x (..., nv)."""
-        lead = np.broadcast_shapes(x.shape[:-1], *(value.shape[:-3] for value in self.values))
-        out = np.empty((*lead, x.shape[-1]))
-        for place, value in zip(self.places, self.values, strict=True):
-            out[..., place] = (value @ x[..., place][..., None])[..., 0]
-        return out
-
-    def inverse(self) -> HingeBlocks:
-        """The inverse, block by block."""
-        return HingeBlocks(self.places, tuple(_inverse(value) for value in self.values))
-
-    def for_rows(self) -> HingeBlocks:
-        """The same for each row of a matrix: applied to (..., rows, nv)."""
-        return HingeBlocks(self.places, tuple(value[..., None, :, :, :] for value in self.values))
-
-
-@once_per_mechanism
-def places(mech: Mechanism) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
-    """Bodies (hinges,) and velocities (hinges, m) of the hinges with m of them, for each m."""
-    sizes = [body.hinge.nv for body in mech.bodies]
-    groups = list[tuple[NDArray[np.int64], NDArray[np.int64]]]()
-    for m in sorted(set(sizes) - {0}):
-        of = np.array([k for k, size in enumerate(sizes) if size == m], dtype=np.int64)
-        groups.append((of, mech.v_start[of][:, None] + np.arange(m)))
-    return tuple(groups)
-
-
-def hinge_root(mech: Mechanism, q: Array) -> HingeBlocks:
-    """s with s s* = D, the upper triangular root of each block of D; NaN where D has none."""
-    D = named(mech, "hinge_inertia")(q, status=np.empty(q.shape[:-1], np.int32))
-    where = places(mech)
-    values = (upper_root(D[..., of, : at.shape[1], : at.shape[1]]) for of, at in where)
-    return HingeBlocks(tuple(at for _, at in where), tuple(values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,20 +78,6 @@ def root_of(at: Writing, **given: Any) -> HingeRoot:
     )
 
 
-def upper_root(A: Array) -> Array:
-    """The upper triangular U with U U* = A, positive on its diagonal: Cholesky from the end."""
-    if A.shape[-1] == 1:
-        return np.sqrt(A)
-    fine = np.isfinite(A).all(axis=(-1, -2), keepdims=True)
-    turned = np.linalg.cholesky(np.where(fine, A, np.eye(A.shape[-1]))[..., ::-1, ::-1])
-    return np.where(fine, turned[..., ::-1, ::-1], np.nan)
-
-
-def _inverse(A: Array) -> Array:
-    return 1.0 / A if A.shape[-1] == 1 else np.asarray(np.linalg.inv(A), dtype=np.float64)
-
-
-@brief
 class MassRoot(NamedTuple):
     """L.
 

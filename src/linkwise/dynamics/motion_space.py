@@ -11,7 +11,6 @@ as by (A A*)⁻¹.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -32,7 +31,16 @@ _KINDS = ("turn about", "move along")
 
 
 class Motions(NamedTuple):
-    """`MotionSpace` of one state, in a formula; `exists` has ones and zeros (m,)."""
+    """Of one state, in a formula.
+
+    Attributes:
+        inertia: Λ (m, m), zero along directions without motion.
+        rank: Number of independent motions.
+        basis: Orthonormal columns (m, m), the motions that exist first.
+        singular_values: Of the scaled Jacobian (m,), the largest first.
+        condition: Largest inertia over smallest of the motions that exist, scaled.
+        exists: 1 for columns of the basis that are motions, 0 for others (m,).
+    """
 
     inertia: Any
     rank: Any
@@ -42,71 +50,19 @@ class Motions(NamedTuple):
     exists: Any
 
 
-@dataclass(frozen=True, slots=True)
-class MotionSpace:
-    """Of a batch of states.
-
-    Attributes:
-        inertia: Λ (batch, m, m), zero along directions without motion.
-        rank: Number of independent motions (batch,).
-        basis: Orthonormal columns (batch, m, m), the motions that exist first.
-        singular_values: Of the scaled Jacobian (batch, m), the largest first.
-        condition: Largest inertia over smallest of the motions that exist, scaled (batch,).
-    """
-
-    inertia: Array
-    rank: NDArray[np.int64]
-    basis: Array
-    singular_values: Array
-    condition: Array
-
-    def spread(self, fine: NDArray[np.bool_]) -> MotionSpace:
-        """Among all states, of which these are valid; NaN and rank 0 for the others."""
-        ranks = np.zeros(len(fine), dtype=np.int64)
-        ranks[fine] = self.rank
-        parts = (self.inertia, self.basis, self.singular_values, self.condition)
-        inertia, basis, values, condition = (_spread(x, fine) for x in parts)
-        return MotionSpace(inertia, ranks, basis, values, condition)
-
-
-def motion_space(
-    J: Array, A: Array, scale: Array, tolerance: float, floor: float | Array = 0.0
-) -> MotionSpace:
-    """The motions that exist.
-
-    Args:
-        J: Jacobians (batch, m, n).
-        A: The same, whitened (batch, m, n): A A* = J 𝓜⁻¹ J*.
-        scale: Factors that make the rows of J comparable (m,), lengths for rows that turn.
-        tolerance: Singular values of the scaled J below this part of the largest count as zero.
-        floor: So do those below this, for all or for each (batch, 1).
-    """
-    size = J.shape[1]
-    span, values = left_singular(J * scale[:, None])
-    rank = (values > np.maximum(tolerance * values[:, :1], floor)).sum(axis=1)
-    inertia, basis = np.zeros((2, len(J), size, size))
-    condition = np.ones(len(J))
-    for r in np.unique(rank):  # states of one rank together
-        rows = np.flatnonzero(rank == r)
-        motions = np.linalg.qr(span[rows, :, :r] / scale[:, None])[0]
-        basis[rows, :, :r] = motions
-        basis[rows, :, r:] = np.linalg.qr(span[rows, :, r:] * scale[:, None])[0]
-        if r == 0:
-            continue
-        R = np.linalg.qr(np.swapaxes(A[rows], 1, 2) @ motions)[1]  # A* U = Q R
-        root = np.linalg.solve(np.swapaxes(R, 1, 2), np.swapaxes(motions, 1, 2))  # R⁻* U*
-        inertia[rows] = np.swapaxes(root, 1, 2) @ root
-        turned = np.swapaxes(motions, 1, 2) @ (span[rows, :, :r] * scale[:, None])
-        wide = np.linalg.svd(R @ turned, compute_uv=False)
-        condition[rows] = (wide[:, 0] / wide[:, -1]) ** 2
-    return MotionSpace(inertia, rank, basis, values, condition)
-
-
 def motions(at: Writing, J: Any, A: Any, scale: Any, tolerance: Any, floor: Any) -> Motions:
-    """The same in array code, for one state: see `motion_space`.
+    """The motions that exist, for one state.
 
     Lost directions are carried along as zeros, so that the code is the same for all ranks: the
     basis is D⁻¹ times left singular vectors that exist, D times those that are lost, D the scale.
+
+    Args:
+        at: The formula.
+        J: Rows (m, n) of the motions.
+        A: The same, whitened (m, n): A A* = J 𝓜⁻¹ J*.
+        scale: D, factors that make the rows of J comparable (m,), lengths for rows that turn.
+        tolerance: Singular values of the scaled J below this part of the largest count as zero.
+        floor: So do those below this.
     """
     span, values = singular(at, scale[:, None] * J)
     least = maximum(tolerance * values[0], floor)
@@ -132,26 +88,6 @@ def motions(at: Writing, J: Any, A: Any, scale: Any, tolerance: Any, floor: Any)
     ratio = wide[0] / where(rank, last, 1.0)
     condition = where(rank, ratio * ratio, 1.0)
     return Motions(root.T @ root, rank, basis, values, condition, exists)
-
-
-def left_singular(J: Array) -> tuple[Array, Array]:
-    """All left singular vectors (..., m, m) and values (..., m) of matrices (..., m, n).
-
-    By the triangle of J* first: n may be large.
-    """
-    batch, m, n = J.shape
-    R = np.linalg.qr(np.swapaxes(J, 1, 2))[1]
-    padded = np.zeros((batch, m, m))
-    padded[:, : min(m, n)] = R
-    span, values, _ = np.linalg.svd(np.swapaxes(padded, 1, 2))
-    return span, values
-
-
-def _spread(values: Array, fine: NDArray[np.bool_]) -> Array:
-    """The values of the valid states among all, NaN for the others."""
-    out = np.full((len(fine), *values.shape[1:]), np.nan)
-    out[fine] = values
-    return out
 
 
 def lost_in_words(lost: Array, nodes: Sequence[str], axes: Sequence[str]) -> list[str]:

@@ -39,7 +39,7 @@ from linkwise.bare_call import begins_bare
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar.orthogonal import singular, solved, triangle_of
 from linkwise.codegen.scalar.status import FINE, MATRIX
-from linkwise.dynamics.held_motion import held_inputs, held_motion
+from linkwise.dynamics.held_motion import held_inputs, held_motion, loops_of
 from linkwise.dynamics.kernels import (
     BatchOptions,
     Loops,
@@ -240,7 +240,7 @@ def space(at: Writing, frame: Frame) -> Any:
 def held_space(at: Writing, frame: Frame) -> Any:
     """The same with loops and couplings held; singular values count in units of the open tree."""
     J_n = at.value(rot_W @ J if frame == "world" else J)
-    held = held_motion(at, J_n)
+    held = held_motion(at, J_n, *loops_of(at))
     (length,), (tolerance,) = at.read("length", 1), at.read("tolerance", 1)
     measure = np.tile(np.array([length] * 3 + [1.0] * 3, dtype=object), len(at.nodes))
     opened = measure[:, None] * J_n * scale(at.mech).columns

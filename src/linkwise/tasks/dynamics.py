@@ -16,7 +16,7 @@ from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.dynamics.joint_force import bias_force
 from linkwise.dynamics.kernels import Loops, is_closed, written
 from linkwise.dynamics.mass_root import LARGE, mass_root
-from linkwise.dynamics.operational_space import TOLERANCE, ranked
+from linkwise.dynamics.operational_space import TOLERANCE
 from linkwise.dynamics.velocity_space import states
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.closure import closure_nodes
@@ -31,7 +31,7 @@ from linkwise.tasks.space import (
     checked_options,
     least,
     motions_of_tasks,
-    plain_space,
+    recorded,
     settled,
     space,
     task_space,
@@ -131,9 +131,9 @@ def task_dynamics(
     reach, damped = checked_options(stack, tolerance, length, damping)
     if not damped and not is_closed(mech, loops):
         kernel = by_rank(stack, dynamics, ("coriolis", "gravity", "bias", "falling"))
-        parts = ranked(kernel(q, v, *least(stack, tolerance, reach)))
+        parts = kernel(q, v, *least(stack, tolerance, reach))
         rest = (parts[name] for name in ("coriolis", "gravity", "bias", "falling"))
-        return TaskDynamics(plain_space(stack, parts, reach), *rest)
+        return TaskDynamics(recorded(stack, parts, reach), *rest)
     single, rows, (speeds,) = states(mech, q, v=v)
     options: dict[str, Any] = {"tolerance": tolerance, "length": length, "damping": damping}
     space = task_space(mech, rows, tasks, **options, loops=loops)

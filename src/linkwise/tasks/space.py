@@ -22,19 +22,20 @@ from numpy.typing import NDArray
 
 from linkwise.arguments import rows
 from linkwise.codegen.formula import Formula
+from linkwise.codegen.scalar.orthogonal import factored, singular
 from linkwise.dynamics.batched import Batched
 from linkwise.dynamics.closure import Setting
-from linkwise.dynamics.innovations import innovations, velocity_from_diagonal
+from linkwise.dynamics.held_motion import given_loops, held_motion, read_loops
 from linkwise.dynamics.kernels import Loops, is_closed, written
-from linkwise.dynamics.mass_root import hinge_root, root_of
-from linkwise.dynamics.motion_space import Motions, lost_in_words, motion_space, motions
+from linkwise.dynamics.mass_root import root_of
+from linkwise.dynamics.motion_space import Motions, lost_in_words, motions
 from linkwise.dynamics.operational_space import TOLERANCE, ranked
-from linkwise.dynamics.velocity_space import states, velocity_spaces
 from linkwise.errors import ModelError
 from linkwise.model.body import WORLD
-from linkwise.model.closure import closure_nodes
+from linkwise.model.closure import closure_nodes, constraint_sizes
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
+from linkwise.spatial.choice import maximum, where
 from linkwise.tasks.quantity import TASK
 from linkwise.tasks.task import Task, Tasks
 from linkwise.tasks.task_stack import TaskStack, task_stack
@@ -215,51 +216,30 @@ def task_space(
     """
     stack = task_stack(mech, tasks)
     length, damping = checked_options(stack, tolerance, length, damping)
+    limits = least(stack, tolerance, length)
     if not damping and not is_closed(mech, loops):
-        parts = ranked(by_rank(stack, space)(q, *least(stack, tolerance, length)))
-        return plain_space(stack, parts, length)
-    single, rows, _ = states(mech, q)
-    values = stack.kernel(*NEEDED)(rows[0] if single else rows)
-    inverse, J, response, columns = (x[None] if single else x for x in values.values())
-    inverse, J = stack.sorted(inverse, -1, -2), stack.sorted(J, -2)
-    response, columns = stack.sorted(response, -1), stack.sorted(columns, -1)
-    fine = np.asarray(np.isfinite(inverse).all(axis=(1, 2)), dtype=np.bool_)
-    A = hinge_root(mech, rows[fine]).inverse().for_rows().times(np.swapaxes(columns[fine], -1, -2))
-    allowed, scale = J[fine], stack.scale(length)
-    floor: float | Array = ROUNDING * stack.length()
-    if is_closed(mech, loops) and len(A):
-        allowed, A, response[fine] = held_motion(mech, rows[fine], J[fine])
-        inverse[fine] = A @ np.swapaxes(A, -1, -2)
-        easiest = np.linalg.norm(J[fine] * scale[:, None], 2, axis=(-2, -1))  # of the open tree
-        floor = np.maximum(floor, tolerance * easiest[:, None])
-    motions = motion_space(allowed, A, scale, tolerance, floor).spread(fine)
-    inertia, weakened = motions.inertia, np.zeros(len(rows))
-    if damping:
-        inertia, weakened = _damped(inverse, motions.basis, motions.rank, scale, damping)
-    result = TaskSpace(
-        stack.tasks,
-        stack.names,
-        J,
-        inverse,
-        inertia,
-        response @ inertia,
-        motions.rank,
-        motions.basis,
-        motions.singular_values,
-        motions.condition,
-        length,
-        damping,
-        weakened,
-    )
-    return result[0] if single else result
+        return recorded(stack, by_rank(stack, space)(q, *limits), length)
+    held = sum(constraint_sizes(mech)) if is_closed(mech, loops) else 0
+    kernel = by_rank(stack, careful_space, ("weakened",), held, bool(damping))
+    arrays = [*limits, *([np.array([damping])] if damping else [])]
+    if held:
+        q = mech.check_q(q)
+        arrays += given_loops(mech, q)
+    return recorded(stack, kernel(q, *arrays), length, damping)
 
 
-def plain_space(stack: TaskStack, parts: dict[str, Any], length: float) -> TaskSpace:
-    """Without damping, from the results of a kernel."""
-    jacobian = parts["jacobian"]
-    weakened = 0.0 if jacobian.ndim == 2 else np.zeros(len(jacobian))
+def recorded(
+    stack: TaskStack, results: dict[str, Any], length: float, damping: float = 0.0
+) -> TaskSpace:
+    """The record of the results of a kernel."""
+    parts = ranked(results)
+    jacobian, weakened = parts["jacobian"], parts.get("weakened")
+    if weakened is None:
+        weakened = 0.0 if jacobian.ndim == 2 else np.zeros(len(jacobian))
+    elif not weakened.ndim:
+        weakened = float(weakened)
     rest: dict[str, Any] = {name: parts[name] for name in RESULTS}
-    rest |= {"length": length, "damping": 0.0, "weakened": weakened}
+    rest |= {"length": length, "damping": damping, "weakened": weakened}
     return TaskSpace(stack.tasks, stack.names, **rest)
 
 
@@ -269,15 +249,18 @@ def least(stack: TaskStack, tolerance: float, length: float) -> tuple[Array, Arr
     return stack.scale(length), np.array([tolerance, ROUNDING * stack.length()])
 
 
-def by_rank(stack: TaskStack, write: Callable[..., Any], names: tuple[str, ...] = ()) -> Any:
+def by_rank(
+    stack: TaskStack, write: Callable[..., Any], names: tuple[str, ...] = (), *options: Any
+) -> Any:
     """The kernel of a formula of tasks with the results `RESULTS` and `names`."""
     order = None if stack.order is None else tuple(stack.order.tolist())
-    return written(stack.mech, _formula(write, order, names), closure_nodes(stack.mech))
+    formula = _formula(write, (order, *options), names)
+    return written(stack.mech, formula, closure_nodes(stack.mech))
 
 
 @cache
-def _formula(write: Any, order: tuple[int, ...] | None, names: tuple[str, ...]) -> Formula:
-    return Formula(write, (order,), (*RESULTS, *names))
+def _formula(write: Any, options: tuple[Any, ...], names: tuple[str, ...]) -> Formula:
+    return Formula(write, options, (*RESULTS, *names))
 
 
 def space(at: Writing, order: tuple[int, ...] | None) -> Any:
@@ -285,6 +268,59 @@ def space(at: Writing, order: tuple[int, ...] | None) -> Any:
     inverse, jacobian, response, motion = motions_of_tasks(at, order)
     rest = (motion.rank, motion.basis, motion.singular_values, motion.condition)
     return jacobian, inverse, motion.inertia, response @ motion.inertia, *rest
+
+
+def careful_space(at: Writing, order: tuple[int, ...] | None, held: int, damped: bool) -> Any:
+    """The same with `held` rows of loops and couplings held, and with damping.
+
+    In a closed chain with 𝓜_c⁻¹ of `held_motion` in place of 𝓜⁻¹; what counts as possible is
+    measured by the largest motion of the open mechanism.
+    """
+    s, which = settled(at), slice(None) if order is None else list(order)
+    J = at.value(TASK["task_jacobian"](s))[which]
+    measure, (tolerance, floor) = at.read("scale", len(J)), at.read("least", 2)
+    damping = at.read("damping", 1)[0] if damped else 0.0
+    if held:
+        rows, columns, shortest = read_loops(at, held)
+        motion_held = held_motion(at, J, rows, columns, shortest)
+        A, response, allowed = (
+            motion_held.whitened,
+            motion_held.response,
+            motion_held.allowed / columns,
+        )
+        easiest = singular(at, measure[:, None] * J, vectors=False)[1][0]
+        floor = maximum(floor, tolerance * easiest)
+    else:
+        columns, response = at.value(TASK["task_columns"](s), TASK["task_response"](s))
+        A, response, allowed = root_of(at).solved(columns[:, which]).T, response[:, which], J
+    motion = motions(at, allowed, A, measure, tolerance, floor)
+    inertia, weakened = motion.inertia, 0.0 * motion.rank
+    if damped:
+        inertia, weakened = damped_inertia(at, A, motion, measure, damping)
+    rest = (motion.rank, motion.basis, motion.singular_values, motion.condition, weakened)
+    return J, A @ A.T, inertia, response @ inertia, *rest
+
+
+def damped_inertia(
+    at: Writing, A: Any, motion: Motions, measure: Any, damping: Any
+) -> tuple[Any, Any]:
+    """Λ with damping, and the largest fraction of an acceleration that it removes.
+
+    With orthonormal E that span S U, S the scale of the rows, and E* S A = X s Y*:
+    Λ = S E X (s² + damping² s_1²)⁻¹ X* E* S.
+    """
+    exist = factored(measure[:, None] * motion.basis, motion.exists)[0]
+    turned, sizes = singular(at, exist.T @ (measure[:, None] * A))
+    floor = damping * damping * sizes[0] * sizes[0]
+    shares, smallest = list[Any](), 0.0
+    for i, s in enumerate(sizes):
+        total = s * s + floor
+        shares.append(1.0 / where(total, total, 1.0))
+        smallest = where(motion.rank - i - 0.5, s * s, smallest)  # the last that exists
+    axes = measure[:, None] * (exist @ turned)
+    total = smallest + floor
+    weakened = where(motion.rank, floor / where(total, total, 1.0), 0.0)
+    return (axes * np.array(shares)) @ axes.T, weakened
 
 
 def settled(at: Writing) -> Setting:
@@ -331,54 +367,3 @@ def checked_options(
 
 def _is_finite(value: object) -> bool:
     return isinstance(value, Real) and bool(np.isfinite(float(value)))
-
-
-def _damped(
-    inverse: Array, basis: Array, rank: NDArray[np.int64], scale: Array, damping: float
-) -> tuple[Array, Array]:
-    """Λ with damping, and the largest fraction of an acceleration that it removes."""
-    inertia, weakened = np.zeros(inverse.shape), np.zeros(len(inverse))
-    for i, r in enumerate(rank):
-        if not r or not np.isfinite(inverse[i]).all():
-            inertia[i] = np.nan if not np.isfinite(inverse[i]).all() else 0.0
-            continue
-        exist = np.linalg.qr(scale[:, None] * basis[i, :, :r])[0]
-        inside = exist.T @ (scale[:, None] * inverse[i] * scale) @ exist
-        values, vectors = np.linalg.eigh(inside)
-        floor = damping**2 * values[-1]
-        turned = scale[:, None] * (exist @ vectors)
-        inertia[i] = (turned / (values + floor)) @ turned.T
-        weakened[i] = floor / (max(values[0], 0.0) + floor)
-    return inertia, weakened
-
-
-def held_motion(mech: Mechanism, q: Array, J: Array) -> tuple[Array, Array, Array]:
-    """Tasks in closed chains: possible motions (n, m, nv), whitened ones, responses (n, nv, m).
-
-    With W = D^(-½) (I - H ψ K), so that 𝓜⁻¹ = W* W, whitened rows A = J_t W* and A_c of the
-    independent rows R of J_c, A_c* = Q T:
-
-        A (I - Q Q*)                    whose product with its adjoint is Λ_c⁻¹
-        W* (I - Q Q*) A*                the accelerations that forces along the tasks cause
-        J_t (I - R* R)                  the possible motions, measured by C (`velocity_space`)
-
-    Args:
-        mech: The mechanism, with loops or couplings.
-        q: Joint positions (n, nq), n above zero.
-        J: Rows of the tasks (n, m, nv).
-    """
-    m, spaces = J.shape[1], velocity_spaces(mech, q)
-    both = [np.concatenate([rows, space.blocked]) for rows, space in zip(J, spaces, strict=True)]
-    counts = [len(rows) for rows in both]
-    white = innovations(mech, np.repeat(q, counts, axis=0), np.concatenate(both))
-    possible, A = np.zeros(J.shape), np.zeros(J.shape)
-    parts = np.split(white, np.cumsum(counts)[:-1])
-    for i, (eps, space) in enumerate(zip(parts, spaces, strict=True)):
-        blocked, A[i] = np.linalg.qr(eps[m:].T)[0], eps[:m]  # Q
-        for _ in range(2):  # twice, for orthogonality to the last digit
-            A[i] -= A[i] @ blocked @ blocked.T
-        columns = space.scale.columns
-        scaled = J[i] * columns
-        possible[i] = (scaled - scaled @ space.right.T @ space.right) / columns
-    response = velocity_from_diagonal(mech, np.repeat(q, m, axis=0), A.reshape(-1, mech.nv))
-    return possible, A, np.swapaxes(response.reshape(J.shape), 1, 2)
