@@ -6,7 +6,7 @@ from contextlib import nullcontext
 
 import numpy as np
 
-from linkwise.codegen.cuda import device as cuda_kernel
+from linkwise.codegen.cuda import device as cuda_kernel, memory
 from tests.codegen.cuda_on_host import OnHost
 
 BLOCKS = 2
@@ -37,7 +37,7 @@ class Device(nullcontext):
 
     @property
     def attributes(self):
-        return {cuda_kernel.ROOM: 227 << 10}
+        return {memory.ROOM: 227 << 10}
 
 
 def fake():

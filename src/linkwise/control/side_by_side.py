@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from linkwise.codegen import arrays
 from linkwise.codegen.c.text import plain_name
-from linkwise.codegen.stepping.cuda_batch import Batch, StagesKernel, most_motions
+from linkwise.codegen.stepping.cuda_batch import Batch, StagesKernel, most_motions, written_stages
 from linkwise.codegen.stepping.cuda_stages import StagesSource, emit_stages
 from linkwise.codegen.stepping.stepping import STEP, Loop, placed
 from linkwise.control.routine import NOTED, ROUNDS, Routine
@@ -287,4 +287,4 @@ def stages_kernel(routine: Routine, data: Data) -> StagesKernel:
         title = [f"trajectories of {plain_name(mech.name)} that cost least, written by Linkwise"]
         return emit_stages(stepping, parts, common, title=title, room=room)
 
-    return known.setdefault(key, StagesKernel(emit))
+    return known.setdefault(key, written_stages(emit))

@@ -5,8 +5,6 @@
 from __future__ import annotations
 
 import math
-import threading
-from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,6 +14,7 @@ import numpy as np
 from linkwise.brief import counted
 from linkwise.codegen import arrays as caller_arrays, stages
 from linkwise.codegen.c.text import plain_name
+from linkwise.codegen.cuda.memory import ROOM, InGpuMemory, PerGpu, function_of, module_of
 from linkwise.codegen.cuda.plan import KEPT, Room, planned
 from linkwise.codegen.cuda.source import CudaSource, emit_cuda
 from linkwise.codegen.device import Trouble
@@ -26,11 +25,8 @@ from linkwise.errors import DeviceError, ShapeError
 LARGEST = 100_000
 """Operations of a state beyond which the GPU's compiler takes too long."""
 
-ROOM = "MaxSharedMemoryPerBlockOptin"
-"""The attribute with the shared memory that a block may have."""
 
-
-class Gpu:
+class Gpu(InGpuMemory):
     """Code of a request for GPUs. The source is available without one.
 
     Attributes:
@@ -43,8 +39,7 @@ class Gpu:
     def __init__(self, request: Request) -> None:
         self.request = request
         self.dtype = np.dtype(np.float64 if request.itemsize == 8 else np.float32)
-        self._loaded: dict[int, _Loaded] = {}
-        self._lock = threading.Lock()
+        self._loaded = PerGpu(self._load)
 
     # ---------------------------------------------------------------------------- what it is
 
@@ -61,7 +56,7 @@ class Gpu:
     @property
     def emitted(self) -> CudaSource:
         """The source and the facts of a launch: for the GPU where it ran, if it did."""
-        loaded = next(iter(self._loaded.values()), None)
+        loaded = next(iter(self._loaded.made.values()), None)
         return self._for_most if loaded is None else loaded.source
 
     @cached_property
@@ -110,7 +105,7 @@ class Gpu:
             return None
         cp = caller_arrays.cupy()
         device = cp.cuda.runtime.getDevice()
-        loaded = self._loaded.get(device)
+        loaded = self._loaded.made.get(device)
         inputs, kind = self.signature.inputs, cp.ndarray
         if loaded is None or len(arrays) != len(inputs) or not isinstance(codes, kind):
             return None
@@ -142,53 +137,6 @@ class Gpu:
             rows += (array, np.int64(size))
         self._start(loaded, (*rows, result, codes, np.uint64(0)), batch)
         return result
-
-    def entered(self, arrays: list[Any], like: Any) -> AbstractContextManager[Any]:
-        """The GPU of the arrays, and the stream of their library."""
-        cp, both = caller_arrays.cupy(), ExitStack()
-        both.enter_context(cp.cuda.Device(caller_arrays.device_of(arrays)))
-        both.enter_context(caller_arrays.stream(like))
-        return both
-
-    def taken(self, name: str, value: Any) -> Any:
-        """An input as CuPy sees it."""
-        array, cp = caller_arrays.taken(name, value), caller_arrays.cupy()
-        card = cp.cuda.runtime.getDevice()
-        if array.dtype != self.dtype:
-            raise ShapeError(
-                f"{name} is {array.dtype}, and this kernel computes in {self.dtype}; convert it, "
-                f"or compile with dtype={str(array.dtype)!r}."
-            )
-        if array.device.id != card:
-            raise ShapeError(f"{name} is on GPU {array.device.id}, not on GPU {card}.")
-        size, steps = array.itemsize, array.strides
-        within = array.ndim == 0 or array.shape[-1] < 2 or steps[-1] == size
-        if not within or any(step % size for step in steps) or array.data.ptr % size:
-            array = cp.ascontiguousarray(array)
-        return array
-
-    def place(self, name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-        """Where to write, as CuPy sees it."""
-        if caller_arrays.library(value) in caller_arrays.JAX:
-            raise ShapeError(f"{name} is an array of JAX, which is immutable; leave it out.")
-        view, dtype = caller_arrays.taken(name, value), np.dtype(dtype)
-        card = caller_arrays.cupy().cuda.runtime.getDevice()
-        contiguous = name == "out" or view.flags.c_contiguous
-        if view.shape != shape or view.dtype != dtype or view.device.id != card or not contiguous:
-            kind = "an array" if name == "out" else "a contiguous array"
-            raise ShapeError(
-                f"{name} is {view.dtype} {view.shape}; it must be {kind} of {dtype} {shape} on "
-                f"GPU {card}."
-            )
-        return view
-
-    def usable(self, out: Any, rows: list[Any]) -> bool:
-        """Whether it is contiguous, and no part of it an input."""
-        return bool(out.flags.c_contiguous) and not any(_overlap(out, row) for row in rows)
-
-    def numbers(self, array: Any) -> Any:
-        """Copied from the GPU."""
-        return array.get()
 
     # ------------------------------------------------------------------------------ running
 
@@ -239,15 +187,13 @@ class Gpu:
         )
 
     def loaded_on(self, device: int) -> _Loaded:
-        """The machine code on a GPU; compiled once, and kept on disk by CuPy."""
-        cp = caller_arrays.cupy()
-        with self._lock:
-            loaded = self._loaded.get(device)
-            if loaded is None:
-                block = cp.cuda.Device(device).attributes[ROOM]
-                source = self._written(Room(block, block + KEPT))
-                loaded = self._loaded[device] = _load(cp, source, device)
-            return loaded
+        """The machine code on a GPU; compiled once."""
+        return self._loaded.on(device)
+
+    def _load(self, cp: Any, device: int) -> _Loaded:
+        """The machine code on a GPU, which CuPy keeps on disk."""
+        block = cp.cuda.Device(device).attributes[ROOM]
+        return _load(cp, self._written(Room(block, block + KEPT)), device)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,9 +212,7 @@ def _load(cp: Any, source: CudaSource, device: int) -> _Loaded:
         raise DeviceError(
             f"the kernel takes {source.shared} bytes of shared memory a block; this GPU has {most}"
         )
-    module = cp.RawModule(code=source.text, options=("--std=c++17",), backend="nvrtc")
-    function = module.get_function("run")
-    function.max_dynamic_shared_size_bytes = source.shared
+    function = function_of(module_of(cp, source.text), "run", source.shared)
     function.preferred_shared_memory_carveout = 100
     each = cp.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
         function.kernel.ptr, source.threads, source.shared
@@ -277,17 +221,3 @@ def _load(cp: Any, source: CudaSource, device: int) -> _Loaded:
     share = -(-needed // attributes["MaxSharedMemoryPerMultiprocessor"])
     function.preferred_shared_memory_carveout = min(100, share)  # the rest caches what is spilled
     return _Loaded(function, max(1, each) * attributes["MultiProcessorCount"], source)
-
-
-def _overlap(a: Any, b: Any) -> bool:
-    """Whether two arrays may share memory, by the ranges of their addresses."""
-
-    def ends(x: Any) -> tuple[int, int]:
-        reach = [(n - 1) * s for n, s in zip(x.shape, x.strides, strict=True)]
-        low = x.data.ptr + sum(r for r in reach if r < 0)
-        return low, x.data.ptr + sum(r for r in reach if r > 0) + x.itemsize
-
-    if not a.size or not b.size:
-        return False
-    (a_low, a_high), (b_low, b_high) = ends(a), ends(b)
-    return a_low < b_high and b_low < a_high

@@ -13,7 +13,7 @@ import numpy as np
 
 from linkwise.algebra.symbols import D, M, articulated
 from linkwise.codegen import arrays as caller_arrays, stages
-from linkwise.codegen.cuda.device import Gpu
+from linkwise.codegen.cuda.memory import InGpuMemory, PerGpu, module_of
 from linkwise.codegen.device import Trouble
 from linkwise.codegen.request import Request
 from linkwise.codegen.scalar import status
@@ -92,17 +92,19 @@ def _heavy(mech: Mechanism) -> np.ndarray:
     return resists(run, articulated, inward, inertia, inward == mech.n_bodies - 1)[::-1]
 
 
-class ChainGpu(Gpu):
+class ChainGpu(InGpuMemory):
     """Code of a request for one long chain on a GPU; states of a batch run one after another."""
 
+    fast = None
+
     def __init__(self, request: Request) -> None:
-        super().__init__(request)
+        self.request, self.dtype = request, np.dtype(np.float64)
         if request.itemsize != 8 or request.parameters:
             raise ExpressionError(
                 "schedule='scan' on a GPU supports float64 only, without run-time parameters. Use "
                 "dtype=float64, and change the numbers in the mechanism."
             )
-        self._states: dict[int, Loaded] = {}
+        self._loaded = PerGpu(lambda cp, _: Loaded(cp, self.code))
         assert self.chunked  # or it raises: not a chain, or no scan
 
     @cached_property
@@ -114,6 +116,11 @@ class ChainGpu(Gpu):
     def runs(self) -> Runs:
         """The runs of the chain."""
         return runs_of(self.request.mech)
+
+    @property
+    def inputs(self) -> tuple[tuple[str, int], ...]:
+        """For each input array its name and length."""
+        return self.signature.inputs
 
     @property
     def signature(self) -> Signature:
@@ -163,7 +170,7 @@ class ChainGpu(Gpu):
         count = 1 if batch is None else batch
         out = cp.empty(shape if batch is None else (batch, *shape)) if out is None else out
         marks = cp.zeros(count, np.int32)
-        loaded = self._prepared(cp)
+        loaded = self._loaded.here()
         for i in range(count):
             state = [x if x.ndim == 1 else x[i % len(x)] for x in rows]
             loaded(state, out if batch is None else out[i], marks[i : i + 1])
@@ -180,13 +187,6 @@ class ChainGpu(Gpu):
         finite = all(bool(cp.isfinite(x if x.ndim == 1 else x[first % len(x)]).all()) for x in rows)
         code = int(reported[first]) if finite else status.INPUT
         return out, Trouble(len(bad), first, code)
-
-    def _prepared(self, cp: Any) -> Loaded:
-        card = cp.cuda.runtime.getDevice()
-        with self._lock:
-            if card not in self._states:
-                self._states[card] = Loaded(cp, self.code)
-            return self._states[card]
 
 
 def _beside(chunked: Chunked) -> tuple[bool, ...]:
@@ -252,7 +252,7 @@ class Loaded:
 
     def __init__(self, cp: Any, code: ChainCode) -> None:
         self.cp, self.code, self.blocks = cp, code, -(-code.runs // THREADS)
-        self.module = cp.RawModule(code=code.source, options=("--std=c++17",), backend="nvrtc")
+        self.module = module_of(cp, code.source)
         held = {name: cp.asarray(x) for name, x in code.tables.items()}
         held["record"] = cp.empty(code.record * code.room)
         address = [code.runs, code.room, *(held[name].data.ptr for name in ADDRESSES)]

@@ -4,56 +4,45 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from linkwise.codegen import arrays
-from linkwise.codegen.cuda.device import ROOM
+from linkwise.codegen.cuda.memory import ROOM, PerGpu, function_of, module_of
 from linkwise.codegen.stepping.cuda_stages import GROUP, Launch, StagesSource
 
 SHARE = 0.5
 """Of the free memory of a GPU that motions take: results are copied in the rest."""
 
 
-class StagesKernel:
-    """Stages for GPUs, compiled when they are first run."""
+StagesKernel: TypeAlias = PerGpu[tuple[dict[str, Any], StagesSource]]
+"""Stages for GPUs: the functions by name and the source on each."""
 
-    def __init__(self, emit: Callable[[int], StagesSource]) -> None:
-        """Keep what writes the source for the shared memory of a block [bytes]."""
-        self._emit = emit
-        self._loaded = dict[int, tuple[dict[str, Any], StagesSource]]()
-        self._lock = threading.Lock()
 
-    def loaded(self, cp: Any) -> tuple[dict[str, Any], StagesSource]:
-        """The functions by name and the source, on the current GPU."""
-        device = int(cp.cuda.runtime.getDevice())
-        with self._lock:
-            if device not in self._loaded:
-                source = self._emit(int(cp.cuda.Device(device).attributes[ROOM]))
-                self._loaded[device] = functions(cp, source), source
-            return self._loaded[device]
+def written_stages(emit: Callable[[int], StagesSource]) -> StagesKernel:
+    """Stages that are written for the shared memory of a block [bytes] when they are first run."""
+
+    def load(cp: Any, device: int) -> tuple[dict[str, Any], StagesSource]:
+        source = emit(int(cp.cuda.Device(device).attributes[ROOM]))
+        return functions(cp, source), source
+
+    return PerGpu(load)
 
 
 def functions(cp: Any, source: StagesSource) -> dict[str, Any]:
     """The functions of a source on the current GPU, by name."""
-    module = cp.RawModule(code=source.text, options=("--std=c++17",), backend="nvrtc")
-    out = dict[str, Any]()
-    for launch in (x for part in source.launches for x in part):
-        function = out[launch.name] = module.get_function(launch.name)
-        function.max_dynamic_shared_size_bytes = launch.shared
-        # where registers are not in shared memory, they are in the cache that has the same place
-        function.preferred_shared_memory_carveout = 100 if launch.shared else 0
-    return out
+    module = module_of(cp, source.text)
+    each = (x for part in source.launches for x in part)
+    return {x.name: function_of(module, x.name, x.shared) for x in each}
 
 
 def most_motions(kernel: StagesKernel) -> int:
     """Motions that the free memory of the current GPU has room for."""
     cp = arrays.cupy()
     free = cp.cuda.runtime.memGetInfo()[0] + cp.get_default_memory_pool().free_bytes()
-    return max(int(SHARE * free / (8 * kernel.loaded(cp)[1].size)) // GROUP, 1) * GROUP
+    return max(int(SHARE * free / (8 * kernel.here()[1].size)) // GROUP, 1) * GROUP
 
 
 class Batch:
@@ -70,7 +59,7 @@ class Batch:
         """Take the memory."""
         cp = self._cp = arrays.cupy()
         self.count = count
-        self.functions, self.source = kernel.loaded(cp)
+        self.functions, self.source = kernel.here()
         self._groups = -(-count // GROUP)
         # one group more, for lanes of a block that have no motion
         self._memory = cp.zeros((self._groups + 1, self.source.size, GROUP), np.float64)

@@ -4,10 +4,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from linkwise.codegen import arrays
 from linkwise.codegen.c.text import plain_name
-from linkwise.codegen.cuda.device import ROOM
+from linkwise.codegen.cuda.memory import ROOM, PerGpu, function_of, module_of
 from linkwise.codegen.stepping.cuda_group import emit_group_motion
 from linkwise.codegen.stepping.cuda_resident import CudaResident
 from linkwise.codegen.stepping.cuda_source import MotionSource, Shape, emit_motion
@@ -49,8 +48,6 @@ class Gpu:
     request: StepRequest  # the request
     stepping: Stepping  # its segments
     facts: Facts  # what a call has to know of them
-    _loaded: dict[int, Any] = field(default_factory=lambda: {}, init=False, repr=False)
-    _lock: Any = field(default_factory=threading.Lock, init=False, repr=False)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -92,6 +89,10 @@ class Gpu:
     def _title(self) -> list[str]:
         name = plain_name(self.request.mech.name)
         return [f"motions of {name} by {self.stepping.integrator}, written by Linkwise"]
+
+    @cached_property
+    def _loaded(self) -> PerGpu[tuple[Any, MotionSource, int]]:
+        return PerGpu(lambda cp, device: _load(cp, self, device))
 
     @property
     def source(self) -> str:
@@ -162,12 +163,7 @@ class Gpu:
 
     def start(self, cp: Any, arguments: Sequence[Any], count: int) -> None:
         """Launch on the current stream; blocks are small for few motions."""
-        device = int(cp.cuda.runtime.getDevice())
-        with self._lock:
-            loaded = self._loaded.get(device)
-            if loaded is None:
-                loaded = self._loaded[device] = _load(cp, self, device)
-        function, source, parts = loaded
+        function, source, parts = self._loaded.here()
         threads = source.threads
         if source.workers == 1:
             threads = min(threads, -(-count // (WARP * parts)) * WARP)
@@ -191,11 +187,7 @@ def _load(cp: Any, motion: Gpu, device: int) -> tuple[Any, MotionSource, int]:
     source = motion.emitted
     if source.shared > attributes[ROOM]:
         source = motion.alone
-    module = cp.RawModule(code=source.text, options=("--std=c++17",), backend="nvrtc")
-    function = module.get_function("run")
-    function.max_dynamic_shared_size_bytes = source.shared
-    # Where registers are not in shared memory, they may be in the cache that has the same place.
-    function.preferred_shared_memory_carveout = 100 if source.shared else 0
+    function = function_of(module_of(cp, source.text), "run", source.shared)
     return function, source, int(attributes["MultiProcessorCount"])
 
 
