@@ -248,3 +248,36 @@ def test_a_rate_at_a_node_is_that_of_mujoco(tmp_path):
         data.ctrl[:] = u
         mujoco.mj_step(model, data)
     np.testing.assert_allclose(runs.q[-1], data.qpos, rtol=0, atol=1e-11)
+
+
+def test_activations_act_in_forward_dynamics():
+    """v̇ beside the first step of a rollout that has moved the activations."""
+    lagged = lw.Actuator("lagged", (("a", 2.0),), dynamics="filter", time_constant=0.05)
+    summed = lw.Actuator("summed", (("b", 1.0),), gain=(3.0, 0.0, 0.0), dynamics="integrator",
+                         activation=(-0.1, 0.02))  # fmt: skip
+    mech = arm(lagged, lw.Actuator.motor("plain", "b"), summed)
+    q, v, u = np.array([0.4, -0.7]), np.array([0.5, 1.0]), np.array([0.8, -0.3, 5.0])
+    rec = lw.simulate(mech, q, v, duration=0.1, integrator="implicit", controls=u, step=1e-3)
+    a = rec["activation"][-1]
+    assert 0.5 < a[0] < 0.8 and a[1] == 0.02
+    state = rec.q[-1], rec.v[-1]
+    acting = lw.forward_dynamics(mech, *state, np.zeros(2), controls=u, activations=a)
+    tau = np.array([2.0 * a[0], -0.3 + 3.0 * a[1]])
+    np.testing.assert_allclose(acting, lw.forward_dynamics(mech, *state, tau), rtol=1e-12)
+    named = {"controls": {"plain": -0.3}, "activations": {"lagged": a[0], "summed": 9.0}}
+    same = lw.forward_dynamics(mech, *state, np.zeros(2), **named)  # 9 is cut to the range
+    np.testing.assert_allclose(same, acting, rtol=1e-12)
+    many = lw.forward_dynamics(
+        mech, rec.q, rec.v, np.zeros(2), controls=u, activations=rec["activation"]
+    )
+    np.testing.assert_allclose(many[-1], acting, rtol=1e-12)
+    with pytest.raises(ModelError, match="'lagged', 'summed' have an activation"):
+        lw.forward_dynamics(mech, q, v, np.zeros(2), controls=u)
+    with pytest.raises(ModelError, match="without controls"):
+        lw.forward_dynamics(mech, q, v, np.zeros(2), activations=a)
+    with pytest.raises(ShapeError, match=r"activations has shape \(3,\)"):
+        lw.forward_dynamics(mech, q, v, np.zeros(2), controls=u, activations=u)
+    with pytest.raises(UnknownNameError, match="plain"):
+        lw.forward_dynamics(mech, q, v, np.zeros(2), controls=u, activations={"plain": 1.0})
+    with pytest.raises(ModelError, match="no actuator of"):
+        lw.forward_dynamics(arm(DRAG), q, v, np.zeros(2), controls=[0.1], activations=a)

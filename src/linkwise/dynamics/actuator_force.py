@@ -171,10 +171,11 @@ LARGEST = math.sqrt(np.finfo(np.float32).max)
 
 
 def driven(at: Writing, q: Any, v: Any) -> Any:
-    """The forces of actuators whose activation is their command, in a formula."""
+    """The forces of actuators at their commands, or at their activations, in a formula."""
     command = at.read("control", len(at.mech.actuators))
     each = zip(at.mech.actuators, command, strict=True)
-    return actuator_forces(at, q, v, [within(u, actuator.control) for actuator, u in each])[0]
+    bounded = [within(x, a.control if a.dynamics == "none" else a.activation) for a, x in each]
+    return actuator_forces(at, q, v, bounded)[0]
 
 
 def _with_actuators(at: Writing) -> Any:
@@ -186,10 +187,15 @@ WITH_ACTUATORS = Formula(_with_actuators)
 
 
 def with_actuator_force(
-    mech: Mechanism | Embedded, q: ArrayLike, v: ArrayLike, tau: ArrayLike, controls: NamedCommands
+    mech: Mechanism | Embedded,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    controls: NamedCommands,
+    activations: NamedCommands | None = None,
 ) -> Array:
     """`tau` with the forces of actuators, checked: (nv,) or (batch, nv)."""
-    return written(mech, WITH_ACTUATORS)(q, v, tau, instant_commands(mech, controls))
+    return written(mech, WITH_ACTUATORS)(q, v, tau, instant_commands(mech, controls, activations))
 
 
 def actuator_commands(mech: Mechanism, controls: NamedCommands) -> Array:
@@ -203,52 +209,82 @@ def actuator_commands(mech: Mechanism, controls: NamedCommands) -> Array:
             f"controls were given, and {mech.name!r} has no actuators. Load them from an MJCF "
             "file, or add them: builder.actuator(lw.Actuator.motor('knee', 'knee'))."
         )
+    return _numbers(mech, mech.actuators, controls, "controls")
+
+
+def _numbers(
+    mech: Mechanism, actuators: Sequence[Actuator], controls: NamedCommands, what: str
+) -> Array:
+    """Commands or activations (..., a) of some actuators."""
     by_name = isinstance(controls, Mapping)
-    values = _by_name(mech, controls) if by_name else floats(controls, "controls")
+    values = _by_name(mech, actuators, controls, what) if by_name else floats(controls, what)
     if values.ndim == 0:
-        values = np.full(len(mech.actuators), values)
+        values = np.full(len(actuators), values)
     if not np.isfinite(values).all():
         index = tuple(int(i) for i in np.argwhere(~np.isfinite(values))[0])
-        raise ModelError(f"controls are not finite, first at {index}.")
+        raise ModelError(f"{what} are not finite, first at {index}.")
     return values
 
 
-def _by_name(mech: Mechanism, controls: Mapping[str, ArrayLike]) -> Array:
-    """Commands (..., a) of some actuators by name."""
-    names = [x.name for x in mech.actuators]
+def _by_name(
+    mech: Mechanism, actuators: Sequence[Actuator], controls: Mapping[str, ArrayLike], what: str
+) -> Array:
+    """Numbers (..., a) of some of these actuators by name."""
+    names = [x.name for x in actuators]
     given = dict[str, Array]()
     for name, value in controls.items():
         if name not in names:
             raise unknown_name("actuator", name, names, owner=f"mechanism {mech.name!r}")
-        given[name] = floats(value, f"controls[{name!r}]")
+        given[name] = floats(value, f"{what}[{name!r}]")
     try:
         lead = np.broadcast_shapes(*(x.shape for x in given.values()))
     except ValueError:
         shapes = ", ".join(f"{name!r} {x.shape}" for name, x in given.items())
-        raise ShapeError(f"controls by name have different shapes: {shapes}.") from None
+        raise ShapeError(f"{what} by name have different shapes: {shapes}.") from None
     values = np.zeros((*lead, len(names)))
     for name, x in given.items():
         values[..., names.index(name)] = x
     return values
 
 
-def instant_commands(mech: Mechanism | Embedded, controls: NamedCommands) -> Array:
-    """Commands (a,) or (batch, a); refuses actuators with an activation, a further state."""
+def instant_commands(
+    mech: Mechanism | Embedded, controls: NamedCommands, activations: NamedCommands | None = None
+) -> Array:
+    """Commands (a,) or (batch, a), with activations in place of those of actuators with one.
+
+    These are a further state, and actuators that have it are refused where it is not given.
+    """
     if isinstance(mech, Embedded):
         raise ModelError(
             f"controls were given for {mech.name!r}, whose loops are built in; its actuators pull "
             "at hinges of the mechanism itself, embedded.mech: use that."
         )
     command, count = actuator_commands(mech, controls), len(mech.actuators)
-    lasting = ", ".join(repr(x.name) for x in with_activation(mech))
-    if lasting:
+    with_state = with_activation(mech)
+    lasting = ", ".join(repr(x.name) for x in with_state)
+    if lasting and activations is None:
         raise ModelError(
             f"controls were given for {mech.name!r}, whose actuators {lasting} have an activation: "
-            "a state besides q and v. Leave out controls, and add the forces of the actuators to "
-            "tau; lw.rollout and lw.simulate move activations."
+            "a state besides q and v. lw.forward_dynamics takes it as activations=; elsewhere "
+            "leave out controls, and add the forces of the actuators to tau. lw.rollout and "
+            "lw.simulate move activations."
         )
     if command.ndim not in (1, 2) or command.shape[-1] != count:
         raise ShapeError(
             f"controls has shape {command.shape}; it must be ({count},) or (batch, {count})."
         )
+    if activations is None:
+        return command
+    if not lasting:
+        raise ModelError(f"activations were given, and no actuator of {mech.name!r} has one.")
+    values = _numbers(mech, with_state, activations, "activations")
+    if values.ndim not in (1, 2) or values.shape[-1] != len(with_state):
+        n = len(with_state)
+        raise ShapeError(
+            f"activations has shape {values.shape}; it must be ({n},) or (batch, {n}), for "
+            f"{lasting}."
+        )
+    lead = np.broadcast_shapes(command.shape[:-1], values.shape[:-1])
+    command = np.array(np.broadcast_to(command, (*lead, count)))
+    command[..., [mech.actuators.index(x) for x in with_state]] = values
     return command

@@ -47,6 +47,7 @@ def forward_dynamics(
     forces_frame: Frame = "node",
     passive: bool = False,
     controls: NamedCommands | None = None,
+    activations: NamedCommands | None = None,
     method: Method | None = None,
     loops: Loops = "closed",
     closing: ArrayLike | None = None,
@@ -89,7 +90,9 @@ def forward_dynamics(
     Args:
         passive: Whether `lw.passive_force` is added to tau, as simulations and rollouts do.
         controls: Commands of the actuators, whose forces are added to tau: (a,) or (batch, a), or
-            numbers by name; default: they do not act. Not for actuators with an activation.
+            numbers by name; default: they do not act.
+        activations: Activations of the actuators that have one, likewise, in their order: a state,
+            which acts instead of their commands. `rec["activation"]` of a recording has them.
         method: An algorithm to run as written: "FD1" to "FD4" for trees (with loops or couplings,
             pass loops="open"), "RCCFD1" to "RCCFD3" with loops or couplings held. Default: the
             cheapest form that is derived. All agree up to round-off.
@@ -108,7 +111,9 @@ def forward_dynamics(
     if passive is not False and flag(passive, "passive"):
         tau = with_passive_force(mech, q, v, tau)
     if controls is not None:
-        tau = with_actuator_force(mech, q, v, tau, controls)
+        tau = with_actuator_force(mech, q, v, tau, controls, activations)
+    elif activations is not None:
+        raise ModelError("activations were given without controls, without which none act.")
     if method is not None and str(method) not in (*METHODS, *RCCFD):
         raise unknown_name("method", method, (*METHODS, *RCCFD), owner="forward dynamics")
     name = method or "forward_dynamics"
