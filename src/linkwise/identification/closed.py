@@ -152,6 +152,11 @@ class _Space:
         return (self.free @ some)[..., 0]
 
 
+def ways(mech: Mechanism, q: Array) -> Array:
+    """Velocities that loops allow (samples, nv, f), orthonormal in the units of hinges."""
+    return scale(mech).columns[:, None] * _Space.of(mech, q).free
+
+
 def motions(
     mech: Mechanism, q: Array, still: list[int], driven: list[int], places: list[int] | None = None
 ) -> Motions:

@@ -134,13 +134,16 @@ class FreeNumbers:
     """Coordinates in which every point is a mechanism: no bounds are left.
 
     Inertias are Cholesky coordinates of their pseudo-inertia (`pseudo_inertia.py`), numbers that
-    must not be negative are squares, offsets are themselves.
+    must not be negative are squares, offsets are themselves. Squares have no slope at zero; with
+    `straight`, numbers of joints are multiples of `unit` instead, and have bounds.
 
     Attributes:
         start: The numbers of the mechanism, one for each column.
         bodies: Bodies whose inertia counts.
         joints: Columns that are not inertia.
-        signed: Which of these may be negative.
+        signed: Which of these are no squares.
+        unit: By what coordinates of these are multiplied.
+        bounded: Which coordinates must not be negative.
         first: The coordinates of `start`, with what is zero made a little larger.
     """
 
@@ -148,25 +151,32 @@ class FreeNumbers:
     bodies: list[int]
     joints: NDArray[np.intp]
     signed: NDArray[np.bool_]
+    unit: Array
+    bounded: NDArray[np.bool_]
     first: Array
 
     @classmethod
-    def of(cls, mech: Mechanism, kinds: Sequence[str]) -> FreeNumbers:
+    def of(cls, mech: Mechanism, kinds: Sequence[str], *, straight: bool = False) -> FreeNumbers:
         """The coordinates for what is identified of a mechanism."""
         start = nominal(mech, kinds)
         n = 10 * mech.n_bodies if "inertia" in kinds else 0
         bodies = [k for k in range(n // 10) if start[10 * k : 10 * k + 10].any()]
         joints = np.arange(n, len(start))
         signed = np.array([x.startswith("offset") for x in column_names(mech, kinds)[n:]], bool)
+        given, unit = start[joints], np.ones(len(joints))
+        bounded = np.zeros(10 * len(bodies) + len(joints), dtype=np.bool_)
+        if straight:
+            bounded[10 * len(bodies) :] = ~signed
+            unit, signed = np.where(given != 0.0, np.abs(given), 1.0), np.ones_like(signed)
         least = 0.05 * np.maximum(np.abs(start[joints]), 1e-3)
         first = np.concatenate(
             [
                 np.zeros(0),
                 *(pseudo_inertia.coordinates(start[10 * k : 10 * k + 10]) for k in bodies),
-                np.where(signed, start[joints], np.sqrt(np.maximum(start[joints], least))),
+                np.where(signed, given / unit, np.sqrt(np.maximum(given, least))),
             ]
         )
-        return cls(start, bodies, joints, signed, first)
+        return cls(start, bodies, joints, signed, unit, bounded, first)
 
     def numbers(self, x: Array) -> tuple[Array, Array]:
         """The numbers at coordinates x, one for each column, and their derivatives by x."""
@@ -176,6 +186,7 @@ class FreeNumbers:
             rows, columns = slice(10 * k, 10 * k + 10), slice(10 * i, 10 * i + 10)
             values[rows], slopes[rows, columns] = pseudo_inertia.parameters(x[columns])
         rest = x[end:]
-        values[self.joints] = np.where(self.signed, rest, rest**2)
-        slopes[self.joints, end + np.arange(len(rest))] = np.where(self.signed, 1.0, 2.0 * rest)
+        values[self.joints] = np.where(self.signed, self.unit * rest, rest**2)
+        slope = np.where(self.signed, self.unit, 2.0 * rest)
+        slopes[self.joints, end + np.arange(len(rest))] = slope
         return values, slopes
