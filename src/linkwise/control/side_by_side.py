@@ -172,39 +172,72 @@ def _given(routine: Routine, data: Data, limits: Limits) -> dict[str, Array]:
     return fixed | state
 
 
+FIRST, NEXT = 8, 4
+"""Iterations of the first call and of others, after which problems that go on fill lanes anew: a
+lane whose problem has ended waits for its neighbours."""
+
+
 class OnCores:
-    """All iterations of all problems in one call of one kernel, whose lanes hold problems."""
+    """Many iterations of all problems in one call of one kernel, whose lanes hold problems."""
 
     def __init__(
         self, routine: Routine, data: Data, step: float, limits: Limits, threads: int | None
     ) -> None:
-        """Fill the lanes."""
+        """Take the numbers."""
         self._kernel, self._total = routine.kernel, len(data.start)
-        self._step, self._threads, lanes = step, threads, routine.kernel.lanes
-        # lanes that are full: the last problem is repeated
-        rows = np.minimum(np.arange(-(-self._total // lanes) * lanes), self._total - 1)
+        self._step, self._threads = step, threads
+        ends = np.cumsum([0, *self._kernel.shown.values()])
+        self._at = {x: slice(*ends[i : i + 2]) for i, x in enumerate(self._kernel.shown)}
         self._state = list(routine.state)
-        part = data if len(rows) == self._total else data.part(rows)
-        given = _given(routine, part, limits) | {"x": routine.packed(part.start, part.guess)}
-        self._given: dict[str, Array] = {x: a[:, None] for x, a in given.items()}
-        self._nothing = np.zeros((len(rows), 0))
-        self._parts = dict[str, Array]()
+        self._given = _given(routine, data, limits)
+        self._given |= {"x": routine.packed(data.start, data.guess)}
+        self._records = np.zeros((0, 0))
 
     def advance(self, turns: int) -> dict[str, Array]:
         """Make iterations."""
-        kernel, nothing = self._kernel, self._nothing
-        cuts = np.cumsum(list(kernel.shown.values()))[:-1]
-        given = self._given | {"turns": np.full(1, float(turns))}
-        ended = kernel.run(nothing, nothing, given, self._step, 1, 1, self._threads).records[:, 0]
-        parts = dict(zip(kernel.shown, np.split(ended, cuts, axis=1), strict=True))
-        self._given |= {x: parts[x][:, None] for x in self._state}
-        self._parts = {x: a[: self._total] for x, a in parts.items()}
-        done = {x: self._parts[x][:, 0] for x in ("cost", "ended", "count")}
-        return done | {"history": self._parts["history"]}
+        going, made, lanes = self._going(), 0, self._kernel.lanes
+        wide = self._at["history"].start, len(NOTED)
+        while made < turns and len(going):
+            part = turns - made
+            if len(going) > lanes:
+                part = min(part, NEXT if made else FIRST)
+            records = self._called(going, part)
+            if len(going) == self._total and not made:
+                self._records = records
+            else:
+                before = self._records[going, wide[0] : wide[0] + wide[1] * made]
+                self._records[going] = records
+                new = records[:, wide[0] : wide[0] + wide[1] * part]
+                both = np.concatenate([before, new], axis=1)
+                self._records[going, wide[0] : wide[0] + both.shape[1]] = both
+            made += part
+            going = self._going()
+        done = {x: self._records[:, self._at[x]][:, 0] for x in ("cost", "ended", "count")}
+        return done | {"history": self._records[:, self._at["history"]]}
+
+    def _going(self) -> NDArray[np.intp]:
+        """Problems that have not ended."""
+        if not len(self._records):
+            return np.arange(self._total)
+        return np.flatnonzero(self._records[:, self._at["ended"]][:, 0] == 0.0)
+
+    def _called(self, rows: NDArray[np.intp], turns: int) -> Array:
+        """Records (rows, .) of some problems after more iterations."""
+        kernel, lanes = self._kernel, self._kernel.lanes
+        # lanes that are full: the last problem is repeated
+        full = rows[np.minimum(np.arange(-(-len(rows) // lanes) * lanes), len(rows) - 1)]
+        given = {x: a if len(a) == 1 else a[full] for x, a in self._given.items()}
+        if len(self._records):
+            given |= {x: self._records[full, self._at[x]] for x in self._state}
+        inputs = {x: a[:, None] for x, a in given.items()} | {"turns": np.full(1, float(turns))}
+        nothing = np.zeros((len(full), 0))
+        done = kernel.run(nothing, nothing, inputs, self._step, 1, 1, self._threads)
+        return done.records[: len(rows), 0]
 
     def results(self) -> dict[str, Any]:
         """Registers of all problems."""
-        return self._parts | {"cost": self._parts["cost"][:, 0]}
+        parts = {x: self._records[:, where] for x, where in self._at.items()}
+        return parts | {"cost": parts["cost"][:, 0]}
 
 
 class OnGpu:
