@@ -44,6 +44,35 @@ def test_sweeps_are_those_of_the_laws(each):
     assert 1 < made < 10_000
 
 
+@pytest.mark.parametrize("bounds", [(0.5, -0.3, 0.4), (0.5, None, 0.4), (None, 0.1, 0.4)])
+def test_a_joint_obeys_its_law(bounds):
+    """Friction against u; beyond it only a limit pushes, at which u then is."""
+    rng, kinds = np.random.default_rng(7), set[str]()
+    friction, low, high = bounds
+    most, low, high = friction or 0.0, -np.inf if low is None else low, high
+    for _ in range(400):
+        b, impulse, row = 2.0 * rng.normal(), rng.normal(), {0: 0.2 + rng.random()}
+        mobility = row[0] ** 2
+        numbers = ({0: x} for x in (b, mobility, 1.0 / mobility, impulse, row[0] * impulse))
+        sweep = Sweep({0: row}, *numbers, {})
+        sweep.joint(0, friction, *(x if np.isfinite(x) else None for x in (low, high)))
+        push, u = sweep.impulse[0], sweep.velocity(0)
+        assert low - 1e-12 <= u <= high + 1e-12
+        if abs(push) < most - 1e-12:
+            assert abs(u) < 1e-12
+            kinds.add("sticks")
+        elif abs(push) > most + 1e-12:
+            assert u == pytest.approx(low if push > 0.0 else high)
+            kinds.add("limit")
+        elif most:
+            assert push * u <= 1e-12
+            kinds.add("slides")
+    assert kinds == ({"sticks", "limit", "slides"} if friction else {"limit"})
+    still = Sweep({0: {0: 0.0}}, {0: 1.0}, {0: 0.0}, {0: 0.0}, {0: 0.7}, {0: 0.0}, {})
+    still.joint(0, friction, *(x if np.isfinite(x) else None for x in (low, high)))
+    assert still.impulse[0] == 0.0  # nothing moves it
+
+
 def contact(nv: int, push: float) -> tuple[Sweep, list[dict[int, float]], np.ndarray]:
     """A contact at rest with some impulse, whose rows depend on each other."""
     rng = np.random.default_rng(nv)

@@ -193,18 +193,13 @@ class _Sweeps:
             self._get(self.bounds, build.add(build.mul(i, _int(3)), _int(j))) for j in range(3)
         )
         u = self._velocity(i)
-        build, mobility, inverse = (
-            self.build,
-            self._get(self.mobility, i),
-            self._get(self.inverse, i),
-        )
-        alone = build.fsub(u, build.fmul(mobility, self._get(self.impulse, i)))
-        value = build.fneg(build.fmul(alone, inverse))
-        value = self._larger(self._smaller(value, most), build.fneg(most))
-        after, zero = build.fadd(alone, build.fmul(mobility, value)), ir.Constant(DOUBLE, 0.0)
-        up = build.fmul(self._larger(build.fsub(low, after), zero), inverse)
-        down = build.fmul(self._larger(build.fsub(after, high), zero), inverse)
-        self._set(i, build.fsub(build.fadd(value, up), down))
+        build, inverse, zero = self.build, self._get(self.inverse, i), ir.Constant(DOUBLE, 0.0)
+        moves = build.fcmp_ordered(">", inverse, zero)
+        before = build.select(moves, self._get(self.impulse, i), zero)
+        free = build.fsub(before, build.fmul(u, inverse))
+        value = self._larger(self._smaller(free, most), build.fneg(most))
+        value = self._larger(build.fadd(free, build.fmul(low, inverse)), value)
+        self._set(i, self._smaller(build.fadd(free, build.fmul(high, inverse)), value))
 
     def _contact(self, c: Any) -> None:
         build = self.build

@@ -92,16 +92,21 @@ class Sweep:
         self.worst = maximum(self.worst, absolute(change) * self.mobility[i])
 
     def joint(self, i: int, friction: Any, low: Any, high: Any) -> None:
-        """A joint with friction h f; None for a bound that it does not have."""
-        alone = self.velocity(i) - self.mobility[i] * self.impulse[i]
-        value: Any = 0.0 * alone
+        """A joint with friction h f; None for a bound that it does not have.
+
+        λ for u = 0 is limited by friction, and from below and above by those for u at the limits.
+        """
+        inverse = self.inverse[i]
+        free = gate(inverse, self.impulse[i]) - self.velocity(i) * inverse
+        value: Any = 0.0 * free
+        least = None if low is None else free + low * inverse
         if friction is not None:
-            value = clip(-alone * self.inverse[i], -friction, friction)
-        after = alone + self.mobility[i] * value
-        if low is not None:
-            value = value + maximum(low - after, 0.0) * self.inverse[i]
+            bound = -friction if least is None else maximum(least, -friction)
+            value = maximum(minimum(free, friction), bound)
+        elif least is not None:
+            value = maximum(least, 0.0)
         if high is not None:
-            value = value - maximum(after - high, 0.0) * self.inverse[i]
+            value = minimum(value, free + high * inverse)
         self._set(i, value)
 
     def contact(self, i: int, point: ContactPoint, friction: Any) -> None:
