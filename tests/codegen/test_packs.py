@@ -21,7 +21,10 @@ STEP, STEPS = 2e-3, 60
 
 
 def octopus():
-    """A free body with three arms of a ball and a pin, different in size, and another one."""
+    """A free body with three arms of a ball and a pin, which differ in size and direction.
+
+    One more has other hinges.
+    """
     b = lw.Builder("octopus")
     ball = lw.SpatialInertia.solid_sphere(2.0, 0.1)
     hub = b.body("hub", "world", lw.hinges.Free(), inertia=ball)
@@ -32,7 +35,7 @@ def octopus():
         drive = lw.Drive(damping=0.02 * (i + 1))
         hub.body(f"arm{i}", "hub", hinge, inertia=part, inboard=place, drive=drive)
         hub.body(
-            f"tip{i}", f"arm{i}", lw.hinges.Pin([0.0, 1.0, 0.0]), inertia=part,
+            f"tip{i}", f"arm{i}", lw.hinges.Pin([0.0, (-1.0) ** i, 0.0]), inertia=part,
             inboard=[0.2, 0.0, 0.0], drive=lw.Drive(lower=-0.4, upper=0.4),
         )  # fmt: skip
     return b.build()
@@ -71,7 +74,8 @@ def test_a_pack_is_one_operation_and_comes_behind_its_operands(name):
     graph, done, units = code.graph, set(), packs.units(order)
     assert Counter(n for nodes in units for n in nodes) == Counter(order)
     for nodes in units:
-        assert len({graph.op[n] for n in nodes}) == 1
+        kinds = {graph.op[n] for n in nodes}
+        assert len(kinds) == 1 or kinds == {"add", "sub"}
         assert len(nodes) == 1 or graph.op[nodes[0]] in PACKED
         assert done.issuperset(x for n in nodes for x in graph.arguments(n))
         done.update(nodes)
@@ -84,6 +88,21 @@ def test_most_of_a_quadruped_is_done_for_four_legs_at_once():
     single = [n for (n,) in single if code.graph.op[n] not in ("const", "input")]
     assert {len(pack) for pack in packs.packs} == {4}
     assert len(single) < 0.2 * len(operations)
+
+
+def test_signs_of_mixed_sums_are_those_of_their_operands():
+    _, _, packs = packs_of(ROBOTS["octopus"][0])
+    graph, mixed = packs.graph, 0
+    for i, nodes in enumerate(packs.packs):
+        if packs.computed(i) and packs.is_sum(nodes):
+            columns = packs.columns(nodes)
+            mixed += len({graph.op[n] for n in nodes}) > 1
+            each = [zip(c, packs.signs(nodes, c), strict=True) for c in columns]
+            for n, *pairs in zip(nodes, *each, strict=True):
+                first, second = graph.a[n], graph.b[n]
+                right = [(first, 1.0), (second, 1.0 if graph.op[n] == "add" else -1.0)]
+                assert sorted(pairs) == sorted(right)
+    assert mixed > 10
 
 
 def test_operands_of_a_pack_match_in_either_order():

@@ -3,8 +3,9 @@
 Two legs have the same hinges in the same order. What is made of the state of one leg is made of
 that of the other by the same operations, with other constants. Such nodes are a pack, one node for
 each leg in the order of the legs: beginning with packs of inputs, nodes with operands in packs are
-packs where each leg has as many of the same kind, in the order in which they were made. Any nodes
-with the same operation may be a pack, so a wrong guess costs time and changes no number.
+packs where each leg has as many of the same kind, in the order in which they were made. Where axes
+of legs point in other directions, sums match differences. Any nodes with the same operation may be
+a pack, so a wrong guess costs time and changes no number.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ class Packs:
         for nodes in alike:
             self._add(nodes)
         for depth in sorted(levels)[1:]:
-            for exact in (True, False):
-                self._grow(levels[depth], exact=exact)
+            for exact, mixed in ((True, False), (False, False), (False, True)):
+                self._grow(levels[depth], exact=exact, mixed=mixed)
 
     def computed(self, pack: int) -> bool:
         """Whether one operation computes a pack."""
@@ -66,13 +67,23 @@ class Packs:
         Those of sums and products are in the order in which they match.
         """
         each = [self.graph.arguments(n) for n in nodes]
-        if self.graph.op[nodes[0]] in ("add", "mul"):
+        if self.graph.op[nodes[0]] == "mul" or self.is_sum(nodes):
             kinds = [self._kind(x) for x in each[0]]
             each = [
                 x[::-1] if [self._kind(y) for y in x] != kinds == [self._kind(y) for y in x[::-1]]
                 else x for x in each
             ]  # fmt: skip
         return list(zip(*each, strict=True))
+
+    def is_sum(self, nodes: Pack) -> bool:
+        """Whether its operands may be in any order: with `signs`, if some are differences."""
+        return any(self.graph.op[n] == "add" for n in nodes)
+
+    def signs(self, nodes: Pack, column: Pack) -> list[float]:
+        """The signs of the operands of a sum."""
+        op, a = self.graph.op, self.graph.a
+        pairs = zip(nodes, column, strict=True)
+        return [1.0 if op[n] == "add" or a[n] == x else -1.0 for n, x in pairs]
 
     def pack_of(self, column: Pack) -> int | None:
         """The pack that a column is."""
@@ -119,8 +130,14 @@ class Packs:
             return place[0]
         return "const" if self.graph.op[x] == "const" else "other"
 
-    def _grow(self, nodes: Sequence[int], *, exact: bool) -> None:
-        """Packs of nodes of one depth, those with the same operand besides a pack first."""
+    def _grow(self, nodes: Sequence[int], *, exact: bool, mixed: bool) -> None:
+        """Packs of nodes of one depth.
+
+        Args:
+            nodes: The nodes.
+            exact: Only those with the same operand besides a pack.
+            mixed: Whether sums and differences may be one pack.
+        """
         op, alike = self.graph.op, dict[object, list[list[int]]]()
         for n in nodes:
             if n in self.place or op[n] not in (*PACKED, *TURNED):
@@ -132,8 +149,10 @@ class Packs:
                 continue
             width, limb = limbs.pop()
             kinds = [self._kind(x) if x in self.place or not exact else -x - 1 for x in xs]
-            kinds = sorted(kinds, key=str) if op[n] in ("add", "mul") else kinds
-            each = alike.setdefault((op[n], *kinds, "of", width), [[] for _ in range(width)])
+            sums = ("add", "sub") if mixed else ("add",)
+            kinds = sorted(kinds, key=str) if op[n] in (*sums, "mul") else kinds
+            name = "add" if op[n] in sums else op[n]
+            each = alike.setdefault((name, *kinds, "of", width), [[] for _ in range(width)])
             each[limb].append(n)
         for each in alike.values():
             if len({len(x) for x in each}) == 1:

@@ -16,7 +16,7 @@ from linkwise.codegen.cpu import ir
 from linkwise.codegen.cpu.emit import BINARY, Emitter, Finite
 from linkwise.codegen.cpu.ir import INT32, Constant
 from linkwise.codegen.cpu.llvm import Place, get, put
-from linkwise.codegen.cuda.limb_family import families
+from linkwise.codegen.cuda.split import limbs
 from linkwise.codegen.scalar.forks import Fork, Step, arguments, outside, steps, where_of
 from linkwise.codegen.scalar.packs import Pack, Packs
 from linkwise.codegen.stepping.stepping import STEP, Segment, Stepping, placed
@@ -33,16 +33,25 @@ LONGEST = 5000
 
 
 def limb_entries(mech: Mechanism) -> dict[int, list[Pack]]:
-    """Entries of q and v that limbs of equal build have alike, by the length of q and v."""
+    """Entries of q and v that limbs of equal build have alike, by the length of q and v.
+
+    Such limbs begin at the same body and have hinges of the same kinds, in any directions.
+    """
+    limb, alike = limbs(mech.parent.tolist()), defaultdict[object, list[list[int]]](list)
+    for number in sorted(set(limb)):
+        bodies = [k for k, x in enumerate(limb) if x == number]
+        hinges = [mech.bodies[k].hinge for k in bodies]
+        if not mech.children[bodies[-1]]:
+            build = tuple((type(x), x.nq, x.nv) for x in hinges)
+            alike[int(mech.parent[bodies[0]]), build].append(bodies)
     entries: dict[int, list[Pack]] = {mech.nv: [], mech.nq: []}
-    for size, begins in ((mech.nv, mech.v_start), (mech.nq, mech.q_start)):
-        if mech.nv == mech.nq and size in entries and entries[size]:
-            continue
-        for family in families(mech):
-            for k in range(family.length):
-                hinge = mech.bodies[family.starts[0] + k].hinge
-                for i in range(hinge.nv if begins is mech.v_start else hinge.nq):
-                    entries[size].append(tuple(int(begins[s + k]) + i for s in family.starts))
+    for family in (x for x in alike.values() if len(x) > 1):
+        for j, first in enumerate(family[0]):
+            places, hinge = [bodies[j] for bodies in family], mech.bodies[first].hinge
+            for i in range(hinge.nv):
+                entries[mech.nv].append(tuple(int(mech.v_start[k]) + i for k in places))
+            for i in range(hinge.nq if mech.nq != mech.nv else 0):
+                entries[mech.nq].append(tuple(int(mech.q_start[k]) + i for k in places))
     return entries
 
 
@@ -241,6 +250,8 @@ class _Values:
             second = self.column(build, columns[1])
             return build.select(self._positive(build, columns[0]), second, zero)
         x = [self.column(build, c) for c in columns]
+        if self.packs.is_sum(nodes):
+            return self._sum(build, x, [self.packs.signs(nodes, c) for c in columns])
         if op in BINARY:
             return build.binary(BINARY[op], *x)
         if op == "neg":
@@ -248,6 +259,19 @@ class _Values:
         if op == "inv":
             return build.fdiv(wide.constant(1.0), x[0])
         return build.call(wide.intrinsic("llvm.sqrt"), x)
+
+    def _sum(self, build: ir.IRBuilder, x: list[Any], signs: list[list[float]]) -> Any:
+        """A sum of two columns with signs; the first is the one with fewer minus signs."""
+        (first, plus), (second, minus) = sorted(
+            zip(x, signs, strict=True), key=lambda pair: pair[1].count(-1.0)
+        )
+        if -1.0 in plus:
+            first = build.binary(BINARY["mul"], first, Constant(first.type, plus))
+        if 1.0 not in minus:
+            return build.binary(BINARY["sub"], first, second)
+        if -1.0 in minus:
+            second = build.binary(BINARY["mul"], second, Constant(second.type, minus))
+        return build.binary(BINARY["add"], first, second)
 
     def _positive(self, build: ir.IRBuilder, nodes: Pack) -> Any:
         zero = self.like(len(nodes)).constant(0.0)
