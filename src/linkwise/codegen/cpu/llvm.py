@@ -22,16 +22,17 @@ from typing import Any
 from linkwise.codegen.cpu import fastcall, ir
 from linkwise.codegen.cpu.emit import Emitter, Finite
 from linkwise.codegen.cpu.ir import INT, INT32, Unit
-from linkwise.codegen.cpu.rows import load_rows, store_rows
+from linkwise.codegen.cpu.rows import finite_rows, load_rows, store_rows
 from linkwise.codegen.scalar.graph import Loop
 from linkwise.codegen.scalar.trace import Traced
 
 LONGEST, LONGEST_OF_SEVERAL = 7000, 4500
 """Nodes of a graph that stays in one piece, for one state and for a register of states."""
 
-PART, PART_OF_SEVERAL = 500, 200
-"""Nodes of one part of a longer one: for one state, and for a register of states, in which each
-value takes as much memory as eight of one state."""
+PART, PART_OF_SEVERAL, PART_AT_ONCE = 500, 200, 250
+"""Nodes of one part of a longer one: for one state; for a register of states, in which each value
+takes as much memory as eight of one state; and for one state whose entries are stored as they come,
+in an order in which few values wait."""
 
 
 SPAN = 1 << 14
@@ -43,6 +44,13 @@ LOOPED = 50_000
 
 ZEROS = 100
 """Zeros of a result that are stored together before all else."""
+
+MANY = 100
+"""Entries of a result of one state that are stored as soon as they are known: held back, most of
+them would wait in memory."""
+
+DENSE = 0.4
+"""The share of them that is not zero above which all are looked at together, in memory."""
 
 EMPTY = 8
 """The same for a register of states: registers of zeros behind one another."""
@@ -141,15 +149,24 @@ class GraphBody:
 
     Attributes:
         span: Entries of a result that parts store one after another; 1 for each when it is made.
+        at_once: Whether entries are stored when they are known.
+        by_rows: Whether they are looked at in memory, in the end.
     """
 
     def __init__(self, emit: Emitter, traced: Traced) -> None:
         self.emit, self.traced, self.graph = emit, traced, traced.graph
         self.needed = self.graph.used(traced.roots)
+        many = emit.lanes == 1 and len(traced.outputs) > MANY
+        self.at_once = many and type(self) is GraphBody
+        filled = sum(not self._is_zero(node) for node in traced.outputs) if self.at_once else 0
+        self.by_rows = filled > DENSE * len(traced.outputs)
         if emit.lanes > 1:
             self.needed = self.order(traced)
         elif len(self.needed) > LONGEST:
-            self.needed = traced.by_columns()
+            late = self.at_once and len(self.needed) < LOOPED  # finding it takes its time
+            self.needed = traced.needed_late() if late else traced.by_columns()
+        elif self.at_once:
+            self.needed = traced.from_results()
         self.checks = {check.node: check for check in traced.checks}
         self.slots = 0
         self.span = 1 if emit.lanes == 1 else SPAN // emit.itemsize
@@ -231,6 +248,10 @@ class GraphBody:
         self, build: ir.IRBuilder, place: Place, status: Any, given: Any, result: Any
     ) -> None:
         """Store the status; `given` and `result` are zero where all of them is finite."""
+        if self.by_rows:
+            row = build.gep(place.output, [build.mul(place.state, place.out_stride)])
+            size = len(self.traced.outputs)
+            result = finite_rows(self.emit, build, row, place.out_stride, size)
         code = self.emit.concluded(build, status, given, result)
         store_status(self.emit, build, code, place)
 
@@ -238,11 +259,18 @@ class GraphBody:
         emit = self.emit
         build, value, given = self.begin(build, place)
         status, result = self.first_status(build, place), Finite(emit)
+        groups, known = self.groups(), dict[int, list[int]]()
+        if self.at_once:  # each entry is a group
+            for start, (node,) in groups:
+                known.setdefault(node, []).append(start)
+            groups = []
         for node in self.needed:
             build = self.node(build, node, value, place.work)
             if node in self.checks:
                 status = emit.checked(build, self.checks[node], value[node], status)
-        for start, group in self.groups():
+            for start in known.get(node, ()):
+                self.stored(build, [value[node]], place, start, result)
+        for start, group in groups:
             self.stored(build, [value[n] for n in group], place, start, result)
         self.conclude(build, place, status, given, result.total(build))
         return build
@@ -261,7 +289,7 @@ class GraphBody:
         self, build: ir.IRBuilder, values: list[Any], place: Place, start: int, result: Finite
     ) -> None:
         """Store a group; `result` shows whether all is finite."""
-        for x in values:
+        for x in () if self.by_rows else values:
             result.add(build, x)
         emit = self.emit
         store_rows(emit, build, values, place.output, place.out_stride, place.state, start)
@@ -430,6 +458,7 @@ class _Parts:
         free = ("const", "input")
         order = [n for n in body.needed if self.graph.op[n] not in free]
         size = PART if body.emit.lanes == 1 else PART_OF_SEVERAL
+        size = PART_AT_ONCE if body.at_once else size
         self.parts = [order[i : i + size] for i in range(0, len(order), size)]
         part_of = {n: i for i, part in enumerate(self.parts) for n in part}
         part_of |= {n: -1 for n in body.needed if self.graph.op[n] == "input"}

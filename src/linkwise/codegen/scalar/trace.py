@@ -63,15 +63,22 @@ class Traced:
 
         That is the number of values that wait for their last use, where most do.
         """
-        results = self._results()
         orders = [
             self.graph.used(self.roots),
             self._by_limbs(),
-            depth_first(self.graph, [*results, *self.roots]),
-            needed_late(self.graph, [*(check.node for check in self.checks), *results]),
+            self.from_results(),
+            self.needed_late(),
         ]
         most = [max(accumulate(self._changes(order)), default=0) for order in orders]
         return orders[most.index(min(most))], min(most)
+
+    def from_results(self) -> list[int]:
+        """All nodes that are needed, depth first from the results, column by column."""
+        return depth_first(self.graph, [*self._results(), *self.roots])
+
+    def needed_late(self) -> list[int]:
+        """All nodes that are needed, in an order that takes few registers from there on."""
+        return needed_late(self.graph, [*(check.node for check in self.checks), *self._results()])
 
     def _results(self) -> list[int]:
         """The results column by column, those of the last bodies first.
