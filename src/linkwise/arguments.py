@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from os import fspath
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
@@ -328,6 +328,14 @@ def names(value: Any, what: str) -> tuple[str, ...]:
     except TypeError:
         each = (cast(object, value),)
     return tuple(name(one, what) for one in each)
+
+
+def origin_of(hint: Any) -> Any:
+    """The class of a generic type, such as `np.ndarray` of an array of any kind of numbers."""
+    origin = get_origin(hint)
+    while hasattr(origin, "__value__"):  # since NumPy 2.5, NDArray is an alias with a name
+        origin = get_origin(origin.__value__)
+    return origin
 
 
 def option(value: Any, allowed: Collection[str], what: str) -> str:

@@ -333,7 +333,7 @@ PER_VELOCITY = ("v", "vdot", "tau", "nu", "eps", "v_d", "vdot_d", "tau0")
 
 
 def _is_array(hint: Any) -> bool:
-    return any(get_origin(part) is np.ndarray for part in _parts(hint))
+    return any(arguments.origin_of(part) is np.ndarray for part in _parts(hint))
 
 
 def _sentence(function: Callable[..., Any], name: str, hint: Any, value: object) -> str:
@@ -400,7 +400,7 @@ def fits(value: Any, hint: Any) -> bool:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    origin, inner = get_origin(hint), get_args(hint)
+    origin, inner = arguments.origin_of(hint), get_args(hint)
     if hint is Any:
         return True
     if hint is types.NoneType:
@@ -481,7 +481,7 @@ ARRAY = "an array of real numbers"
 
 
 def _word(hint: Any) -> str:
-    origin, inner = get_origin(hint), get_args(hint)
+    origin, inner = arguments.origin_of(hint), get_args(hint)
     plain = {
         types.NoneType: "None",
         bool: "True or False",

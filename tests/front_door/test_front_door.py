@@ -10,14 +10,28 @@ the same; `pytest -m slow` takes all of them.
 from __future__ import annotations
 
 import inspect
+import types
 import zlib
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import linkwise as lw
-from linkwise.arguments import count, floats, generator, itemsize, name, names, number, option, path
+from linkwise.arguments import (
+    count,
+    floats,
+    generator,
+    itemsize,
+    name,
+    names,
+    number,
+    option,
+    origin_of,
+    path,
+)
 from linkwise.front_door import checked, fits
 from tests.front_door import objects, samples, walk
 
@@ -292,3 +306,12 @@ def test_overflow_of_diagonal_quantities_is_told(name):
     assert np.isnan(both[1]).all() and np.abs(both[0]).max() > 1e-3
     with pytest.warns(lw.errors.TroubleWarning):
         function(mech, q, np.stack([small, big]), *rest)
+
+
+def test_arrays_of_a_named_alias_are_arrays() -> None:
+    """NumPy 2.5 gives NDArray a name of its own, on Python 3.12 and later."""
+    alias: Any = types.SimpleNamespace(__value__=NDArray[np.float64])
+    named: Any = types.GenericAlias(alias, (np.float64,))
+    for hint in (named, NDArray[np.float64], np.ndarray[Any, Any]):
+        assert origin_of(hint) is np.ndarray
+    assert origin_of(tuple[int, ...]) is tuple and origin_of(float) is None

@@ -21,6 +21,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
+from linkwise.arguments import origin_of
 from linkwise.errors import LinkwiseError, ModelError, ParseError, unknown_name
 from linkwise.io.report import Reporter
 from linkwise.model import hinges
@@ -157,7 +158,7 @@ def _read(value: Any, kind: Any, place: str) -> Any:
     """A value of a type from JSON."""
     if kind is Any:
         return value
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    origin, arguments = origin_of(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         return _one_of(value, arguments, place)
     if origin is Literal:
