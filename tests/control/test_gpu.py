@@ -10,11 +10,12 @@ import pytest
 
 import linkwise as lw
 from linkwise.codegen import arrays
-from linkwise.control import Bound, Cost
+from linkwise.control import Bound, Cost, Foothold, Phase
 from linkwise.errors import TroubleWarning
 from tests.codegen import stages_on_host
 from tests.codegen.cupy_on_host import CardArray, on_card
 from tests.control.test_one_kernel import chain, costs, flying
+from tests.control.test_phases import hopper
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler here")
@@ -119,3 +120,33 @@ def test_one_problem_and_what_is_refused(card: Any) -> None:
     one = lw.optimize(mech, [0.1, 0.2], **given, target="cuda")
     assert one.q.shape == (9, 2) and one.status == 0
     assert np.allclose(one.q, lw.optimize(mech, [0.1, 0.2], **given).q, atol=1e-6)
+
+
+@pytest.mark.prove
+def test_contacts_and_parameters_of_each_problem(card: Any) -> None:
+    """A hop of a few heights, and pendulums that fall on several planets."""
+    card()
+    mech, rng = hopper(), np.random.default_rng(0)
+    stance = np.array([0.0, 0.6 * np.cos(0.6), 0.6, -1.2])
+    foot = Foothold("foot", friction=0.5)
+    goals = stance + np.array([0.05, 0.0, 0.0, 0.0]) * rng.uniform(0.5, 1.5, (3, 1))
+    hops: dict[str, Any] = {
+        "phases": [Phase(5, [foot]), Phase(4), Phase(6, [foot])], "step": 0.02,
+        "costs": [Cost.posture(goals, weight=1.0, final=10.0), Cost.velocity(weight=0.05),
+                  Cost.effort(weight=1e-2)],
+        "driven": ["thigh", "shank"], "violation": 1e-4, "iterations": 25,
+    }  # fmt: skip
+    falls: dict[str, Any] = {
+        "costs": costs(), "step": 0.05, "horizon": 6, "driven": ["b1"],
+        "parameters": {"gravity": np.outer([0.2, 1.0, 2.5], [0.0, 0.0, -9.81])},
+    }  # fmt: skip
+    for robot, q, given in ((mech, stance, hops), (chain(), np.array([0.3, -0.2]), falls)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TroubleWarning)
+            right = lw.optimize(robot, q, **given)
+            made = lw.optimize(robot, q, **given, target="cuda")
+        assert np.array_equal(made.status, right.status) and right.q.shape[0] == 3
+        assert np.array_equal(made.iterations, right.iterations)
+        assert np.allclose(made.q, right.q, atol=1e-6) and np.ptp(right.q[:, -1], axis=0).max() > 0
+        assert np.allclose(made.tau, right.tau, atol=1e-3 * np.abs(right.tau).max())
+        assert all(np.allclose(made.forces[x], right.forces[x], atol=0.1) for x in right.forces)
