@@ -12,6 +12,7 @@ import sys
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -62,8 +63,10 @@ def main(paths: list[str]) -> None:
         for dtype in ("float32", "float64"):
             start = time.perf_counter()
             size = np.dtype(dtype).itemsize
-            options = {"itemsize": size, "contacts": tuple(feet), "actuated": True}
-            kernel = motion_kernel(MotionRequest(mech, "implicit", **options), "cuda")
+            options: dict[str, Any] = {"contacts": tuple(feet), "actuated": True}
+            kernel = motion_kernel(
+                MotionRequest(mech, "implicit", itemsize=size, **options), "cuda"
+            )
             settled, best = None, (0.0, 0)
             held = {"tau": np.zeros(mech.nv, dtype), "control": q[7:].astype(dtype)}
             held = {n: cp.asarray(x) for n, x in held.items()}

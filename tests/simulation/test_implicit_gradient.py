@@ -211,3 +211,16 @@ def test_linearize_refuses_what_it_does_not_know():
     with pytest.raises(ModelError, match="'slow' have an activation"):
         slow = b.actuator(lasting).build()
         lw.linearize(slow, [0.0], [0.0], [0.0], step=1e-3, integrator="implicit", controls=[1.0])
+
+
+@pytest.mark.filterwarnings("ignore:some steps of .leg.")
+def test_steps_between_records_have_the_sweeps_of_the_rollout():
+    mech, q, v, contacts = leg(0.5, 1e-4)
+    options = {"duration": 16e-3, "step": 2e-3, "integrator": "implicit", "contacts": contacts,
+               "controls": [0.2, -0.6], "sweeps": 1}  # fmt: skip
+    every, apart = (lw.rollout(mech, q, v, record_every=n, **options) for n in (1, 4))
+    np.testing.assert_array_equal(every.q[-1], apart.q[-1])
+    weights = np.ones(mech.nq), np.ones(mech.nv)
+    expected, slopes = every.gradient(*weights), apart.gradient(*weights)
+    np.testing.assert_allclose(slopes.v, expected.v, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(slopes.tau, expected.tau, rtol=1e-12, atol=1e-12)
