@@ -24,6 +24,7 @@ from linkwise.codegen.scalar.orthogonal import across, independent
 from linkwise.dynamics.closure import (
     CLOSED,
     blocked_inputs,
+    constraint_bias,
     constraint_jacobian,
     is_long,
     setting_of,
@@ -92,21 +93,33 @@ def constraint_rows(at: Writing) -> Any:
     return at.value(CLOSED["constraint_jacobian"](setting_of(mech)), nodes=closure_nodes(mech))
 
 
-def held_inputs(mech: Mechanism, kernel: Kernel, q: ArrayLike) -> Mapping[str, Array]:
-    """Inputs of a kernel of such a formula that are not formulas of q.
+def bias_rows(at: Writing) -> Any:
+    """γ = J̇_c v (m,); an input where it has no straight code."""
+    mech = at.mech
+    if is_long(mech):
+        return at.read("gamma", sum(constraint_sizes(mech)))
+    return at.value(CLOSED["constraint_bias"](setting_of(mech)), nodes=closure_nodes(mech))
+
+
+def held_inputs(
+    mech: Mechanism, kernel: Kernel, q: ArrayLike, v: ArrayLike | None = None
+) -> Mapping[str, Array]:
+    """Inputs of a kernel of such a formula that are not formulas of q and v.
 
     Args:
         mech: The mechanism.
         kernel: The kernel.
         q: Joint positions (nq,) or (batch, nq).
+        v: Joint velocities (nv,) or (batch, nv), for the bias.
     """
     names = [name for name, _ in kernel.device.inputs]
     if "J_c" not in names and "S" not in names:
         return {}
-    q = mech.check_q(q)
+    q, v = mech.check_q(q), None if v is None else mech.check_v(v)
     if "J_c" in names:
-        return {"J_c": constraint_jacobian(mech, q).reshape(*q.shape[:-1], -1)}
-    given = blocked_inputs(mech, q, None)
+        given = {"J_c": constraint_jacobian(mech, q).reshape(*q.shape[:-1], -1)}
+        return given if v is None else {**given, "gamma": constraint_bias(mech, q, v)}
+    given = blocked_inputs(mech, q, v)
     return {name: x for name, x in given.items() if name in names}
 
 

@@ -1,7 +1,7 @@
 """Hybrid dynamics: some hinges move as prescribed, others are driven by given forces.
 
-While loops and couplings hold, it is solved by dense matrices, state by state. With U the driven
-velocities, Ū the prescribed ones, h = 𝓜 Ū v̇ + C - J* f and r = J_c Ū v̇ + γ:
+While loops and couplings hold, it is one kernel with matrices. With U the driven velocities, Ū the
+prescribed ones, h = 𝓜 Ū v̇ + C - J* f and r = J_c Ū v̇ + γ:
 
     𝓜_UU v̇_U = τ_U - h_U + J_U* λ,     J_U v̇_U = -r,     J_U the columns of J_c that are driven
 
@@ -16,21 +16,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.algebra import H, J, M, N, a, b, phi, rot_W, tau, vdot
+from linkwise.algebra import H, J, M, N, a, b, mass, phi, rot_W, tau, vdot
 from linkwise.algebra.expr import Expr, symbol
 from linkwise.algebra.role import Composite
 from linkwise.algebra.selection import selection
 from linkwise.algebra.space import BODY, JOINT
 from linkwise.brief import brief
+from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar import status as codes
-from linkwise.dynamics.closure import closed_kernel, constraint_jacobian, run
+from linkwise.codegen.scalar.orthogonal import independent, solved, solved_below
 from linkwise.dynamics.constrained import OBEYED, broken_rows
-from linkwise.dynamics.inverse_dynamics import inverse_dynamics
+from linkwise.dynamics.held_motion import bias_rows, constraint_rows, held_inputs
 from linkwise.dynamics.kernels import (
     BatchOptions,
     Forces,
@@ -44,19 +46,22 @@ from linkwise.dynamics.kernels import (
     pushed_nodes,
     side_by_side,
     tree_of,
+    written,
 )
-from linkwise.dynamics.mass_matrix import mass_matrix
-from linkwise.dynamics.quantity import Frame, check_frame, pushing
+from linkwise.dynamics.mass_root import mass_triangle
+from linkwise.dynamics.quantity import Frame, check_frame, expression, pushing
 from linkwise.dynamics.velocity_space import TOLERANCE, scale
-from linkwise.errors import ModelError, ShapeError, SingularHingeError
+from linkwise.errors import ModelError, ShapeError
 from linkwise.model.body import Body
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.pipeline import compile
 from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.spatial.choice import norm
 
 if TYPE_CHECKING:
     from linkwise.codegen.kernel import Kernel
+    from linkwise.codegen.writing import Writing
 
 
 @brief
@@ -391,86 +396,67 @@ def _held(
 
     Raises:
         ClosureError: The prescribed motion breaks a loop or coupling.
-        SingularHingeError: Nothing resists the driven hinges.
+        SingularHingeError: Nothing resists a driven hinge.
     """
-    q, v = floats(q, "q"), floats(v, "v")
-    arrays = {"q": q, "v": v, "vdot": vdot}
-    try:
-        lead = np.broadcast_shapes(*(x.shape[:-1] for x in (*arrays.values(), tau)))
-    except ValueError:
-        shown = ", ".join(f"{name} {x.shape}" for name, x in {**arrays, "tau": tau}.items())
-        raise ShapeError(f"{shown} have different batches.") from None
-    arrays = {name: np.broadcast_to(x, (*lead, x.shape[-1])) for name, x in arrays.items()}
+    nodes = pushed_nodes(forces) if acting(forces) else ()
+    kernel = _held_kernel(mech, tuple(driven.tolist()), nodes, forces_frame)
+    given: dict[str, Any] = {"q": q, "v": v, "tau": tau, "vdot": vdot}
+    if acting(forces):
+        given["f"] = side_by_side(forces, nodes)
+    given |= held_inputs(mech, kernel, q, v)
+    arrays = [given[name] for name, _ in kernel.device.inputs]
+    lead = np.broadcast_shapes(*(np.shape(x)[:-1] for x in arrays))
     single = not lead and status is None
     total = np.zeros(lead, np.int32) if status is None else status
-    options: dict[str, Any] = {} if single else {"status": total}
-    pushed: dict[str, Any] = {"forces": forces, "forces_frame": forces_frame}
-    needed = inverse_dynamics(mech, **arrays, **pushed, loops="open", **options)
-    ignored = {} if single else {"status": np.zeros(lead, np.int32)}
-    rows = run(mech, "constraint_acceleration", arrays, options=ignored)
-    fine = np.isfinite(rows).all(axis=-1) & np.isfinite(needed).all(axis=-1)
-    fine = np.broadcast_to(fine & np.isfinite(tau).all(axis=-1), lead)
-    total[~fine & (total == 0)] = codes.INPUT
-    if single and not fine:
-        raise ModelError("tau is not finite.")
-    motion, force = np.full((2, total.size, mech.nv), np.nan)
-    each = [
-        np.broadcast_to(x, (*lead, x.shape[-1])).reshape(total.size, -1)
-        for x in (arrays["q"], tau, vdot, needed, rows)
-    ]
-    flat = total.reshape(-1)
-    for i in np.flatnonzero(fine):
-        state = _State(mech, *(x[i] for x in each))
-        code, motion[i], force[i] = _solved(state, driven, raises=single)
-        flat[i] = flat[i] or code
+    parts = kernel(*arrays) if single else kernel(*arrays, status=total)
+    broken = (parts["slack"] < 0.0) & (total == codes.FINE)
+    if broken.any():
+        if single:
+            raise broken_rows(mech, parts["rest"])
+        total[broken] = codes.broken(mech)
+        parts["vdot"][broken] = parts["tau"][broken] = np.nan
     if lead and status is None:
-        closed_kernel(mech, "constraint_acceleration").warn(flat)
-    return HybridMotion(motion.reshape(*lead, mech.nv), force.reshape(*lead, mech.nv))
+        kernel.warn(total)
+    return HybridMotion(parts["vdot"], parts["tau"])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _State:
-    """One state: the arguments, h and r."""
-
-    mech: Mechanism
-    q: Array
-    tau: Array
-    vdot: Array
-    needed: Array
-    rows: Array
+@once_per_mechanism
+def _held_kernel(
+    mech: Mechanism, driven: tuple[bool, ...], nodes: tuple[str, ...], frame: Frame
+) -> Kernel:
+    return written(mech, _held_formula(driven, frame), nodes)
 
 
-def _solved(at: _State, driven: NDArray[np.bool_], *, raises: bool) -> tuple[int, Array, Array]:
-    """A code, v̇ and τ of one state."""
-    mech, q, tau, vdot, needed, rows = at.mech, at.q, at.tau, at.vdot, at.needed, at.rows
-    nothing = np.full(mech.nv, np.nan)
-    mass, jacobian, measure = mass_matrix(mech, q), constraint_jacobian(mech, q), scale(mech)
-    try:
-        root = np.linalg.cholesky(mass[np.ix_(driven, driven)])
-    except np.linalg.LinAlgError:
-        if raises:
-            raise SingularHingeError(
-                f"nothing resists the driven hinges of {mech.name!r}: their part of the mass "
-                "matrix is not positive definite. Give bodies inertia, or hinges armature."
-            ) from None
-        return codes.MATRIX, nothing, nothing
-    W = np.linalg.solve(root, (measure.rows[:, None] * jacobian[:, driven]).T).T  # D J_U L⁻*
-    y = free = np.linalg.solve(root, (tau - needed)[driven])
-    left, values, right = np.linalg.svd(W, full_matrices=False)
-    r = int((values > TOLERANCE * values.max(initial=0.0)).sum())
-    off = measure.rows * rows + W @ y
-    push = (left[:, :r].T @ off) / values[:r]
-    y = y - right[:r].T @ push
-    rest = off - left[:, :r] @ (left[:, :r].T @ off)
-    size = np.linalg.norm(measure.rows * rows) + np.linalg.norm(W @ free)
-    size += measure.length * np.linalg.norm(vdot / measure.columns)
-    if np.linalg.norm(rest) > OBEYED * size:
-        if raises:
-            raise broken_rows(mech, rest / measure.rows)
-        return codes.broken(mech), nothing, nothing
-    motion, force = vdot.copy(), tau.copy()
-    motion[driven] = np.linalg.solve(root.T, y)
-    lam = measure.rows * (left[:, :r] @ (-push / values[:r]))
-    total = needed + mass[:, driven] @ motion[driven] - lam @ jacobian
-    force[~driven] = total[~driven]
-    return codes.FINE, motion, force
+@cache
+def _held_formula(driven: tuple[bool, ...], frame: Frame) -> Formula:
+    return Formula(held_motion, (driven, frame), ("vdot", "tau", "rest", "slack"))
+
+
+def held_motion(at: Writing, driven: tuple[bool, ...], frame: Frame) -> Any:
+    """v̇ and τ, what is left of J_c v̇ + γ, and how much more of it would count as zero."""
+    nv, measure = at.mech.nv, scale(at.mech)
+    _, _ = at.q, at.v  # the first inputs
+    tau, vdot = at.read("tau", nv), at.read("vdot", nv)
+    moving = [i for i in range(nv) if driven[i]]
+    motion, D = np.where(driven, 0.0, vdot), measure.rows
+    name = "inverse_dynamics_with_forces" if at.nodes else "inverse_dynamics"
+    needed = at.value(expression(name, frame=frame), vdot=motion)
+    J_c = constraint_rows(at)
+    rows = D * (J_c @ motion + bias_rows(at))
+    inertia = at.value(mass)
+    root = mass_triangle(at, inertia, moving)
+    W = solved(root, (D[:, None] * J_c[:, moving]).T).T  # D J_U L⁻*
+    free = y = solved(root, (tau - needed)[moving])
+    force = np.zeros(len(rows))
+    if moving:
+        V, _, right = independent(at, W, TOLERANCE, 0.0, rows[:, None])
+        y = free - V.T @ (right[:, 0] + V @ free)
+        # The least λ with W* λ = y - y₀.
+        across, _, push = independent(at, W.T, TOLERANCE, 0.0, (y - free)[:, None])
+        force = D * (across.T @ push[:, 0])
+    rest = rows + W @ y
+    size = norm(rows) + norm(W @ free) + measure.length * norm(motion / measure.columns)
+    motion[moving] = solved_below(root, y)
+    total = needed + inertia[:, moving] @ motion[moving] - J_c.T @ force
+    slack = OBEYED * size - norm(rest) + 1e-300  # at rest both are zero
+    return motion, np.where(driven, tau, total), rest / D, slack

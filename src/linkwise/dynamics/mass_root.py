@@ -9,7 +9,7 @@ positive diagonal.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -125,14 +125,19 @@ def mass_root(at: Writing, inertia: Any) -> MassRoot:
     """
     if inertia is None:
         return MassRoot(at, at.q, np.zeros((0, 0)))
+    return MassRoot(at, at.q, mass_triangle(at, inertia, range(at.mech.nv)))
+
+
+def mass_triangle(at: Writing, inertia: Any, velocities: Sequence[int]) -> Any:
+    """The upper triangle L with L L* = 𝓜 in some velocities; reports hinges as `mass_root` does."""
+    inertia = inertia[np.ix_(velocities, velocities)]
     diagonal = np.diag(inertia)
-    for i, x in enumerate(diagonal):
+    bodies = np.searchsorted(at.mech.v_start, list(velocities), side="right") - 1
+    for k, x in zip(bodies.tolist(), diagonal, strict=True):
         if getattr(x, "constant", None) == 0.0:  # in every state
-            k = int(np.searchsorted(at.mech.v_start, i, side="right")) - 1
             raise status.error(status.hinge(k), at.mech)
     triangle = triangle_of(inertia)
-    for k in range(at.mech.n_bodies):
-        for i in range(int(at.mech.v_start[k]), int(at.mech.v_start[k + 1])):
-            pivot = triangle[i, i] * triangle[i, i] / where(diagonal[i], diagonal[i], 1.0)
-            at.check(status.hinge(k), pivot, PIVOT[at.itemsize], np.inf)
-    return MassRoot(at, at.q, triangle)
+    for i, k in enumerate(bodies.tolist()):
+        pivot = triangle[i, i] * triangle[i, i] / where(diagonal[i], diagonal[i], 1.0)
+        at.check(status.hinge(k), pivot, PIVOT[at.itemsize], np.inf)
+    return triangle

@@ -7,12 +7,14 @@ from typing import Literal, Protocol, TypeAlias, get_args, runtime_checkable
 import numpy as np
 
 from linkwise.arguments import option
+from linkwise.bare_call import begins_bare
 from linkwise.dynamics.operational_space import TOLERANCE
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ModelError, ShapeError
-from linkwise.inertial.response import Loops, felt, unit_directions
+from linkwise.inertial.response import Loops, felt, felt_call, unit_directions
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import keep_bare_call
 from linkwise.spatial.array import Array, ArrayLike, floats
 
 What: TypeAlias = Literal["mass", "rotation"]
@@ -29,6 +31,7 @@ class HasInverse(Protocol):
         ...
 
 
+@begins_bare("node", "what", "frame", "loops", "tolerance")
 def effective_mass(
     mech: Mechanism | Embedded,
     q: ArrayLike,
@@ -70,7 +73,10 @@ def effective_mass(
             instead, with a warning.
     """
     option(what, get_args(What), "what")
-    return felt(mech, q, node, direction, what == "rotation", frame, loops, tolerance)
+    options = node, what == "rotation", frame, loops, tolerance
+    choices = node, what, frame, loops, tolerance
+    keep_bare_call(mech, "effective_mass", choices, felt_call(mech, *options))
+    return felt(mech, q, direction, *options)
 
 
 ROUNDING = 1e-13

@@ -15,6 +15,7 @@ With closed loops, the rows of J_c are whitened in the same way and projected ou
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -134,8 +135,8 @@ def unit_directions(direction: ArrayLike, size: int, what: str = "direction") ->
 def felt(
     mech: Mechanism | Embedded,
     q: ArrayLike,
-    node: str,
     direction: ArrayLike,
+    node: str,
     turning: bool,
     *options: Any,
 ) -> float | Array:
@@ -156,6 +157,22 @@ def felt(
         return 1.0 / float(value) if value else math.inf
     with np.errstate(divide="ignore"):
         return 1.0 / value
+
+
+def felt_call(
+    mech: Mechanism | Embedded, node: str, turning: bool, *options: Any
+) -> Callable[..., float | None] | None:
+    """The bare call of `felt` for one state and direction, in which the node can move."""
+    at, kernel = _prepared(mech, node, turning, *options)
+    if kernel is None or kernel.quick is None:
+        return None
+    bare, least = kernel.quick, at.least
+
+    def one_state(q: ArrayLike, direction: ArrayLike) -> float | None:
+        value = bare(q, direction, least)
+        return 1.0 / float(value) if value is not None and value else None
+
+    return one_state
 
 
 @once_per_mechanism
