@@ -27,14 +27,9 @@ from linkwise.codegen.cpu.llvm import GraphBody, Place, counted, get, put
 from linkwise.codegen.cpu.llvm_visit import splat
 from linkwise.codegen.cpu.rows import load_rows, store_rows
 from linkwise.codegen.scalar import status as code_of
-from linkwise.codegen.stepping.llvm_packed import (
-    Entry,
-    PackedBody,
-    Sides,
-    entries_of,
-    limb_entries,
-)
+from linkwise.codegen.stepping.llvm_packed import PackedBody
 from linkwise.codegen.stepping.noise import emit_function
+from linkwise.codegen.stepping.sides import Entry, Sides, entries_of, limb_entries
 from linkwise.codegen.stepping.stepping import (
     STEP,
     Loop,
