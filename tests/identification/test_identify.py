@@ -131,6 +131,7 @@ def test_outliers_and_gaps() -> None:
         return float(np.linalg.norm((fit.estimate - clean.estimate) / clean.deviation))
 
     assert robust.outliers >= 100
+    assert np.allclose(robust.noise, 0.05, rtol=0.2) and (plain.noise > 10.0 * robust.noise).all()
     assert off(robust) < 0.2 * off(plain)
 
 

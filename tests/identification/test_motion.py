@@ -102,6 +102,27 @@ def test_one_wrong_position_changes_nothing_else() -> None:
         assert not smoothed(arm(), t, np.stack([x, x], axis=1), bandwidth=10.0).outliers.any()
 
 
+def test_long_gaps_are_gaps_of_the_motion() -> None:
+    """Next to a gap nothing is claimed; farther away the motion is that without a gap."""
+    t: Array = 0.01 * np.arange(600.0)
+    q = np.stack([np.sin(2 * t) + 0.3 * np.cos(7 * t), 0.5 * np.sin(5 * t)], axis=1)
+    holes = q.copy()
+    holes[200:230, 0] = np.nan
+    holes[:5, 1] = holes[-2:, 1] = np.nan
+    holes[400:402, 1] = np.nan  # short: filled
+    full, some = (smoothed(arm(), t, x, bandwidth=10.0) for x in (q, holes))
+    known = np.isfinite(some.q).all(axis=1)
+    assert np.array_equal(known, np.isfinite(some.vdot).all(axis=1))
+    at = np.arange(600)[some.kept]
+    assert not known[(at >= 200) & (at < 230)].any() and known[(at >= 395) & (at < 410)].all()
+    assert 0.7 < known.mean() < 0.9
+    for ours, theirs in ((some.q, full.q), (some.v, full.v), (some.vdot, full.vdot)):
+        assert np.abs(ours - theirs)[known].max() < 2e-3 * np.abs(theirs).max()
+    with pytest.raises(lw.ModelError, match="gaps leave none"):
+        holes[np.arange(600) % 40 < 10] = np.nan
+        smoothed(arm(), t, holes, bandwidth=4.0)
+
+
 def test_derivatives_of_rotations() -> None:
     """Against a motion that obeys the equations of a free body: from a rollout."""
     b = lw.Builder("flyer")

@@ -88,7 +88,8 @@ def run(options: argparse.Namespace) -> int:
         made = smoothed(mech, data.t, data.q, data.tau, bandwidth=band)
         arrays = [made.q, made.v, made.vdot, made.tau]
         forces = {node: f[made.kept] for node, f in forces.items()}
-        print(f"filtered at {band:g} Hz, {len(made.t)} of {len(data.t)} samples kept")
+        complete = int(np.isfinite(made.q).all(axis=1).sum())
+        print(f"filtered at {band:g} Hz, {complete} of {len(data.t)} samples kept")
         if made.outliers.any():
             print(f"{int(made.outliers.sum())} outlying positions replaced")
     elif options.bandwidth is not None:

@@ -26,7 +26,7 @@ from linkwise.dynamics.regressor import BaseParameters
 from linkwise.errors import ModelError
 from linkwise.identification import closed, model
 from linkwise.identification.gain import Gains, gains_of, nominal_gain, with_gains
-from linkwise.identification.least_squares import Equations, Fit, least_squares, scipy
+from linkwise.identification.least_squares import Equations, Fit, least_squares, noise_of, scipy
 from linkwise.identification.rows import Rows, base_and_equations
 from linkwise.identification.samples import complete_samples, known_forces
 from linkwise.model.mechanism import Mechanism
@@ -56,7 +56,8 @@ class Identification:
             much above 1 means that no mechanism fits the forces as well as the estimate does.
         parameters: The numbers of `mech` by name.
         condition: Condition number of the scaled equations; below 100 is good.
-        noise: Standard deviation of the residual of each measured joint [N or N m].
+        noise: Standard deviation of the residual of each measured joint [N or N m]; of robust fits
+            from the median of its size, which outliers hardly move.
         error: The same relative to the standard deviation of its forces.
         joints: Names of the measured joint velocities.
         samples: Measurements that were used; those with a gap are left out.
@@ -195,7 +196,7 @@ class Identification:
             f"mechanism {self.distance:.2f} standard deviations from the estimate",
         ]
         if self.gaps or self.outliers:
-            lines.append(f"{self.gaps} samples with gaps left out, {self.outliers} outlying rows")
+            lines.append(f"{self.gaps} samples with gaps left out, {self.outliers} rows weigh less")
         if longest:
             lines.append(
                 f"residuals correlated over up to {longest} samples; deviations include it"
@@ -335,9 +336,10 @@ def identify(
     gain[[places[i] for i in gains.rows]] = share[gains.rows]
     x = fit.estimate.copy()
     x[len(base.names) :] = 1.0 / x[len(base.names) :]
-    residual = eq.linear(x)[1] * known * share
-    spread = np.maximum(np.std(y * share, axis=0), 1e-300)
-    noise = np.sqrt((residual**2).sum(axis=0) / np.maximum(known.sum(axis=0) - 1.0, 1.0))
+    miss = eq.linear(x)[1]
+    noise = noise_of(miss, known, 1.0, robust) * np.abs(share)
+    force = y - miss if robust else y  # outliers are no part of the force
+    spread = np.maximum(np.std(force * share, axis=0), 1e-300)
     named = dict(zip(model.column_names(tree, kinds), values.tolist(), strict=True))
     named |= dict(zip(gains.names, share[gains.rows].tolist(), strict=True))
     joints = tuple(tree.velocity_names[i] for i in places)

@@ -179,7 +179,7 @@ def least_squares(eq: Equations, weighted: bool, robust: bool, good: NDArray[np.
             break
         A, miss = eq.linear(estimate)
         if eq.mixed is None:
-            each = _spread(miss, known, count / rows, robust)
+            each = noise_of(miss, known, count / rows, robust)
             each = each if weighted else np.full(rows, float(np.sqrt(np.mean(each**2))))
             deviation = np.maximum(each, least)
         else:
@@ -266,7 +266,7 @@ def _of_hinges(mixed: Array, miss: Array, known: Array, count: int, deviation: A
     return deviation * np.sqrt(squares / np.maximum(left * expected, 1e-300))
 
 
-def _spread(miss: Array, known: Array, taken: float, robust: bool) -> Array:
+def noise_of(miss: Array, known: Array, taken: float, robust: bool) -> Array:
     """Standard deviation of the noise of each joint; by the median, which outliers hardly move."""
     left = np.maximum(known.sum(axis=0) - taken, 1.0)
     if not robust:

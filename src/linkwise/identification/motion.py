@@ -92,14 +92,16 @@ def smoothed(
         mech: The mechanism; its hinges have plain coordinates, or are spherical or free.
         t: Times of the samples (samples,) [s], evenly spaced.
         q: Measured positions (samples, nq) [m or rad]. Gaps (NaN) up to a quarter of a period of
-            the bandwidth are filled by a cubic; longer ones are refused.
+            the bandwidth are filled by a cubic. In longer ones, and as far as these reach into the
+            filtered motion, q, v and vdot are NaN: gaps again, which `lw.identify` leaves out.
         tau: Measured joint forces (samples, nv) [N or N m]; gaps stay gaps.
         bandwidth: Cut-off frequency f [Hz], at most a fifth of the sampling frequency.
         loops: "closed" moves the filtered motion to the nearest one that loops and couplings allow;
             "open" takes the positions of all hinges as they are.
 
     Raises:
-        ModelError: Times that are not evenly spaced, a bandwidth that is too high, a long gap.
+        ModelError: Times that are not evenly spaced, a bandwidth that is too high, or
+            gaps that leave nothing.
         ClosureError: Positions that break loops or couplings by more than noise does.
         MissingExtraError: SciPy is not installed (extra `optimize`).
     """
@@ -134,9 +136,35 @@ def smoothed(
     smooth, outliers = _filtered(_continuous(mech, places), f, step)
     smooth = _normalised(mech, smooth)
     five = [smooth[kept.start + i : kept.stop + i] for i in range(-2, 3)]
-    v, vdot = derivatives(mech, five, step)
-    state = closed.obeying(linkage, smooth[kept], v, vdot) if held else (smooth[kept], v, vdot)
+    state = smooth[kept], *derivatives(mech, five, step)
+    unknown = _unknown(places, outliers, longest_gap(f, step), cut)[kept]
+    if unknown.all():
+        raise ModelError(
+            f"gaps leave none of {len(times)} samples: a gap longer than {longest_gap(f, step)} "
+            f"samples takes {cut} more on each side at this bandwidth. Raise the bandwidth."
+        )
+    if held:
+        some = closed.obeying(linkage, *(x[~unknown] for x in state))
+        for x, here in zip(state, some, strict=True):
+            x[~unknown] = here
+    for x in state:
+        x[unknown] = np.nan
     return SmoothMotion(times[kept], *state, forces, kept, outliers)
+
+
+def longest_gap(f: float, step: float) -> int:
+    """Samples in the longest gap that is filled."""
+    return max(1, int(0.25 / (f * step)))
+
+
+def _unknown(q: Array, outliers: NDArray[np.bool_], longest: int, reach: int) -> NDArray[np.bool_]:
+    """Samples in long gaps, and those that the filter does not separate from them."""
+    out = np.zeros(len(q), dtype=np.bool_)
+    for column, far in zip(q.T, outliers.T, strict=True):
+        for first, end in _runs(~np.isfinite(column) | far):
+            if end - first > longest or first == 0 or end == len(q):
+                out[max(first - reach, 0) : end + reach] = True
+    return out
 
 
 def derivatives(mech: Mechanism, five: Sequence[Array], h: float) -> tuple[Array, Array]:
@@ -211,7 +239,7 @@ def _filtered(x: Array, f: float, step: float) -> tuple[Array, NDArray[np.bool_]
     signal = scipy("signal")
     coefficients = signal.butter(ORDER, f, fs=1.0 / step, output="sos")
     beyond = min(int(np.ceil(PADDED / (f * step))), len(x) - 1)
-    longest = max(1, int(0.25 / (f * step)))
+    longest = longest_gap(f, step)
     good, far, kept = np.isfinite(x), np.zeros(x.shape, bool), np.zeros(x.shape, bool)
     smooth = x
     for _ in range(ROUNDS):
@@ -235,20 +263,20 @@ def _runs(bad: NDArray[np.bool_]) -> list[tuple[int, int]]:
 
 
 def _filled(x: Array, good: NDArray[np.bool_], longest: int) -> Array:
-    """Columns whose gaps are filled by cubics."""
+    """Columns whose gaps are filled: short ones by cubics, others by straight lines."""
     interpolate, x = scipy("interpolate"), x.copy()
     for j in range(x.shape[1]):
         here = good[:, j]
         if here.all():
             continue
-        most = max(end - first for first, end in _runs(~here))
-        if most > longest or not (here[0] and here[-1]):
-            raise ModelError(
-                f"q has a gap of {most} samples; gaps of at most {longest}, and not at the ends, "
-                "can be filled at this bandwidth. Cut the measurement there."
-            )
+        if here.sum() < 4:
+            raise ModelError(f"column {j} of q has {int(here.sum())} samples; the others are gaps.")
         places = np.arange(len(x))
-        x[~here, j] = interpolate.CubicSpline(places[here], x[here, j])(places[~here])
+        cubic = interpolate.CubicSpline(places[here], x[here, j])
+        straight = np.interp(places, places[here], x[here, j])
+        for first, end in _runs(~here):
+            short = end - first <= longest and first > 0 and end < len(x)
+            x[first:end, j] = cubic(places[first:end]) if short else straight[first:end]
     return x
 
 
