@@ -30,7 +30,7 @@ def kernel(mech, formula):
 
 
 def body(made):
-    return GraphBody(Emitter(ir.Module(), 8, 1), stages.graph(made.request))
+    return GraphBody(Emitter(ir.Module(), 8, 1), stages.graph(made.request), at_once=True)
 
 
 def parted(result):
@@ -66,5 +66,7 @@ def test_entries_are_looked_at_in_memory_where_few_are_zero():
     assert arm.at_once and arm.by_rows and legs.at_once
     sparse = body(kernel(TREES["legs"](), FORMULAS["torque"]))
     assert sparse.at_once and not sparse.by_rows
+    part = GraphBody(Emitter(ir.Module(), 8, 1), arm.traced)  # of other code, as loops over islands
+    assert not part.at_once and not part.by_rows
     small = body(lw.compile(lw.algebra.mass, lw.models.puma560(), cache=False))
     assert not small.at_once and not small.by_rows

@@ -63,14 +63,16 @@ def emit_graph(traced: Traced, *, itemsize: int, lanes: int, packed: int = 1) ->
     """
     module = ir.Module()
     emit = Emitter(module, itemsize, lanes, packed)
-    body = GraphBody(emit, traced)
-    body.blank = body.zero_runs()
+    body: GraphBody | None = None
     width = max(lanes, packed)
     if width > 1 and traced.solve is not None and (lanes == 1 or len(traced.graph.op) > LOOPED):
         from linkwise.codegen.cpu.llvm_columns import ColumnBody
 
         places = traced.solve.placed(traced.outputs)
-        body = body if places is None else ColumnBody(emit, traced, places, width)
+        body = None if places is None else ColumnBody(emit, traced, places, width)
+    if body is None:
+        body = GraphBody(emit, traced, at_once=True)
+        body.blank = body.zero_runs()
     emit_loop(module, body.emit, len(traced.inputs), body.state)
     return finished(module, traced, body.emit, lanes * body.slots)
 
@@ -149,15 +151,15 @@ class GraphBody:
 
     Attributes:
         span: Entries of a result that parts store one after another; 1 for each when it is made.
-        at_once: Whether entries are stored when they are known.
+        at_once: Whether entries are stored when they are known: results of one state, if they are
+            many and this is allowed.
         by_rows: Whether they are looked at in memory, in the end.
     """
 
-    def __init__(self, emit: Emitter, traced: Traced) -> None:
+    def __init__(self, emit: Emitter, traced: Traced, *, at_once: bool = False) -> None:
         self.emit, self.traced, self.graph = emit, traced, traced.graph
         self.needed = self.graph.used(traced.roots)
-        many = emit.lanes == 1 and len(traced.outputs) > MANY
-        self.at_once = many and type(self) is GraphBody
+        self.at_once = at_once and emit.lanes == 1 and len(traced.outputs) > MANY
         filled = sum(not self._is_zero(node) for node in traced.outputs) if self.at_once else 0
         self.by_rows = filled > DENSE * len(traced.outputs)
         if emit.lanes > 1:
