@@ -111,3 +111,34 @@ def test_what_a_recording_needs_is_the_same_in_branches():
     after, before = second[:, :-1, where["after"]], second[:, 1:, where["before"]]
     assert np.abs(after[..., normal] - before[..., normal]).max() < 0.2
     assert np.abs(before[..., normal]).max() > 2.0
+
+
+def test_joints_side_by_side_give_the_motion_of_one_after_another():
+    """Heavy arms on a light base: their joints depend on each other as much as they can."""
+    b = lw.Builder("arms")
+    body = b.body(
+        "base", "world", lw.hinges.Free(), inertia=lw.SpatialInertia.solid_box(0.05, [0.1] * 3)
+    )
+    heavy = lw.SpatialInertia.solid_box(5.0, [0.4, 0.1, 0.1])
+    for side in (-1.0, 1.0):
+        for k, axis in enumerate(([0.0, 0.0, 1.0], [0.0, 1.0, 0.0])):
+            name, parent = f"{side:+.0f}/{k}", f"{side:+.0f}/{k - 1}" if k else "base"
+            drive = lw.Drive(friction=0.5 + k, lower=-0.4, upper=0.3)
+            place = [0.2 * side, 0.0, 0.0] if k else [0.05 * side, 0.0, 0.0]
+            options = {"inertia": heavy, "drive": drive, "inboard": place}
+            body = body.body(name, parent, lw.hinges.Pin(axis), **options)
+    mech = b.build()
+    points = (ContactPoint("tip", "+1/1", (0.3, 0.0, 0.0), 0.05, Ground(friction=0.4)),)
+    rng = np.random.default_rng(2)
+    q, v = np.tile(mech.neutral(), (3, 1)), rng.normal(size=(3, mech.nv))
+    q[:, 6] = 0.3
+    complete, parts = (kernel(mech, points, branches=x, sweeps=2000) for x in (False, True))
+    first, second = (run(x, q, v) for x in (complete, parts))
+    assert not first.status.any()
+    start = mech.nq + mech.nv
+    impulses, residual = second.records[..., start : start + 4], second.records[..., start + 7]
+    bounds = STEP * np.array([0.5, 1.5, 0.5, 1.5])
+    sticks = (np.abs(impulses) < 0.999 * bounds).mean(axis=(0, 1))
+    assert (sticks > 0.01).all() and (sticks < 0.99).all()
+    assert residual.max() < 1e-9
+    np.testing.assert_allclose(second.records[:, :50], first.records[:, :50], atol=1e-7)

@@ -18,7 +18,8 @@ entries on the way from its body to the base only, and w = e + Y λ gives u_i = 
 The three forces of a contact are solved together. It sticks if λ − A_c⁻¹ u is in its cone, with
 the block A_c of A; else the normal is solved alone, and then sliding. Legs are light beside the
 body they carry, so feet depend on each other much less than the directions of a foot do: sweeps
-that solve these at once converge several times faster.
+that solve these at once converge several times faster. Joints of different limbs are solved by
+twos, side by side (`sweeping.py`).
 
 These are Coulomb's laws themselves; the convex problems of other solvers lift a sliding body off
 the ground a little. Sweeps begin with the impulses of the last step, so that few of them suffice
@@ -92,7 +93,17 @@ class Sweep:
         self.worst = maximum(self.worst, absolute(change) * self.mobility[i])
 
     def joint(self, i: int, friction: Any, low: Any, high: Any) -> None:
-        """A joint with friction h f; None for a bound that it does not have.
+        """A joint with friction h f; None for a bound that it does not have."""
+        self.joints({i: (friction, low, high)})
+
+    def joints(self, bounds: Mapping[int, tuple[Any, Any, Any]]) -> None:
+        """Joints side by side, with the bounds of `joint`: none waits for the others."""
+        values = {i: self._joint(i, *x) for i, x in bounds.items()}
+        for i, value in values.items():
+            self._set(i, value)
+
+    def _joint(self, i: int, friction: Any, low: Any, high: Any) -> Any:
+        """The impulse of a joint.
 
         λ for u = 0 is limited by friction, and from below and above by those for u at the limits.
         """
@@ -107,7 +118,7 @@ class Sweep:
             value = maximum(least, 0.0)
         if high is not None:
             value = minimum(value, free + high * inverse)
-        self._set(i, value)
+        return value
 
     def contact(self, i: int, point: ContactPoint, friction: Any) -> None:
         """A point on the ground whose rows begin at i, and its μ."""

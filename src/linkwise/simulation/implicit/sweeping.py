@@ -158,7 +158,8 @@ class Laws:
         """A part of a sweep, with the residual so far; None is that of the parts before it."""
         s = Sketch("sweep")
         worst = s.read("residual", 1)[0] if worst is None else worst
-        laws = self._applied(_reader(s), joints, contacts, s.read(MADE, 1)[0] if contacts else 0.0)
+        made = s.read(MADE, 1)[0] if contacts else 0.0
+        laws = self._applied(_reader(s), joints, contacts, made, beside=True)
         for i, x in laws.impulse.items():
             s.write(part("impulse", i), [x])
         for k, x in laws.w.items():
@@ -176,9 +177,15 @@ class Laws:
         return rows
 
     def _applied(
-        self, read: Read, joints: Sequence[int], contacts: Sequence[int], made: Any
+        self,
+        read: Read,
+        joints: Sequence[int],
+        contacts: Sequence[int],
+        made: Any,
+        *,
+        beside: bool = False,
     ) -> Sweep:
-        """A sweep over some rows, after some sweeps."""
+        """A sweep over some rows, after some sweeps; joints by twos if they are side by side."""
         members = [*joints, *(i for c in contacts for i in self._members(c))]
         rows = self._rows(read, members)
         of_rows = ("b", "mobility", "inverse", "impulse")
@@ -188,20 +195,36 @@ class Laws:
         blocks = {self.contacts[c][0]: read("block", BLOCK * c, BLOCK) for c in contacts}
         w, together = _entries(read, rows), min(TOGETHER, self.most // 2) - 0.5 - made
         laws = Sweep(rows, b, mobility, inverse, impulse, w, blocks, together)
-        for i in joints:
-            joint, bounds = self.joints[i], read("bounds", 3 * i, 3)
-            laws.joint(
-                i,
-                bounds[0] if joint.friction > 0.0 else None,
-                bounds[1] if np.isfinite(joint.lower) else None,
-                bounds[2] if np.isfinite(joint.upper) else None,
-            )
+        for pair in self._pairs(joints) if beside else [(i,) for i in joints]:
+            laws.joints({i: self._bounds(read, i) for i in pair})
         for c in contacts:
             i, point = self.contacts[c]
             given = self.given_friction
             mu = read("ground_friction", c, 1)[0] if given else point.ground.friction
             laws.contact(i, point, mu)
         return laws
+
+    def _bounds(self, read: Read, i: int) -> tuple[Any, Any, Any]:
+        """h f and the velocities at the limits of a joint, None for what it does not have."""
+        joint, bounds = self.joints[i], read("bounds", 3 * i, 3)
+        finite = joint.friction > 0.0, np.isfinite(joint.lower), np.isfinite(joint.upper)
+        friction, low, high = (x if y else None for x, y in zip(bounds, finite, strict=True))
+        return friction, low, high
+
+    def _pairs(self, joints: Sequence[int]) -> Iterator[tuple[int, ...]]:
+        """Joints by twos that depend on each other little: those of different limbs.
+
+        Solved side by side they take the time of one. Two rows of A = Y* Y may be: as each has a
+        place that the other lacks, they are independent, a_ij² < a_ii a_jj, and changes of both do
+        not overshoot.
+        """
+        left, places = list(joints), {i: set(self.pattern[i]) for i in joints}
+        while left:
+            i, *rest = left
+            others = [j for j in rest if not (places[i] <= places[j] or places[j] <= places[i])]
+            j = min(others, key=lambda j: len(places[i] & places[j]), default=i)
+            yield (i,) if i == j else (i, j)
+            left = [k for k in rest if k != j]
 
     def _members(self, c: int) -> range:
         """The rows of a contact."""
