@@ -218,3 +218,69 @@ def test_without_contacts_a_step_is_that_of_a_rollout():
     assert np.abs(runs.q[-1] - q).max() > 0.1
     np.testing.assert_allclose(rec.q, runs.q, atol=1e-12)
     np.testing.assert_allclose(rec.v, runs.v, atol=1e-11)
+
+
+def linkage(*extra, gravity=(0.0, 0.0, -G)):
+    """A parallelogram that hangs in the x-z plane, with a ball on its bar; arms of 0.5 m."""
+    pin, half = lw.hinges.Pin((0, 1, 0)), lw.Pose.translation((0.0, 0.0, -0.5))
+    b = lw.Builder("linkage", gravity=gravity)
+    bar = lw.SpatialInertia.from_com(2.0, (0.15, 0.0, 0.0), (1e-4, 0.015, 0.015))
+    arm = lw.SpatialInertia.from_com(1.0, (0.0, 0.0, -0.25), (0.02, 0.02, 1e-4))
+    middle = lw.Pose.translation((0.15, 0.0, 0.0))
+    b.body("crank", "world", pin, inertia=arm)
+    b.body("bar", "crank", pin, inboard=half, inertia=bar,
+           geometry=[lw.Geometry("knob", "sphere", (0.05,), middle)])  # fmt: skip
+    far = lw.Pose.translation((0.3, 0.0, 0.0))
+    b.body("rocker", "world", pin, inboard=far, inertia=arm)
+    b.node("bar_end", "bar", far)
+    b.node("rocker_end", "rocker", half)
+    b.loop("loop", "bar_end", "rocker_end", pin)
+    for i, (shape, size, inertia) in enumerate(extra):
+        geometry = [lw.Geometry(f"{shape}{i}", shape, size, lw.Pose.identity())]
+        b.body(f"body{i}", "world", lw.hinges.Free(), inertia=inertia, geometry=geometry)
+    return b.build()
+
+
+def test_a_linkage_lands_as_by_a_point_of_the_ground():
+    mech, q, v = linkage(), np.array([0.8, -0.8, 0.8]), np.zeros(3)
+    ground = Ground(point=(0.0, 0.0, -0.5), friction=0.3)
+    knob = ContactPoint("knob", "bar", (0.15, 0.0, 0.0), radius=0.05, ground=ground)
+    rec = moved(mech, q, v, contacts=Collisions(ground=ground, friction=0.3), duration=1.0)
+    other = moved(mech, q, v, contacts=[knob], duration=1.0)
+    assert any(e.kind == "contact" for e in rec.events) and rec["loop.distance"].max() < 1e-6
+    assert rec["contact.knob-ground.force"][-1, 2] > 1.0
+    np.testing.assert_allclose(rec.q, other.q, atol=1e-6)
+    np.testing.assert_allclose(rec.v, other.v, atol=1e-3)  # the kernel solves to 1e-4 m/s
+    assert rec.report.drift < 1e-9
+
+
+def test_a_ball_pushes_a_linkage():
+    """m v₀ = m v + λ, I ω = −½ λ, v = −½ ω where it hangs, with I = 2 (0.02 + 0.0625) + 2/4."""
+    mass, speed = 1.3, 2.0
+    mech = linkage(ball(mass, 0.05), gravity=(0.0, 0.0, 0.0))
+    q = np.concatenate([np.zeros(3), at((0.0, 0.0, -0.5))])
+    v = np.zeros(mech.nv)
+    v[6] = speed
+    rec = moved(mech, q, v, contacts=Collisions(friction=0.0), duration=0.04, step=1e-4)
+    touch = next(e for e in rec.events if e.kind == "contact")
+    inertia = 2 * (0.02 + 0.0625) + 2.0 * 0.25
+    rate = mass * speed / (2.0 * inertia + 0.5 * mass)
+    i = int(np.searchsorted(rec.t, touch.t + 2e-4))
+    np.testing.assert_allclose(rec.v[i, [0, 1, 2, 6]], [-rate, rate, -rate, 0.5 * rate], rtol=2e-3)
+    assert rec.report.drift < 1e-9 and rec["loop.distance"].max() < 1e-6
+
+
+def test_a_rope_holds_between_bodies_that_touch():
+    """1 and 2 kg on a rope over a pulley; the heavy one ends on the ground, which carries 1 kg."""
+    b, slide = lw.Builder("pulley", gravity=(0, 0, -G)), lw.hinges.Prismatic((0, 0, 1))
+    for name, m, x in (("left", 1.0, 0.5), ("right", 2.0, 0.0)):
+        box = lw.Geometry(name, "box", (0.1, 0.1, 0.1), lw.Pose.identity())
+        b.body(name, "world", slide, inertia=lw.SpatialInertia.solid_box(m, (0.1, 0.1, 0.1)),
+               geometry=[box], inboard=lw.Pose.translation((x, 0, 0)))  # fmt: skip
+    mech = b.couple("rope", "right", {"left": -1.0}).build()
+    contacts = Collisions(ground=Ground(point=(0, 0, -0.15)))
+    rec = moved(mech, np.zeros(2), contacts=contacts, duration=0.6)
+    i = 100
+    np.testing.assert_allclose(rec.v[i], np.array([1, -1]) * G / 3 * rec.t[i], rtol=1e-9)
+    np.testing.assert_allclose(rec.q[-1], [0.1, -0.1], atol=1e-6)
+    np.testing.assert_allclose(rec["contact.right-ground.force"][-1], [0, 0, G], atol=1e-6)

@@ -6,6 +6,9 @@ bodies apart, with the rows
 
     Y = D^(-½) (I - H ψ K) (J_a − J_b)*
 
+Loops and couplings hold exactly, as in `equality.py`: w has a part in the span of their rows, and
+all other rows are across to it.
+
 Sweeps begin with the impulses that were there in the last step, at the nearest point of the same
 two shapes.
 """
@@ -18,9 +21,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.codegen.scalar import status as codes
 from linkwise.codegen.stepping.sweeps import LANES, solve_impulses
+from linkwise.dynamics.closure import constraint_bias, constraint_error, constraint_jacobian
+from linkwise.dynamics.kernels import is_closed
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.collision import Collider, Collisions, Touching, near
+from linkwise.simulation.implicit.equality import (
+    DEPENDENT,
+    EMPTY,
+    RECOVERY as CLOSING,
+    check_formulas,
+)
 from linkwise.simulation.implicit.free import free_kernel
 from linkwise.simulation.implicit.joint import Joint, directions, joints_with_rows, values
 from linkwise.simulation.implicit.segments import (
@@ -31,6 +43,7 @@ from linkwise.simulation.implicit.segments import (
 )
 from linkwise.simulation.implicit.steps import NEVER, State, Steps, Touches
 from linkwise.simulation.implicit.sweeping import ENOUGH
+from linkwise.simulation.loop_keeper import DRIFT_LIMIT
 from linkwise.simulation.rates import moved, rates, velocities
 from linkwise.spatial.array import Array
 from linkwise.spatial.vector import cross
@@ -62,6 +75,40 @@ class Memory:
     joints: Array
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Span:
+    """What the rows of loops leave to all others: `equality.Held` in numbers.
+
+    Attributes:
+        rows: Orthonormal rows of their span (r, width).
+        shift: The part of w that satisfies them (width,).
+    """
+
+    rows: Array
+    shift: Array
+
+    def across(self, x: Array) -> Array:
+        """The part of x (..., width) that they do not have."""
+        return x - x @ self.rows.T @ self.rows
+
+    def freed(self, x: Array) -> Array:
+        """The same of rows (m, width); zero where loops hold one."""
+        free = self.across(x)
+        size, least = (np.einsum("ij,ij->i", a, a) for a in (free, x))
+        return np.where((size > DEPENDENT[8] ** 2 * least)[:, None], free, 0.0)
+
+
+def span(rows: Array, b: Array) -> Span:
+    """The span of independent rows Y_e (m, width), and the w in it with Y_e w = −b."""
+    sizes = np.einsum("ij,ij->i", rows, rows)
+    kept = sizes > EMPTY[8] * sizes.mean() + 1e-30
+    scale = 1.0 / np.sqrt(sizes[kept])
+    left, values, right = np.linalg.svd(rows[kept] * scale[:, None], full_matrices=False)
+    many = int(np.count_nonzero(values > DEPENDENT[8] * values.max(initial=0.0)))
+    along = left[:, :many].T @ (-b[kept] * scale) / values[:many]
+    return Span(np.ascontiguousarray(right[:many]), along @ right[:many])
+
+
 class CollisionSteps:
     """Steps with contacts between bodies.
 
@@ -77,6 +124,7 @@ class CollisionSteps:
         self, mech: Mechanism, given: Collisions, *, actuated: bool, passive: bool
     ) -> None:
         self.mech, self.passive, self.actuated, self.kind = mech, passive, actuated, "bodies"
+        check_formulas(mech)
         self.joints: tuple[Joint, ...] = joints_with_rows(mech, friction=passive)
         self.collider = Collider(mech, given)
         self.contacts = tuple(pair.name for pair in self.collider.pairs)
@@ -172,13 +220,18 @@ class CollisionSteps:
         if len(S):
             start = np.concatenate([start, S @ free["now"]])
             then = np.concatenate([then, S @ free["then"]])
+        held, code = self._held(now, free["still"], whitening, h)
+        if code:
+            return np.zeros(0), {}, now, code
+        then = then + rows @ held.shift
+        rows = held.freed(rows)
         b = then.copy()
         normal = count + self._each * np.arange(len(points.gap))
         b[normal] += rooms(points.gap, start[normal], self._laws[points.pair, 3], h)
         impulse = self._remembered(points)
         w = np.zeros(self._width)
         w[: mech.nv] = free["forces"]
-        w += rows.T @ impulse
+        w = held.across(w) + rows.T @ impulse
         worst = 0.0
         if m:
             worst, _ = solve_impulses(
@@ -187,7 +240,7 @@ class CollisionSteps:
                 enough=ENOUGH[8],
             )  # fmt: skip
         end = then + rows @ w
-        change = whitening @ w[: mech.nv]
+        change = whitening @ (w + held.shift)[: mech.nv]
         reached = free["still"] + change
         u = rates(mech, now.q, reached)
         q = moved(mech, now.q, u, h)
@@ -202,6 +255,19 @@ class CollisionSteps:
         row = np.concatenate([q, v, reached, effort, *at_joints, [worst], activation])
         touches = self._touched(points, impulse, start, end, h)
         return row, touches, State(q, v, now.impulse, activation), 0
+
+    def _held(self, now: State, still: Array, whitening: Array, h: float) -> tuple[Span, int]:
+        """What loops and couplings hold, and a code where they are open."""
+        if not is_closed(self.mech):
+            return Span(np.zeros((0, self._width)), np.zeros(self._width)), 0
+        error = constraint_error(self.mech, now.q)
+        if np.abs(error).max(initial=0.0) > DRIFT_LIMIT:
+            return Span(np.zeros((0, self._width)), np.zeros(self._width)), codes.opened(self.mech)
+        G = constraint_jacobian(self.mech, now.q)
+        b = G @ (0.5 * (now.v + still)) + 0.5 * h * constraint_bias(self.mech, now.q, now.v)
+        rows = np.zeros((len(G), self._width))
+        rows[:, : self.mech.nv] = G @ whitening
+        return span(rows, b + CLOSING * error / h), 0
 
     def _rows(self, free: dict[str, Array], points: Touching, q: Array) -> tuple[Array, Array]:
         """S (rows, 6 bodies) with velocities S V of contacts, and Y (m, width) of all rows."""

@@ -20,7 +20,7 @@ from linkwise.codegen.stepping.kernel import MotionKernel
 from linkwise.codegen.stepping.stepping import STEP, Segment, Sketch, Stepping
 from linkwise.codegen.writing import Writing
 from linkwise.dynamics.actuator_force import with_activation
-from linkwise.dynamics.kernels import require_open
+from linkwise.dynamics.kernels import tree_of
 from linkwise.dynamics.mass_root import root_of
 from linkwise.dynamics.passive import passive as dampers_and_springs
 from linkwise.dynamics.quantity import expression
@@ -64,8 +64,7 @@ def free_kernel(
     Args:
         bodies: Bodies that may touch something.
     """
-    require_open(mech, "closed", "contacts between bodies", "open loops with loops='open'.")
-    return MotionKernel(FreeRequest(mech, bodies, with_passive, actuated))
+    return MotionKernel(FreeRequest(tree_of(mech), bodies, with_passive, actuated))
 
 
 def _stepping(
