@@ -34,12 +34,22 @@ CLASSES = (
     '<muscle timeconst="0.1 0.2"/>',
     '<muscle ctrllimited="true" ctrlrange="0 1"/>',
     '<position kp="50" kv="3"/></default><default class="c"><velocity kv="4"/>',
+    '<general biastype="affine" gainprm="400" biasprm="0 -200 -100"/>',
+    '<general gainprm="400 3 2" biasprm="1 -200 -100"/>',
+    '<general gainprm="4" dyntype="filter" dynprm="0.3"/>',
+    '<general gainprm="4" biasprm="0 0 2"/>',
+    '<general gainprm="3" biastype="affine" biasprm="1 -7 -8"/></default><default class="c">'
+    '<position kp="50"/>',
+    '<general gainprm="3"/></default><default class="c"><velocity kv="5"/>',
+    '<position kp="3"/></default><default class="c"><general gainprm="5"/>',
     '<general gainprm="7 8"/></default><default class="c"><general gainprm="9"/>',
 )
 OWN = (
     "<general {}/>",
     '<general gainprm="9" {}/>',
     "<motor {}/>",
+    '<position kp="20" kv="2" {}/>',
+    '<position kp="20" timeconst="0.4" {}/>',
     "<position {}/>",
     '<position kp="20" {}/>',
     '<position kv="1" {}/>',
@@ -72,9 +82,8 @@ def test_numbers_are_those_of_mujoco(default: str, actuator: str) -> None:
     if not mech.actuators:
         reasons = [item.reason for item in mech.load_report.items if item.effect == "ignored"]
         assert any("does not act" in x or "is not combined" in x for x in reasons)
-        servo = not actuator.startswith(("<general", "<motor", "<damper"))
-        allowed = servo if "<general" in default else "dampratio" in default or "diam" in default
-        assert allowed or model.actuator_dyntype[0] > 3
+        mixed = ("dampratio", "diameter", "dyntype", 'biasprm="0 0 2"')
+        assert nested or any(x in default for x in mixed) or model.actuator_dyntype[0] > 3
         return
     (one,) = mech.actuators
     assert model.actuator_gaintype[0] in (0, 1) and model.actuator_biastype[0] in (0, 1)
@@ -97,9 +106,9 @@ def test_the_mark_of_a_mixed_law_is_no_attribute() -> None:
     assert " " in MIXED
     assert "law of a <general>" in str(
         read(
-            "<mujoco><default><general gainprm='7'/></default><worldbody><body><joint name='j'/>"
-            "<geom size='0.1'/></body></worldbody><actuator><position joint='j'/></actuator>"
-            "</mujoco>"
+            "<mujoco><default><general biasprm='0 0 2'/></default><worldbody><body>"
+            "<joint name='j'/><geom size='0.1'/></body></worldbody><actuator>"
+            "<position joint='j'/></actuator></mujoco>"
         ).load_report
     )
 
