@@ -37,9 +37,10 @@ computed in steps in which it is near the ground, in a batch in one of {lanes} m
 count all of them, and one sweep. The humanoid falls over in both, and with feet alone on through
 the floor. Both are called with commands for each step and return the last state (one motion:
 {steps} steps) or that of each step (batch: {batch} motions of {short} steps, which begin {spread} m
-and rad apart); neither makes contact forces, which rollouts compute at their first use. *Height* is the difference of both bases at the end [mm]: contacts of MuJoCo are
-soft, here they are hard. *Residual* is the largest change of a velocity in the last sweep of the
-last step [m/s]; there are up to 200 sweeps, until that is below 1e-9, or 1e-4 after 20, or below
+and rad apart); neither makes contact forces, which rollouts compute at their first use. *Height* is
+the difference of both bases at the end [mm]: contacts of MuJoCo are soft, here they are hard.
+*Residual* is the largest change of a velocity in the last sweep of the last step [m/s]; there are
+up to 200 sweeps, until that is below 1e-9, or 1e-4 after 20, or below
 1e-3 and falls by less than a tenth in ten sweeps. MuJoCo makes as many iterations as the file
 allows, {iterations}. Goals: 3 and 8 for a quadruped, 3 and 5 for a humanoid.
 
