@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,14 +11,9 @@ from linkwise.dynamics.batched import Batched
 from linkwise.dynamics.kernels import written
 from linkwise.dynamics.operational_space import TOLERANCE
 from linkwise.dynamics.quantity import Frame
-from linkwise.errors import ShapeError
 from linkwise.inertial.response import (
-    MOVING,
     PRINCIPAL,
-    TURNING,
     Loops,
-    Principal,
-    motions,
     setting,
 )
 from linkwise.model.embedded import Embedded
@@ -141,22 +136,9 @@ def inertial_properties(
             instead, with a warning.
     """
     at = setting(mech, node, frame, loops, tolerance)
-    if at.by_kernel:
-        parts = written(cast(Mechanism, at.mech), PRINCIPAL[frame], node)(q, at.least)
-        return InertialProperties(node, frame, *_sorted(*parts.values()))
-    q = mech.check_q(q)
-    if q.ndim > 2:
-        raise ShapeError(f"q has shape {q.shape}; it must be ({mech.nq},) or (batch, {mech.nq}).")
-    node_motions = motions(at, np.atleast_2d(q))
-    parts = _sorted(
-        node_motions.inverse,
-        *_inverted(node_motions.principal(TURNING)),
-        *_inverted(node_motions.principal(MOVING)),
-    )
-    for array in parts:
-        array[~node_motions.fine] = np.nan  # the kernel has warned
-    result = InertialProperties(node, frame, *parts)
-    return result[0] if q.ndim == 1 else result
+    kernel = written(at.mech, PRINCIPAL[at.kind, frame], node)
+    parts = kernel(*at.arrays(q, kernel))
+    return InertialProperties(node, frame, *_sorted(*parts.values()))
 
 
 def _sorted(inverse: Array, *parts: Array) -> tuple[Array, ...]:
@@ -166,15 +148,6 @@ def _sorted(inverse: Array, *parts: Array) -> tuple[Array, ...]:
         heavy, stiff = moves**-2.0, turns**-2.0
     blocks = (inverse[..., 3:, 3:], inverse[..., :3, :3], inverse[..., 3:, :3])
     return *blocks, moving, turning, heavy, along, stiff, about
-
-
-def _inverted(block: Principal) -> tuple[Array, Array, Array]:
-    """Λ of a block, roots of its principal responses and their axes."""
-    there = np.asarray(np.arange(3) < block.rank[:, None], dtype=np.bool_)
-    root = block.axes * np.where(there, 1.0 / np.where(there, block.roots, 1.0), 0.0)[:, None, :]
-    largest = np.take_along_axis(block.axes, np.abs(block.axes).argmax(axis=1)[:, None], axis=1)
-    axes = block.axes * np.where(largest < 0.0, -1.0, 1.0)  # the largest entry is positive
-    return root @ np.swapaxes(root, 1, 2), np.where(there, block.roots, 0.0), axes
 
 
 def _isotropy(values: Array) -> float | Array:

@@ -17,21 +17,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linkwise.algebra import J, f, rot_W
+from linkwise.algebra import J, f, mass, rot_W
 from linkwise.algebra.symbols import articulated
 from linkwise.codegen.formula import Formula
-from linkwise.codegen.scalar.orthogonal import dot, singular
-from linkwise.dynamics.innovations import innovations
-from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, kernel, tree_of, written
+from linkwise.codegen.scalar.orthogonal import dot, singular, solved, triangle_of
+from linkwise.dynamics.held_motion import held_inputs, held_motion, loops_of
+from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, tree_of, written
 from linkwise.dynamics.mass_root import root_of
 from linkwise.dynamics.operational_space import TOLERANCE
 from linkwise.dynamics.quantity import Frame, check_frame
-from linkwise.dynamics.velocity_space import reach, velocity_spaces
+from linkwise.dynamics.velocity_space import reach
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
@@ -40,7 +39,11 @@ from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.spatial.choice import absolute, gate, maximum, norm, where
 
 if TYPE_CHECKING:
+    from linkwise.codegen.kernel import Kernel
     from linkwise.codegen.writing import Writing
+
+Kind: TypeAlias = Literal["open", "held", "embedded"]
+"""A tree; one whose loops and couplings are held; one that has them built in."""
 
 TURNING, MOVING = slice(0, 3), slice(3, 6)
 """Rows of angular and of linear velocities."""
@@ -67,9 +70,19 @@ class Setting:
     tolerance: float
 
     @property
-    def by_kernel(self) -> bool:
-        """Whether it is an open tree, for which there are formulas."""
-        return not self.closed and not isinstance(self.mech, Embedded)
+    def kind(self) -> Kind:
+        """Which form the equations have."""
+        if self.closed:
+            return "held"
+        return "embedded" if isinstance(self.mech, Embedded) else "open"
+
+    def arrays(self, q: ArrayLike, formula: Kernel, **given: ArrayLike) -> list[Any]:
+        """The inputs of a formula's kernel."""
+        given |= {"q": q, "least": self.least}
+        if self.closed:
+            assert isinstance(self.mech, Mechanism)
+            given |= held_inputs(self.mech, formula, q)
+        return [given[name] for name, _ in formula.device.inputs]
 
     @property
     def least(self) -> Array:
@@ -145,14 +158,9 @@ def felt(
     Infinite where blocked. States and directions are one batch, or one of them is single.
     """
     at, kernel = _prepared(mech, node, turning, *options)
-    if kernel is not None:
-        value = kernel(q, direction, at.least)
-        if not value.all():
-            unit_directions(direction, 3)  # raises for a zero direction: then nothing is blocked
-    else:
-        u = unit_directions(direction, 3)
-        both = (u, np.zeros_like(u)) if turning else (np.zeros_like(u), u)
-        value = _response(at, at.mech.check_q(q), np.concatenate(both, axis=-1))
+    value = kernel(*at.arrays(q, kernel, direction=direction))
+    if not value.all():
+        unit_directions(direction, 3)  # raises for a zero direction: then nothing is blocked
     if value.ndim == 0:
         return 1.0 / float(value) if value else math.inf
     with np.errstate(divide="ignore"):
@@ -164,7 +172,8 @@ def felt_call(
 ) -> Callable[..., float | None] | None:
     """The bare call of `felt` for one state and direction, in which the node can move."""
     at, kernel = _prepared(mech, node, turning, *options)
-    if kernel is None or kernel.quick is None:
+    names = [name for name, _ in kernel.device.inputs]
+    if kernel.quick is None or names != ["q", "direction", "least"]:
         return None
     bare, least = kernel.quick, at.least
 
@@ -184,46 +193,44 @@ def _prepared(
     loops: Loops,
     tolerance: float,
 ) -> tuple[Setting, Any]:
-    """The checked request, and the kernel for an open tree."""
+    """The checked request and its kernel."""
     at = setting(mech, node, frame, loops, tolerance)
-    if not at.by_kernel:
-        return at, None
-    return at, written(cast(Mechanism, at.mech), ALONG[frame, turning], node)
+    return at, written(at.mech, ALONG[at.kind, frame, turning], node)
 
 
-def _response(at: Setting, q: Array, w: Array) -> Array:
-    """w* Λ⁻¹ w for directions w (6,) or (batch, 6), 0 where blocked."""
-    if q.ndim > 2:
-        raise ShapeError(f"q has shape {q.shape}; it must be (nq,) or (batch, nq).")
-    try:
-        lead = np.broadcast_shapes(q.shape[:-1], w.shape[:-1])
-    except ValueError:
-        raise ShapeError(
-            f"q has {len(q)} states and direction {len(w)} rows; give one direction for all, or "
-            "one for each state."
-        ) from None
-    rows = lead or (1,)
-    node_motions = motions(at, np.broadcast_to(q, (*rows, q.shape[-1])))
-    return node_motions.response(np.broadcast_to(w, (*rows, 6))).reshape(lead)
-
-
-def along(at: Writing, frame: Frame, turning: bool) -> Any:
-    """u* Λ⁻¹ u as a formula: |D^(-½) (I - H ψ K) J* w|², 0 where J* w is negligible."""
+def along(at: Writing, kind: Kind, frame: Frame, turning: bool) -> Any:
+    """u* Λ⁻¹ u as a formula: |L⁻¹ J* w|², 0 where J* w is negligible."""
     _, u, (length, tolerance) = at.q, at.read("direction", 3), at.read("least", 2)
     largest = maximum(maximum(absolute(u[0]), absolute(u[1])), absolute(u[2]))
     u = u / largest  # so that squares neither overflow nor underflow
     u, none = u / norm(u), np.zeros(3)
     w = np.concatenate([u, none] if turning else [none, u])
-    of_node = rot_W @ J if frame == "world" else J
-    jacobian, pull = at.value(of_node, articulated.whitening @ of_node.T @ f, f=w)
     size = np.concatenate([w[:3] / length, w[3:]])
-    largest = norm(_scaled(jacobian, length).ravel())
-    there = norm(jacobian.T @ w) - tolerance * largest * norm(size)
-    eps = root_of(at).solved(pull[:, None])[:, 0]
-    return gate(there, dot(eps, eps))
+    of_node = rot_W @ J if frame == "world" else J
+    if kind == "open":
+        jacobian, pull = at.value(of_node, articulated.whitening @ of_node.T @ f, f=w)
+        opened, allowed = jacobian, jacobian.T @ w
+        eps = root_of(at).solved(pull[:, None])[:, 0]
+    else:
+        jacobian = at.value(of_node)
+        A, rows, opened = _moved(at, kind, jacobian, (jacobian.T @ w)[None])
+        eps, allowed = A[0], rows[0]
+    largest = norm(_scaled(opened, length).ravel())
+    return gate(norm(allowed) - tolerance * largest * norm(size), dot(eps, eps))
 
 
-def principal(at: Writing, frame: Frame) -> Any:
+def _moved(at: Writing, kind: Kind, jacobian: Any, rows: Any) -> tuple[Any, Any, Any]:
+    """Rows of a node whitened, what loops leave of them, and J as it would be with loops open."""
+    if kind == "held":
+        loops = loops_of(at)
+        held = held_motion(at, rows, *loops)
+        return held.whitened, held.allowed, jacobian * loops[1]
+    if kind == "embedded":  # the blocks of D differ in size: by the root of 𝓜
+        return solved(triangle_of(at.value(mass)), rows.T).T, rows, jacobian
+    raise AssertionError(kind)
+
+
+def principal(at: Writing, kind: Kind, frame: Frame) -> Any:
     """The formula of Λ⁻¹ (6, 6), and for turning and moving Λ, roots and axes.
 
     Roots of principal responses (3,) are zero where blocked; the largest entry of an axis, a
@@ -231,9 +238,14 @@ def principal(at: Writing, frame: Frame) -> Any:
     """
     _, (length, tolerance) = at.q, at.read("least", 2)
     of_node = rot_W @ J if frame == "world" else J
-    jacobian, columns = at.value(of_node, articulated.whitening @ of_node.T)
-    A, rows = root_of(at).solved(columns).T, _scaled(jacobian, length)
-    results, least = [A @ A.T], tolerance * norm(rows.ravel())
+    if kind == "open":
+        jacobian, columns = at.value(of_node, articulated.whitening @ of_node.T)
+        A, allowed, opened = root_of(at).solved(columns).T, jacobian, jacobian
+    else:
+        jacobian = at.value(of_node)
+        A, allowed, opened = _moved(at, kind, jacobian, jacobian)
+    rows, least = _scaled(allowed, length), tolerance * norm(_scaled(opened, length).ravel())
+    results = [A @ A.T]
     for block in (TURNING, MOVING):
         _, values = singular(at, rows[block], vectors=False)
         axes, roots = singular(at, A[block])
@@ -258,105 +270,13 @@ def _scaled(jacobian: Any, length: Any) -> Any:
 
 
 FRAMES: tuple[Frame, ...] = ("node", "world")
-ALONG = {(x, turn): Formula(along, (x, turn)) for x in FRAMES for turn in (False, True)}
-PRINCIPAL = {frame: Formula(principal, (frame,), tuple("abcdefg")) for frame in FRAMES}
-
-
-def whitened(mech: Mechanism | Embedded, q: Array, rows: Array) -> Array:
-    """Innovations (n, k, nv) of rows of joint forces (n, k, nv) in states (n, nq)."""
-    if not rows.size:
-        return rows
-    if isinstance(mech, Embedded):  # blocks of D differ in size: use the root of the whole 𝓜
-        A: Array = kernel(mech, "mass_matrix")(q)
-        root = np.linalg.cholesky(A)
-        columns = np.linalg.solve(root, np.swapaxes(rows, 1, 2))
-        return np.asarray(np.swapaxes(columns, 1, 2), dtype=np.float64)
-    flat = innovations(mech, np.repeat(q, rows.shape[1], axis=0), rows.reshape(-1, rows.shape[2]))
-    return flat.reshape(rows.shape)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Motions:
-    """Rows of the motions of a node and the same whitened, for each of n states.
-
-    Attributes:
-        at: The node.
-        rows: Rows in metres (n, 6, nv) of motions that loops allow, angular ones first.
-        A: The same rows whitened, not scaled (n, 6, nv): Λ⁻¹ = A A*.
-        largest: The largest motion of each state, with open loops (n,) [m].
-    """
-
-    at: Setting
-    rows: Array
-    A: Array
-    largest: Array
-
-    @property
-    def fine(self) -> NDArray[np.bool_]:
-        """States with a result (n,); a warning has reported the others."""
-        return np.asarray(np.isfinite(self.A).all(axis=(1, 2)), dtype=np.bool_)
-
-    @property
-    def inverse(self) -> Array:
-        """Λ⁻¹ (n, 6, 6)."""
-        return self.A @ np.swapaxes(self.A, 1, 2)
-
-    def response(self, w: Array) -> Array:
-        """w* Λ⁻¹ w for w (n, 6), 0 where blocked (n,)."""
-        moved = np.einsum("nij,ni->nj", self.rows, w / self.at.scale)
-        size = np.linalg.norm(w / self.at.scale, axis=-1)
-        there = np.linalg.norm(moved, axis=-1) > self.at.tolerance * self.largest * size
-        eps = np.einsum("nij,ni->nj", self.A, w)
-        return np.where(there, np.einsum("ni,ni->n", eps, eps), 0.0)
-
-    def principal(self, block: slice) -> Principal:
-        """The singular values of a block of A."""
-        values = np.linalg.svd(self.rows[:, block], compute_uv=False)
-        rank = (values > self.at.tolerance * self.largest[:, None]).sum(axis=1)
-        # Through the triangle: A has one column for each degree of freedom.
-        A = np.where(self.fine[:, None, None], self.A[:, block], 0.0)
-        padded = np.zeros((len(A), A.shape[1], A.shape[1]))
-        R = np.linalg.qr(np.swapaxes(A, 1, 2))[1]
-        padded[:, : R.shape[1]] = R
-        left, singular, _ = np.linalg.svd(np.swapaxes(padded, 1, 2))
-        return Principal(singular, left, rank)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Principal:
-    """A block of the response along its axes, for each of n states.
-
-    Attributes:
-        roots: Roots of the principal responses (n, 3), the easiest first.
-        axes: Their directions (n, 3, 3), as columns.
-        rank: How many of them are possible motions (n,); the others are blocked.
-    """
-
-    roots: Array
-    axes: Array
-    rank: NDArray[np.int64]
-
-
-def motions(at: Setting, q: Array) -> Motions:
-    """The motions of a node in states (n, nq), with the loops that act closed."""
-    J = kernel(at.mech, "jacobian", at.node, frame=at.frame)(q)
-    scaled = at.scale[:, None] * J
-    if not at.closed:
-        return Motions(at, scaled, whitened(at.mech, q, J), np.linalg.norm(scaled, axis=(-1, -2)))
-    assert isinstance(at.mech, Mechanism)
-    rows, A, largest = np.zeros(J.shape), np.zeros(J.shape), np.zeros(len(q))
-    for i, space in enumerate(velocity_spaces(at.mech, q)):
-        blocked = np.concatenate([J[i], space.blocked])[None]
-        A[i] = _projected(whitened(at.mech, q[i : i + 1], blocked)[0])
-        opened = scaled[i] * space.scale.columns
-        rows[i] = opened - opened @ space.right.T @ space.right
-        largest[i] = np.linalg.norm(opened)
-    return Motions(at, rows, A, largest)
-
-
-def _projected(rows: Array) -> Array:
-    """The first six rows without their components along the others."""
-    A, across = rows[:6], np.linalg.qr(rows[6:].T)[0]  # Q
-    for _ in range(2):  # twice, for orthogonality to the last digit
-        A = A - A @ across @ across.T
-    return A
+KINDS: tuple[Kind, ...] = ("open", "held", "embedded")
+ALONG = {
+    (kind, x, turn): Formula(along, (kind, x, turn))
+    for kind in KINDS
+    for x in FRAMES
+    for turn in (False, True)
+}
+PRINCIPAL = {
+    (kind, x): Formula(principal, (kind, x), tuple("abcdefg")) for kind in KINDS for x in FRAMES
+}
