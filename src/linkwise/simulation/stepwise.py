@@ -76,7 +76,10 @@ def moved_stepwise(
     forces = dampers_and_springs(mech) if request.passive else None
     q, v = begin if long else beginnings(mech, *begin)
     along = course.step, course.steps, course.every
-    done = stepwise(mech, integrator, q, v, held, *along, forces, law, request.contacts)
+    try:
+        done = stepwise(mech, integrator, q, v, held, *along, forces, law, request.contacts)
+    except LoweringError as none:  # a loop whose error has no formula
+        raise ModelError(f"{mech.name!r} cannot move by implicit steps: {none}") from None
     first = np.zeros((len(q), 1, done.records.shape[-1]))
     first[:, 0, : mech.nq + mech.nv] = np.concatenate([q, v], axis=1)
     records = np.concatenate([first, done.records], axis=1)
