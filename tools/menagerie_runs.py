@@ -163,7 +163,7 @@ def page(rows: dict[str, dict[str, Any]]) -> str:
     columns = "file, bodies, velocities, actuators, loops and couplings, contact points, "
     columns += "operations a step, largest speed, last speed, penetration [mm], residual, verdict"
     heads = columns.split(", ")
-    lines = [*HEAD.splitlines(), "", f"{counts} in the copy at hand.", ""]
+    lines = [*HEAD.splitlines(), "", f"{counts} in the copy at hand. Version: {version()}.", ""]
     lines += ["| " + " | ".join(heads) + " |", "| --- " * len(heads) + "|"]
     for name, row in rows.items():
         depth = row.get("penetration")
@@ -176,6 +176,12 @@ def page(rows: dict[str, dict[str, Any]]) -> str:
         ]
         lines.append(f"| {name} | " + " | ".join(str(x) for x in cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+def version() -> str:
+    """The commit of the tree that ran, and whether it had changes."""
+    described = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude", "*"]
+    return subprocess.run(described, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def main() -> None:
