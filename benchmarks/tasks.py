@@ -213,6 +213,28 @@ def of_held_objects() -> list[tuple[str, str, Call]]:
                 lambda i, m=mech, q=q, tip=tip: lw.operational_space(m, q[i], tip),
             ),
         ]
+        vdot = [lw.forward_dynamics(mech, x, u, t) for x, u, t in zip(q, v, tau, strict=True)]
+        task, first = lw.Task.pose(tip), [mech.bodies[0].hinge_name]
+        up = np.array([0.0, 0.0, 1.0])
+        rows += [
+            (
+                "task_space",
+                name,
+                lambda i, m=mech, q=q, task=task: lw.tasks.task_space(m, q[i], task),
+            ),
+            (
+                "effective_mass",
+                name,
+                lambda i, m=mech, q=q, tip=tip, up=up: lw.inertial.effective_mass(m, q[i], tip, up),
+            ),
+            (
+                "hybrid_dynamics",
+                name,
+                lambda i, m=mech, q=q, v=v, tau=tau, vdot=vdot, first=first: lw.hybrid_dynamics(
+                    m, q[i], v[i], tau=tau[i], vdot=vdot[i], prescribed=first
+                ),
+            ),
+        ]
         if name.startswith("two"):
             rows.append(
                 (
