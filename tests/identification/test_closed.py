@@ -90,6 +90,17 @@ def test_a_linkage_from_the_force_of_its_crank() -> None:
     assert opened.noise.max() > 1e3 * fit.noise.max()
 
 
+def test_a_mechanism_fits_exact_forces_of_all_kinds() -> None:
+    """Friction and dampers that are zero do not end the search for a mechanism."""
+    _, motion, tau = linkage()
+    kinds = ("inertia", "damping", "friction")
+    fit = lw.identify(lw.models.four_bar(), *motion, tau, parameters=kinds)
+    assert fit.distance < 1.0
+    drive = fit.mech.damping, fit.mech.friction
+    assert np.allclose(drive, [[0.02, 0.0, 0.0], [0.05, 0.0, 0.0]], atol=1e-4)
+    assert min(np.min(x) for x in drive) >= 0.0
+
+
 def test_columns_are_differences_of_dense_projections() -> None:
     """Against numbers of X* τ, one parameter after the other, X by independent coordinates."""
     mech, motion, _ = linkage()

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -349,7 +350,7 @@ def identify(
         fit.estimate / sizes,
         fit.deviation / np.abs(sizes),
         used / sizes,
-        float(np.sqrt(np.mean((fit.information @ (used - fit.estimate)) ** 2))),
+        _distance(base, fit, values, motors),
         named,
         fit.condition,
         noise,
@@ -408,8 +409,29 @@ def interval(estimate: Array, deviation: Array, level: float) -> Array:
 def _consistent(
     mech: Mechanism, kinds: tuple[str, ...], base: BaseParameters, fit: Fit, pull: float
 ) -> tuple[Array, Array]:
-    """θ̂ and gains: numbers that a mechanism can have, nearest to b̂ in its metric."""
-    info, free = fit.information, model.FreeNumbers.of(mech, kinds)
+    """θ̂ and gains: numbers that a mechanism can have, nearest to b̂ in its metric.
+
+    Squares have no bounds, and a fast search; where it ends far away, since they have no slope at
+    zero, a slower one has bounds.
+    """
+    near = _nearest(model.FreeNumbers.of(mech, kinds), base, fit, pull)
+    if _distance(base, fit, *near) <= 1.0:
+        return near
+    other = _nearest(model.FreeNumbers.of(mech, kinds, straight=True), base, fit, pull)
+    return min(near, other, key=lambda x: _distance(base, fit, *x))
+
+
+def _distance(base: BaseParameters, fit: Fit, values: Array, gains: Array) -> float:
+    """How far numbers are from the estimate, in standard deviations."""
+    miss = fit.information @ (np.concatenate([base.matrix @ values, gains]) - fit.estimate)
+    return float(np.sqrt(np.mean(miss**2)))
+
+
+def _nearest(
+    free: model.FreeNumbers, base: BaseParameters, fit: Fit, pull: float
+) -> tuple[Array, Array]:
+    """Numbers in these coordinates that are nearest to the estimate."""
+    info = fit.information
     count, size = len(base.names), len(free.first)
     if not size:
         return free.start, fit.estimate[count:]
@@ -427,7 +449,12 @@ def _consistent(
 
     x = np.concatenate([free.first, fit.estimate[count:] / gains])
     first = x
+    low, how = np.full(len(x), -np.inf), dict[str, Any](method="lm")
+    if free.bounded.any():
+        low[:size][free.bounded] = 0.0
+        how = {"bounds": (low, np.inf)}
     solve = scipy("optimize").least_squares
     for share in SHARES:
-        x = solve(misses, x, slopes, args=(share,), method="lm", x_scale="jac", max_nfev=MOST).x
+        x = np.maximum(x, low)
+        x = solve(misses, x, slopes, args=(share,), x_scale="jac", max_nfev=MOST, **how).x
     return free.numbers(x[:size])[0], gains * x[size:]
