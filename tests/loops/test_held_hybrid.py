@@ -9,6 +9,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.dynamics import closure
+from linkwise.errors import ShapeError
 from tests.cases import close, linkage
 from tests.effort import calls
 
@@ -51,3 +52,12 @@ def test_loops_are_held_in_one_kernel(name: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(closure, "MOST_BODIES", 0)
     check(call(long, q, v))
     close(call(long, np.stack([q, q]), v).tau[0], batch.tau[0], 1e-9)
+
+
+def test_arrays_of_different_batches_are_named() -> None:
+    mech, q = linkage("four_bar")
+    chosen, still = [mech.bodies[0].hinge_name], np.zeros(mech.nv)
+    for more in ({"tau": np.zeros((3, mech.nv))}, {"forces": {"crank": np.zeros((3, 6))}}):
+        given: dict[str, Any] = {"tau": still, "vdot": still, "prescribed": chosen, **more}
+        with pytest.raises(ShapeError, match="has 3 rows; the batch has 2"):
+            lw.hybrid_dynamics(mech, np.stack([q, q]), still, **given)

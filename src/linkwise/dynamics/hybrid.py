@@ -405,7 +405,11 @@ def _held(
         given["f"] = side_by_side(forces, nodes)
     given |= held_inputs(mech, kernel, q, v)
     arrays = [given[name] for name, _ in kernel.device.inputs]
-    lead = np.broadcast_shapes(*(np.shape(x)[:-1] for x in arrays))
+    try:
+        lead = np.broadcast_shapes(*(np.shape(x)[:-1] for x in arrays))
+    except ValueError:
+        kernel(*arrays)  # names the arrays whose batches differ
+        raise
     single = not lead and status is None
     total = np.zeros(lead, np.int32) if status is None else status
     parts = kernel(*arrays) if single else kernel(*arrays, status=total)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import row
-from linkwise.brief import counted
+from linkwise.brief import SHORT, counted
 from linkwise.dynamics.inverse_kinematics import reach
 from linkwise.dynamics.inverse_kinematics.descent import Movable, Problem, Samples, solve
 from linkwise.dynamics.inverse_kinematics.joints import joints
@@ -19,11 +19,11 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Later(Sequence[Any]):
     """function(*arguments, i) for each i below a length, made when it is read.
 
-    Of a batch of a hundred thousand few are looked at.
+    Of a batch of a hundred thousand few are looked at. Slices are tuples, and so is what it equals.
     """
 
     length: int
@@ -34,7 +34,19 @@ class Later(Sequence[Any]):
         return self.length
 
     def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return tuple(self[k] for k in range(self.length)[i])
         return self.function(*self.arguments, row(i, self.length, "this list"))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, tuple | Later):
+            return NotImplemented
+        return self[:] == tuple(cast("tuple[Any, ...] | Later", other))
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __repr__(self) -> str:
+        return repr(self[:]) if self.length <= SHORT else f"<{self.length}, made when read>"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
