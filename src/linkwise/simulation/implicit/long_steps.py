@@ -11,7 +11,8 @@ armature as an input, in which dampers, springs and servos are (M̂ = 𝓜 + h d
 Rows G are those of loops and couplings, which hold exactly (`equality.py`), and of joints with
 friction or near their limits and of contacts near the ground (`long_contacts.py`), whose laws are
 solved by the sweeps of `impulse.py`. With a root of A = R R* in place of Y* Y these sweeps are as
-long as there are rows, however many bodies there are.
+long as there are rows, however many bodies there are; with more rows than velocities, R = X L of
+M̂ = L L*.
 """
 
 from __future__ import annotations
@@ -107,6 +108,7 @@ class LongSteps:
         self._turns = _turns(mech)
         self._free = _kernel(self._tree, mass.inv @ (force - bias))
         self._solve = _kernel(self._tree, mass.inv @ force)
+        self._mass = _kernel(self._tree, mass)
 
     @property
     def kind(self) -> str:
@@ -264,14 +266,14 @@ class LongSteps:
             A = A[m:, m:] - A[m:, :m] @ held @ A[:m, m:]
         worst = 0.0
         if acting or len(ground):
-            root = _root(A)
+            root = X @ np.linalg.cholesky(self._mass(q, armature)) if len(A) > len(v) else _root(A)
             taken = np.concatenate([np.flatnonzero(near), j + slots[0]])  # impulses that may be
             many = int(np.count_nonzero(near))
             place = np.concatenate([np.arange(many), many + slots[1]])
             pushed = np.zeros(len(A))
             pushed[place] = now.impulse[taken]
-            padded = np.zeros((len(A), -(-len(A) // LANES) * LANES))
-            padded[:, : len(A)] = root
+            padded = np.zeros((len(A), -(-root.shape[1] // LANES) * LANES))
+            padded[:, : root.shape[1]] = root
             free = rows[m:] @ (still + change)
             each, radii = 3, np.zeros((0, 3))
             normal = np.zeros(0, np.intp)
