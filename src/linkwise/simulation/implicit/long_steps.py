@@ -266,7 +266,7 @@ class LongSteps:
             A = A[m:, m:] - A[m:, :m] @ held @ A[:m, m:]
         worst = 0.0
         if acting or len(ground):
-            root = X @ np.linalg.cholesky(self._mass(q, armature)) if len(A) > len(v) else _root(A)
+            root = _root(A) if len(A) <= len(v) else self._rooted(X, q, armature)
             taken = np.concatenate([np.flatnonzero(near), j + slots[0]])  # impulses that may be
             many = int(np.count_nonzero(near))
             place = np.concatenate([np.arange(many), many + slots[1]])
@@ -289,6 +289,11 @@ class LongSteps:
             impulse[taken] = pushed[place]
             change = change + X.T @ pushed
         return change, impulse, start, along @ (still + change), worst
+
+    def _rooted(self, X: Array, q: Array, armature: Array) -> Array:
+        """R with R R* = X M̂ X* = A (rows, nv)."""
+        M: Array = self._mass(q, armature)
+        return X @ np.linalg.cholesky(M)
 
     def _slots(self, touch: Near | None) -> tuple[Indices, Indices]:
         """Which rows of all contacts are near, and where these are among the rows of laws."""
