@@ -712,10 +712,10 @@ def test_poses_are_the_goals_that_their_parts_are():
 
 def test_reasons_and_searches_are_like_tuples():
     q = np.stack([PUMA.random(np.random.default_rng(seed)) for seed in range(8)])
-    found = lw.inverse_kinematics(PUMA, {"link_6": lw.forward_kinematics(PUMA, q, "link_6")})
-    every = tuple(found.reasons)
-    assert found.reasons[1:3] == every[1:3] and found.reasons[-1] == every[-1]
-    assert found.reasons == every and found.reasons != every[:-1] and found.reasons != list(every)
-    assert repr(found.reasons) == "<8, made when read>"
-    assert repr(found[2].reasons) == repr(every[2:3])
-    assert [len(search()) for search in found.searches[:2]] == (found.iterations[:2] + 1).tolist()
+    ends = lw.inverse_kinematics(PUMA, {"link_6": lw.forward_kinematics(PUMA, q, "link_6")})
+    every = tuple(ends.reasons)
+    assert ends.reasons[1:3] == every[1:3] and ends.reasons[-1] == every[-1]
+    assert ends.reasons == every and ends.reasons != every[:-1] and ends.reasons != list(every)
+    assert repr(ends.reasons) == "<8, made when read>"
+    assert repr(ends[2].reasons) == repr(every[2:3])
+    assert [len(search()) for search in ends.searches[:2]] == (ends.iterations[:2] + 1).tolist()
