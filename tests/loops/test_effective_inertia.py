@@ -11,7 +11,7 @@ from linkwise.errors import ModelError
 from tests.cases import LINKAGES, linkage, parallelogram, rank_of
 from tests.dense_kinematics import mass_matrix
 from tests.effort import calls
-from tests.loops.random_loops import triangle
+from tests.loops.random_loops import looped, triangle
 
 NODES = {
     "four_bar": "coupler_end",
@@ -148,7 +148,16 @@ def test_rows_of_long_mechanisms_are_an_input(name: str, monkeypatch: pytest.Mon
         assert space.rank == expected.rank
         size = np.abs(expected.inverse).max()
         assert np.abs(space.inverse - expected.inverse).max() < 1e-11 * size
-    assert len(lw.operational_space(again, np.stack([q, q]), NODES[name])) == 2
+    for count in (0, 2):
+        states = np.repeat(q[None], count, axis=0)
+        assert len(lw.operational_space(again, states, NODES[name])) == count
+
+
+def test_no_states_of_a_loop_without_a_formula():
+    mech, _ = looped(3, ("rolling_ball",), n=5, hinges=("pin", "translation"))
+    none = np.zeros((0, mech.nq))
+    assert lw.loops.constraint_jacobian(mech, none).shape == (0, 3, mech.nv)
+    assert lw.operational_space(mech, none, "body_5").inertia.shape == (0, 6, 6)
 
 
 def test_one_kernel_with_the_rank_of_each_state():

@@ -266,6 +266,7 @@ def test_tasks_and_operational_space_hold_them(name: str) -> None:
     open_space = lw.tasks.task_space(mech, q, task, loops="open")
     assert np.abs(open_space.inverse - space.inverse).max() > 1e-3 * np.abs(space.inverse).max()
     close(open_space.inverse, lw.tasks.task_space(tree_of(mech), q, task).inverse, 1e-12)
+    assert lw.tasks.task_space(mech, np.zeros((0, mech.nq)), task).inverse.shape == (0, 3, 3)
 
 
 # --------------------------------------------------------------------- the keyword, everywhere

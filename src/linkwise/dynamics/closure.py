@@ -306,7 +306,7 @@ def blocked_inputs(mech: Mechanism, q: Array, v: Array | None) -> dict[str, Arra
         if not closure.is_traceable(loop):
             V_ab = V[..., i, 1, :] - X_ab.shift_velocity(V[..., i, 0, :])
             blocked = closure.blocked(loop.hinge, X_ab, V_ab)
-            directions.append(blocked.S.reshape(*lead, -1))
+            directions.append(blocked.S.reshape(*lead, 6 * loop.rows))
             rates.append(blocked.rate)
     both = {"S": np.concatenate(directions, axis=-1), "S_rate": np.concatenate(rates, axis=-1)}
     return {name: np.ascontiguousarray(array) for name, array in both.items()}
@@ -474,7 +474,7 @@ def _long_jacobian(mech: Mechanism, q: Array) -> Array:
         wrenches[..., rows, i, 0, :] = -S @ np.swapaxes(X_ab.shift, -1, -2)
         row += loop.rows
     states = np.broadcast_to(q[..., None, :], (*lead, m, mech.nq)).reshape(-1, mech.nq)
-    rows = _pushed(tree_of(mech), nodes)(states, wrenches.reshape(len(states), -1))
+    rows = _pushed(tree_of(mech), nodes)(states, wrenches.reshape(-1, 12 * len(mech.loops)))
     return rows.reshape(*lead, m, mech.nv)
 
 

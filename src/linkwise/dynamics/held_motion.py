@@ -117,10 +117,16 @@ def held_inputs(
         return {}
     q, v = mech.check_q(q), None if v is None else mech.check_v(v)
     if "J_c" in names:
-        given = {"J_c": constraint_jacobian(mech, q).reshape(*q.shape[:-1], -1)}
+        given = {"J_c": _in_a_row(constraint_jacobian(mech, q))}
         return given if v is None else {**given, "gamma": constraint_bias(mech, q, v)}
     given = blocked_inputs(mech, q, v)
     return {name: x for name, x in given.items() if name in names}
+
+
+def _in_a_row(matrix: Array) -> Array:
+    """Rows of matrices (..., m, n) behind one another (..., m n), of an empty batch too."""
+    *lead, m, n = matrix.shape
+    return matrix.reshape(*lead, m * n)
 
 
 def given_loops(mech: Mechanism, q: Array) -> list[Array]:
@@ -128,7 +134,7 @@ def given_loops(mech: Mechanism, q: Array) -> list[Array]:
     measure = scale(mech)
     rows = measure.rows[:, None] * constraint_jacobian(mech, q) * measure.columns
     floor = np.array([LEAST * measure.length])
-    return [rows.reshape(*q.shape[:-1], -1), measure.columns, floor]
+    return [_in_a_row(rows), measure.columns, floor]
 
 
 def read_loops(at: Writing, count: int) -> tuple[Any, Any, Any]:
