@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.identification import closed, model
+from linkwise.dynamics.regressor import BaseParameters, independent
+from linkwise.identification import closed, model, rows
 from linkwise.identification.fit import Identification
 from linkwise.identification.rows import Rows, base_and_equations
 from linkwise.spatial.array import Array
@@ -263,3 +264,31 @@ def test_positions_of_a_linkage_are_enough() -> None:
         mech, *motion, tau, folds=2, parameters=["inertia", "damping"]
     )
     assert parts.error.max() < 0.2
+
+
+def test_parts_of_a_recording_share_their_base_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The choice among columns that depend on each other differs; the numbers are the same."""
+    mech, motion, tau = linkage()
+    kinds = ("inertia", "damping", "friction")
+    guess = scaled(mech, kinds, 1.3)
+    names, truth = true_base(mech, kinds, motion, [0])
+    first, calls = lw.identify(guess, *motion, tau, parameters=kinds), list[int]()
+
+    def chosen(W: Array, columns: list[str], small: float) -> BaseParameters:
+        calls.append(len(calls))
+        if len(calls) % 2:
+            return independent(W, columns, small)
+        base = independent(W[:, ::-1], columns[::-1], small)  # the last of each
+        return BaseParameters(base.matrix[:, ::-1], W.shape[1] - 1 - base.columns, base.names)
+
+    monkeypatch.setattr(rows, "independent", chosen)
+    parts = lw.identification.cross_validate(guess, *motion, tau, folds=3, parameters=kinds)
+    assert np.allclose(parts.estimate, parts.estimate[0], atol=1e-8)
+    calls[:] = [0]
+    fit = lw.identify(guess, *motion, tau, parameters=kinds)
+    assert first.names == names and names[2] not in fit.names
+    assert np.allclose(fit.in_terms_of(first), truth, atol=1e-8)
+    assert np.allclose(first.in_terms_of(fit), fit.estimate, atol=1e-8)
+    more = lw.identify(guess, *motion, tau, parameters=("inertia", "damping"))
+    with pytest.raises(lw.ModelError, match="other forces or base parameters"):
+        more.in_terms_of(fit)

@@ -82,14 +82,15 @@ def cross_validate(
     samples = len(arrays[0])
     if samples < 2 * parts:
         raise ModelError(f"{samples} samples are too few for {parts} parts.")
-    errors, estimates, fit = list[list[float]](), list[Array](), None
+    errors, estimates, first = list[list[float]](), list[Array](), None
     for chosen in np.array_split(np.arange(samples), parts):
         rest = np.setdiff1d(np.arange(samples), chosen)
         *some, load = (x[rest] for x in arrays)
         fit = identify(mech, *some, applied=load, **options)
         *some, load = (x[chosen] for x in arrays)
         error = fit.validate(*some, applied=load)
+        first = first or fit
         errors.append(list(error.values()))
-        estimates.append(fit.estimate)
-    assert fit is not None
-    return CrossValidation(fit.joints, np.array(errors), np.stack(estimates), fit.names)
+        estimates.append(fit.in_terms_of(first))
+    assert first is not None
+    return CrossValidation(first.joints, np.array(errors), np.stack(estimates), first.names)

@@ -91,6 +91,31 @@ class Identification:
     references: tuple[str, ...] = ()
     _measured: tuple[int, ...] = field(default=(), repr=False)
     _gain: Array = field(default_factory=lambda: np.ones(1), repr=False)
+    _base: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
+
+    def in_terms_of(self, other: Identification) -> Array:
+        """The estimate (count,) in the base parameters of another fit of this mechanism.
+
+        With loops the choice depends on the motion: of parameters that depend on each other, those
+        are kept that it shows best.
+
+        Raises:
+            ModelError: Rows of other hinges, or gains in another unit.
+        """
+        if self.names == other.names and self.joints == other.joints:
+            return self.estimate
+        some, there = self._base, other._base
+        turn, alike = np.eye(len(some)), False
+        if some.shape == there.shape:
+            turn = np.linalg.lstsq(some.T, there.T, rcond=None)[0].T
+            alike = np.allclose(turn @ some, there, atol=1e-6)
+        if self.joints != other.joints or not alike or self.references or other.references:
+            raise ModelError(
+                f"parts of the recording show other forces or base parameters of "
+                f"{self.mech.name!r}: those of {', '.join(self.joints)} in one and of "
+                f"{', '.join(other.joints)} in another. Take fewer parts, or a longer recording."
+            )
+        return np.concatenate([turn @ self.estimate[: len(some)], self.estimate[len(some) :]])
 
     def interval(self, level: float = 0.95) -> Array:
         """Confidence interval of each base parameter (count, 2).
@@ -364,6 +389,7 @@ def identify(
         tuple(joints[gains.rows[i]] for i in gains.reference),
         tuple(at),
         gain,
+        base.matrix,
     )
 
 
