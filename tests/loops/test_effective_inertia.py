@@ -7,7 +7,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.dynamics import closure
-from linkwise.errors import ModelError
+from linkwise.errors import ModelError, TroubleWarning
 from tests.cases import LINKAGES, linkage, parallelogram, rank_of
 from tests.dense_kinematics import mass_matrix
 from tests.effort import calls
@@ -153,8 +153,38 @@ def test_rows_of_long_mechanisms_are_an_input(name: str, monkeypatch: pytest.Mon
         assert len(lw.operational_space(again, states, NODES[name])) == count
 
 
+def ball_and_plane():
+    """A loop whose blocked directions are inputs of kernels."""
+    return looped(3, ("rolling_ball",), n=5, hinges=("pin", "translation"))
+
+
+@pytest.mark.parametrize("kind", ["short", "long", "without a formula"])
+def test_states_that_are_not_finite_are_reported(kind: str, monkeypatch: pytest.MonkeyPatch):
+    mech, q = ball_and_plane() if kind == "without a formula" else linkage("four_bar")
+    if kind == "long":
+        monkeypatch.setattr(closure, "MOST_BODIES", 0)
+        mech = mech.with_gravity((0.0, 0.0, -2.0))  # without kernels yet
+    node, still, codes = mech.bodies[1].name, np.zeros(mech.nv), np.zeros(3, np.int32)
+    states, chosen = np.stack([q, np.nan * q, q]), [mech.bodies[0].hinge_name]
+
+    def check(result, expected=(0, 1, 0)):
+        assert codes.tolist() == list(expected)
+        assert np.isnan(result[1]).all() and np.isfinite(result[[0, 2]]).all()
+
+    check(lw.operational_space(mech, states, node, status=codes).inertia)
+    check(lw.operational_inertia(mech, states, node, status=codes), (3, 1, 3))
+    vdot = lw.forward_dynamics(mech, q, still, still)
+    given = {"tau": still, "vdot": vdot, "prescribed": chosen}
+    check(lw.hybrid_dynamics(mech, states, still, **given, status=codes).vdot)
+    with pytest.warns(TroubleWarning, match="row 1: an input is not finite"):
+        space = lw.tasks.task_space(mech, states, lw.Task.position(node))
+    assert np.isnan(space.inertia[1]).all() and space.rank[1] == 0 < space.rank[2]
+    with pytest.raises(ModelError, match="q is not finite"):
+        lw.operational_space(mech, states[1], node)
+
+
 def test_no_states_of_a_loop_without_a_formula():
-    mech, _ = looped(3, ("rolling_ball",), n=5, hinges=("pin", "translation"))
+    mech, _ = ball_and_plane()
     none = np.zeros((0, mech.nq))
     assert lw.loops.constraint_jacobian(mech, none).shape == (0, 3, mech.nv)
     assert lw.operational_space(mech, none, "body_5").inertia.shape == (0, 6, 6)

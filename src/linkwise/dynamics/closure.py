@@ -283,14 +283,24 @@ def run(
     if closing is not None:
         given["closing"] = floats(closing, "closing")
     if {"S", "S_rate"} & set(kernel.arguments):
-        q, v = floats(given["q"], "q"), given.get("v")
-        fine = np.isfinite(q).all(axis=-1, keepdims=True)  # the kernel reports the others
-        q = mech.check_q(np.where(fine, q, mech.neutral()))
-        if v is not None:
-            v = floats(v, "v")
-            v = mech.check_v(np.where(np.isfinite(v), v, 0.0))
-        given |= blocked_inputs(mech, q, v)
+        given |= blocked_inputs(mech, *finite_state(mech, given["q"], given.get("v")))
     return called(kernel, given, options or {})
+
+
+def finite_state(
+    mech: Mechanism, q: ArrayLike, v: ArrayLike | None = None
+) -> tuple[Array, Array | None]:
+    """q and v, checked, with numbers in place of rows of q that are not finite, and of such v.
+
+    What is computed of them is the input of a kernel, which reports these states.
+    """
+    q = floats(q, "q")
+    if q.shape[-1:] == (mech.nq,):
+        q = np.where(np.isfinite(q).all(axis=-1, keepdims=True), q, mech.neutral())
+    if v is not None:
+        v = floats(v, "v")
+        v = mech.check_v(np.where(np.isfinite(v), v, 0.0))
+    return mech.check_q(q), v
 
 
 def blocked_inputs(mech: Mechanism, q: Array, v: Array | None) -> dict[str, Array]:

@@ -26,6 +26,7 @@ from linkwise.dynamics.closure import (
     blocked_inputs,
     constraint_bias,
     constraint_jacobian,
+    finite_state,
     is_long,
     setting_of,
 )
@@ -115,7 +116,7 @@ def held_inputs(
     names = [name for name, _ in kernel.device.inputs]
     if "J_c" not in names and "S" not in names:
         return {}
-    q, v = mech.check_q(q), None if v is None else mech.check_v(v)
+    q, v = finite_state(mech, q, v)
     if "J_c" in names:
         given = {"J_c": _in_a_row(constraint_jacobian(mech, q))}
         return given if v is None else {**given, "gamma": constraint_bias(mech, q, v)}
@@ -129,9 +130,9 @@ def _in_a_row(matrix: Array) -> Array:
     return matrix.reshape(*lead, m * n)
 
 
-def given_loops(mech: Mechanism, q: Array) -> list[Array]:
+def given_loops(mech: Mechanism, q: ArrayLike) -> list[Array]:
     """The same of another mechanism in the same state, as inputs of a formula (`read_loops`)."""
-    measure = scale(mech)
+    measure, (q, _) = scale(mech), finite_state(mech, q)
     rows = measure.rows[:, None] * constraint_jacobian(mech, q) * measure.columns
     floor = np.array([LEAST * measure.length])
     return [_in_a_row(rows), measure.columns, floor]

@@ -311,10 +311,11 @@ def operational_inertia(
     check_mechanism(mech)
     status = options.get("status")
     if is_closed(mech, loops):
-        space = operational_space(mech, q, node, frame=frame)
+        space = operational_space(mech, q, node, frame=frame, status=status)
         lost = np.asarray(space.rank) < space.inertia.shape[-1]
+        lost &= np.isfinite(space.inertia).all(axis=(-1, -2))
         if status is not None:
-            status[...] = np.where(lost, MATRIX, FINE)
+            status[lost] = MATRIX
         elif lost.any():
             _warn(space, lost)
         return put(space.inertia, options.get("out"))

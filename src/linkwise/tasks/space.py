@@ -223,7 +223,6 @@ def task_space(
     kernel = by_rank(stack, careful_space, ("weakened",), held, bool(damping))
     arrays = [*limits, *([np.array([damping])] if damping else [])]
     if held:
-        q = mech.check_q(q)
         arrays += given_loops(mech, q)
     return recorded(stack, kernel(q, *arrays), length, damping)
 
