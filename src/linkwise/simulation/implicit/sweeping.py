@@ -159,7 +159,7 @@ class Laws:
         s = Sketch("sweep")
         worst = s.read("residual", 1)[0] if worst is None else worst
         made = s.read(MADE, 1)[0] if contacts else 0.0
-        laws = self._applied(_reader(s), joints, contacts, made, beside=True)
+        laws = self._applied(_reader(s), joints, contacts, made)
         for i, x in laws.impulse.items():
             s.write(part("impulse", i), [x])
         for k, x in laws.w.items():
@@ -177,15 +177,9 @@ class Laws:
         return rows
 
     def _applied(
-        self,
-        read: Read,
-        joints: Sequence[int],
-        contacts: Sequence[int],
-        made: Any,
-        *,
-        beside: bool = False,
+        self, read: Read, joints: Sequence[int], contacts: Sequence[int], made: Any
     ) -> Sweep:
-        """A sweep over some rows, after some sweeps; joints by twos if they are side by side."""
+        """A sweep over some rows, after some sweeps."""
         members = [*joints, *(i for c in contacts for i in self._members(c))]
         rows = self._rows(read, members)
         of_rows = ("b", "mobility", "inverse", "impulse")
@@ -195,7 +189,7 @@ class Laws:
         blocks = {self.contacts[c][0]: read("block", BLOCK * c, BLOCK) for c in contacts}
         w, together = _entries(read, rows), min(TOGETHER, self.most // 2) - 0.5 - made
         laws = Sweep(rows, b, mobility, inverse, impulse, w, blocks, together)
-        for pair in self._pairs(joints) if beside else [(i,) for i in joints]:
+        for pair in self._pairs(joints):
             laws.joints({i: self._bounds(read, i) for i in pair})
         for c in contacts:
             i, point = self.contacts[c]
@@ -216,15 +210,19 @@ class Laws:
 
         Solved side by side they take the time of one. Two rows of A = Y* Y may be: as each has a
         place that the other lacks, they are independent, a_ij² < a_ii a_jj, and changes of both do
-        not overshoot.
+        not overshoot. Joints without friction come last, each alone: the order is the same with
+        branches (`units`) and without.
         """
-        left, places = list(joints), {i: set(self.pattern[i]) for i in joints}
+        left = [i for i in joints if self.joints[i].friction > 0.0]
+        alone = [i for i in joints if self.joints[i].friction == 0.0]
+        places = {i: set(self.pattern[i]) for i in left}
         while left:
             i, *rest = left
             others = [j for j in rest if not (places[i] <= places[j] or places[j] <= places[i])]
             j = min(others, key=lambda j: len(places[i] & places[j]), default=i)
             yield (i,) if i == j else (i, j)
             left = [k for k in rest if k != j]
+        yield from ((i,) for i in alone)
 
     def _members(self, c: int) -> range:
         """The rows of a contact."""
