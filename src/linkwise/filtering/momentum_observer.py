@@ -9,6 +9,15 @@ with c the average of C* v − g before and after the step.
 The residual r follows the joint forces τ_ext from outside, such as J* f of a push, like a low-pass
 filter of first order with the bandwidth K, without accelerations and without inverting 𝓜. (1) is
 solved for r', so that it is stable for any gain. Source: deluca2005sensorless.
+
+Loops and couplings add forces J_c* λ that are not measured. P* takes them out, and with them the
+part of τ_ext that the loops carry; momenta of velocities that obey are P* p = p:
+
+    P* = 1 − J_c* (J_c 𝓜⁻¹ J_c*)⁻¹ J_c 𝓜⁻¹
+    p̂' = P* (p̂ + h (τ + c + r')),    r' = K (P* p − p̂')                                         (2)
+
+P* r' = r', so that (2) is solved for r' as (1) is. With different gains of joints it would not be,
+and could be unstable: P* K need not have positive eigenvalues.
 """
 
 from __future__ import annotations
@@ -22,8 +31,10 @@ from linkwise.algebra.symbols import mass, v as v_of
 from linkwise.arguments import flag, number
 from linkwise.brief import brief
 from linkwise.codegen.formula import Formula
+from linkwise.dynamics.closed_derivatives import Held
+from linkwise.dynamics.closure import closure_nodes, setting_of
 from linkwise.dynamics.configuration import coordinates
-from linkwise.dynamics.kernels import Loops, check_mechanism, require_open, tree_of, written
+from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, tree_of, written
 from linkwise.dynamics.passive import passive as passive_of
 from linkwise.dynamics.quantity import expression
 from linkwise.errors import ModelError, ShapeError
@@ -47,8 +58,20 @@ def _observed(at: Writing, passive: bool) -> Any:
     )
     p, drift = _momentum(at, passive)
     rate = tau + 0.5 * (at.read("drift", nv) + drift)
-    r = gain * (p - known - h * rate) / (1.0 + gain * h)
-    return known + h * (rate + r), r, drift
+    known = known + h * rate
+    if is_closed(at.mech):
+        p, known = _free_of_loops(at, np.stack([p, known], axis=-1)).T
+    r = gain * (p - known) / (1.0 + gain * h)
+    return known + h * r, r, drift
+
+
+def _free_of_loops(at: Writing, x: Any) -> Any:
+    """P* x of columns (nv, n): without forces of loops and couplings."""
+    closed = setting_of(at.mech)
+    M, J_c = at.value(mass, closed.jacobian, nodes=closure_nodes(at.mech), q=at.q)
+    held = Held.of(at, M, J_c)
+    rows = np.full((len(J_c), x.shape[1]), 0.0, dtype=object)
+    return M @ held.solved(x, rows)[0]
 
 
 def _momentum(at: Writing, passive: bool) -> Any:
@@ -152,18 +175,28 @@ def momentum_observer(
     It needs positions, velocities and joint forces, no accelerations. r follows the forces from
     outside with the time constant 1/K, and contains errors of the model.
 
+    With loops and couplings r has no part that these carry: r = P* τ_ext, whose power is that of
+    τ_ext in all motions that loops allow, X* r = X* τ_ext. Its error is of the order of the step.
+
     Args:
-        gain: Bandwidth K [1/s], a number or one for each joint velocity (nv,).
+        gain: Bandwidth K [1/s], a number or one for each joint velocity (nv,); with loops or
+            couplings one number.
         step: Length of a tick [s].
         passive: Whether dampers and springs of drives are part of the model.
-        loops: "open" leaves loops and couplings open; "closed" raises if there are any.
+        loops: "closed" holds loops and couplings; "open" leaves them open, so that r has their
+            forces, too.
     """
     check_mechanism(mech)
-    require_open(mech, loops, "lw.filtering.momentum_observer", "Give loops='open' for the tree.")
-    mech, array = tree_of(mech), floats(gain, "gain")
+    mech = mech if is_closed(mech, loops) else tree_of(mech)
+    array = floats(gain, "gain")
     if array.shape not in ((), (mech.nv,)):
         raise ShapeError(f"gain has shape {array.shape}; it must be a number or ({mech.nv},).")
     if not (np.isfinite(array) & (array > 0.0)).all():
         raise ModelError("gain must be finite and positive.")
+    if is_closed(mech) and np.ptp(array) > 0.0:
+        raise ModelError(
+            f"gain has different numbers, and {mech.name!r} has loops or couplings, by which "
+            "joints share their forces; give one number for all."
+        )
     each = np.broadcast_to(array, (mech.nv,)).astype(np.float64)
     return MomentumObserver(mech, each, number(step, "step", above=0.0), flag(passive, "passive"))
