@@ -23,6 +23,7 @@ from linkwise.dynamics.kernels import (
     acting,
     check_mechanism,
     is_closed,
+    named,
     no_call,
     recorded,
     tree_of,
@@ -44,6 +45,7 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.simulation.closed_transition import closed_transition
 from linkwise.simulation.implicit.ground import ContactPoint, Ground
+from linkwise.simulation.input_status import input_status
 from linkwise.simulation.rates import as_velocities, is_traceable
 from linkwise.simulation.rollout import rollout
 from linkwise.simulation.rollout_gradient import gradient
@@ -127,6 +129,9 @@ def linearize(
             that ends it: exactly, but for what is of second order in the drift before it. Steps
             by "variational" with them are refused.
         out: A record of two arrays, such as an earlier result, that receives A and B.
+        status: An array of int32 (batch,), or () for a single state, that receives a code for each
+            state: 0, or why its A and B are NaN. Default: a `TroubleWarning` for a batch, an error
+            for a single state. The other states of a batch are not affected.
 
     Returns:
         A and B of δẋ = A δx + B δτ with x = (q, v), or of one step.
@@ -235,14 +240,54 @@ def _of_step(
     Args:
         more: `controls` and `contacts`, as given.
     """
-    q, v, tau = mech.check_q(given[0]), mech.check_v(given[1]), joint_forces(mech, given[2])
+    known: dict[str, Any] = dict(zip(("q", "v", "tau"), given, strict=True))
+    if more["controls"] is not None:
+        known["controls"] = more["controls"]
+    bad, usable = input_status(mech, known)
+    if bad.any() and (bad.ndim or codes is not None):
+        known = usable
+    q, v, tau = mech.check_q(known["q"]), mech.check_v(known["v"]), joint_forces(mech, known["tau"])
     command: list[Array] = []
     if more["controls"] is not None:
-        command = [instant_commands(mech, more["controls"])]
+        command = [instant_commands(mech, known["controls"])]
     lead = np.broadcast_shapes(*(x.shape[:-1] for x in (q, v, tau, *command)))
     if codes is not None and getattr(codes, "shape", None) != lead:
         raise ShapeError(f"status is {shown(codes)}; it must be an array of int32 {lead}.")
     states = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in (q, v, tau, *command)]
+    if not bad.any():
+        return _of_states(mech, states, step, integrator, passive, codes, threads, more)
+    bad = np.broadcast_to(bad, lead)
+    good, n = bad == 0, 2 * mech.nv
+    shapes = {"A": (*lead, n, n), "B": (*lead, n, mech.nv)}
+    parts = {name: np.full(shape, np.nan) for name, shape in shapes.items()}
+    found = np.array(bad)
+    if good.any():  # the rest by itself: loops hold, and steps end, in each of these states
+        rest = None if codes is None else np.zeros(int(good.sum()), np.int32)
+        some = [x[good] for x in states]
+        done = _of_states(mech, some, step, integrator, passive, rest, threads, more)
+        for name, x in done.items():
+            parts[name][good] = x
+        if rest is not None:
+            found[good] = rest
+    if codes is None:
+        named(mech, "mass_matrix").warn(found)
+    else:
+        codes[...] = found
+    return parts
+
+
+def _of_states(
+    mech: Mechanism,
+    states: list[Array],
+    step: float,
+    integrator: str,
+    passive: bool,
+    codes: Status | None,
+    threads: int | None,
+    more: dict[str, Any],
+) -> dict[str, Array]:
+    """The same for q, v, tau and perhaps commands that can be used, in equal batches."""
+    lead, command = states[0].shape[:-1], states[3:]
     closed = bool(mech.loops or mech.couplings)
     if closed and integrator != "implicit":
         return _projected(mech, states, step, integrator, passive, codes, threads)
@@ -368,7 +413,9 @@ def _rows(
         at = slice(begin, begin + some)
         q, v = (np.repeat(x[at], rows, axis=0) for x in ends)
         rest = {name: np.repeat(x[at, None], rows, axis=0) for name, x in held.items()}
-        weights = as_velocities(mech, ends[0][at, 1])
+        after = ends[0][at, 1]
+        usable = np.isfinite(after).all(axis=-1, keepdims=True)  # others have a status already
+        weights = as_velocities(mech, np.where(usable, after, mech.neutral()))
         k = len(weights)
         w_q, w_v = np.zeros((k, rows, mech.nq)), np.zeros((k, rows, nv))
         w_q[:, :nv], w_v[:, nv:] = weights.swapaxes(1, 2), np.eye(nv)

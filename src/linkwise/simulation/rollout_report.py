@@ -32,7 +32,7 @@ def report(result: Rollout) -> None:
     if not np.any(status):
         return
     if result.batch is None:
-        n = int(result.failed_step)
+        n = max(int(result.failed_step), 0)  # -1: the beginning itself
         raise SimulationError(
             f"{result.mech.name!r} by {result.integrator!r} in steps of {result.step:.6g} s: "
             f"{describe(result.mech, int(result.status))}, in the step after t = "
@@ -43,7 +43,7 @@ def report(result: Rollout) -> None:
     kinds = Counter(int(code) for code in status if code)
     (code, _), lost = kinds.most_common(1)[0], sum(kinds.values())
     first = int(np.flatnonzero(status)[0])
-    when = float(result.failed_step[first]) * result.step
+    when = max(float(result.failed_step[first]), 0.0) * result.step
     warnings.warn(
         f"{lost} of {result.batch} motions of {result.mech.name!r} end early and are NaN from "
         f"there; the first is number {first}, after t = {when:.6g} s. Most often: "
