@@ -260,7 +260,7 @@ def _of_step(
     good, n = bad == 0, 2 * mech.nv
     shapes = {"A": (*lead, n, n), "B": (*lead, n, mech.nv)}
     parts = {name: np.full(shape, np.nan) for name, shape in shapes.items()}
-    found = np.array(bad)
+    all_codes = np.array(bad)
     if good.any():  # the rest by itself: loops hold, and steps end, in each of these states
         rest = None if codes is None else np.zeros(int(good.sum()), np.int32)
         some = [x[good] for x in states]
@@ -268,11 +268,11 @@ def _of_step(
         for name, x in done.items():
             parts[name][good] = x
         if rest is not None:
-            found[good] = rest
+            all_codes[good] = rest
     if codes is None:
-        named(mech, "mass_matrix").warn(found)
+        named(mech, "mass_matrix").warn(all_codes)
     else:
-        codes[...] = found
+        codes[...] = all_codes
     return parts
 
 
