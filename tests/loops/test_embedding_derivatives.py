@@ -15,11 +15,25 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.algebra import J, X, bias, mass, tau, v, vdot, vector, weight
+from linkwise.algebra import (
+    J,
+    X,
+    bias,
+    damping,
+    diagonal,
+    mass,
+    stiffness,
+    tau,
+    v,
+    vdot,
+    vector,
+    weight,
+)
 from linkwise.algebra.expr import Expr
 from linkwise.codegen.kernel import Kernel
 from linkwise.errors import LoweringError
 from linkwise.spatial.array import Array
+from linkwise.spatial.inertia import moved_numbers
 from tests.cases import close
 from tests.loops import embedding_cases as cases
 from tests.loops.embedding_cases import closed, near, reference
@@ -136,8 +150,92 @@ def test_armature_that_follows_in_a_varying_ratio_is_refused_by_name() -> None:
         lw.compile(A, four_bar(last))
 
 
-@pytest.mark.parametrize("wrt", ["inertia", "armature"])
-def test_numbers_of_the_mechanism_are_refused_by_name(wrt: str) -> None:
-    message = r"(Y\[|diag|inertia).* has no blocks for 'four_bar', .*attribute mech"
-    with pytest.raises(LoweringError, match=message):
-        lw.compile(lw.differentiate(mass @ vdot + bias, wrt), lw.loops.embed(lw.models.four_bar()))
+def bodies_of(e: lw.loops.Embedded) -> list[int]:
+    """The bodies in the order of the aggregates."""
+    return [k for group in e.bodies for k in group.bodies]
+
+
+def heavier(mech: lw.Mechanism, k: int, numbers: Array) -> lw.Mechanism:
+    """With ten numbers added to the inertia of body k."""
+    m, h, J = mech.bodies[k].inertia.mass, mech.bodies[k].inertia.h, mech.bodies[k].inertia.J
+    xx, yy, zz, xy, xz, yz = numbers[4:]
+    more = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    inertia = lw.SpatialInertia(m + numbers[0], h + numbers[1:4], J + more)
+    bodies = list(mech.bodies)
+    bodies[k] = replace(bodies[k], inertia=inertia)
+    return replace(mech, bodies=tuple(bodies))
+
+
+def dense(mech: lw.Mechanism, e: lw.loops.Embedded, q: Array, u: Array, *x: Array) -> list[Array]:
+    """τ for each u̇, kinetic and potential energy of the constrained system, solved densely."""
+    here = reference(mech, q, e.independent, u, np.zeros(mech.nv))
+    energy = lw.energy(mech, q, here.X @ u)
+    forces = [here.mass @ vdot + here.bias for vdot in x]
+    return [*forces, np.array([energy.kinetic]), np.array([energy.potential])]
+
+
+PARAMETERS: list[tuple[str, Expr]] = [
+    ("joint forces", mass @ vdot + bias),
+    ("accelerations", mass.inv @ (tau - bias)),
+    ("kinetic energy", 0.5 * v.T @ mass @ v),
+    ("potential energy", weight.T @ X),
+]
+
+
+@some
+@pytest.mark.parametrize("wrt", ["inertia", "payload", "armature"])
+def test_numbers_of_the_mechanism(name: str, wrt: str) -> None:
+    """All but u̇ is linear in them: exact differences of the constrained system, solved densely."""
+    e, (q, u, x), rng = embedded(name), state(name), np.random.default_rng(8)
+    mech, given = e.mech, {"q": q, "v": u, "vdot": x, "tau": x}
+    order, k = bodies_of(e), len(mech.bodies) - 1
+    d, place = 0.1 * rng.standard_normal(10), slice(0, 10)
+    if wrt == "payload":
+        other = heavier(mech, k, moved_numbers(mech.node(mech.bodies[k].name).pose) @ d)
+    elif wrt == "inertia":
+        other, at = heavier(mech, k, d), order.index(k)
+        place = slice(10 * at, 10 * at + 10)
+    else:
+        single = [i for i, name in enumerate(mech.velocity_names) if name in mech.hinge_index]
+        more = np.zeros(mech.nv)
+        free = [i for i in single if i in e.independent]
+        more[free] = rng.uniform(0.1, 1.0, len(free))
+        other, place, d = with_armature(mech, more), slice(None), more[e.independent]
+    here = reference(mech, q, e.independent, u, np.zeros(mech.nv))
+    vdot = np.linalg.solve(here.mass, x - here.bias)
+    before, after = (dense(m, e, q, u, x, vdot) for m in (mech, other))
+    force, inertial, *energies = (y - x for x, y in zip(before, after, strict=True))
+    rates = [force, -np.linalg.solve(here.mass, inertial), *energies]
+    for (_, expr), expected in zip(PARAMETERS, rates, strict=True):
+        if wrt == "armature" and expr is PARAMETERS[-1][1]:
+            continue  # does not depend on it
+        derivative = lw.differentiate(expr, wrt)
+        nodes = (mech.bodies[k].name,) if wrt == "payload" else ()
+        A = called(lw.compile(derivative, e, nodes=nodes), **given)
+        assert np.abs(expected).max() > 1e-6
+        close(A[:, place] @ d, expected, 1e-8)
+        w = rng.standard_normal(len(A))
+        back = lw.compile(derivative.T @ vector("w", expr.range), e, nodes=nodes)
+        close(called(back, **given, w=w), A.T @ w, 1e-11)
+
+
+def with_armature(mech: lw.Mechanism, more: Array) -> lw.Mechanism:
+    """With other armature, by velocities: for hinges of one degree of freedom."""
+    bodies = list(mech.bodies)
+    for k, body in enumerate(bodies):
+        extra = more[mech.v_start[k] : mech.v_start[k + 1]].max(initial=0.0)
+        drive = replace(body.drive, armature=body.drive.armature + extra)
+        bodies[k] = replace(body, drive=drive)
+    return replace(mech, bodies=tuple(bodies))
+
+
+@some
+def test_dampers_and_springs_of_independent_hinges(name: str) -> None:
+    e, (q, u, x) = embedded(name), state(name)
+    force = tau - bias - diagonal(v) @ damping - diagonal(vdot) @ stiffness
+    for wrt, along in (("damping", u), ("stiffness", x)):
+        A = lw.compile(lw.differentiate(mass.inv @ force, wrt), e)
+        ours = called(A, q=q, v=u, vdot=x, tau=x, damping=0.0 * u, stiffness=0.0 * u)
+        none = np.zeros(e.mech.nv)
+        here = reference(e.mech, q, e.independent, u, none)
+        close(ours, -np.linalg.solve(here.mass, np.diag(along)), 1e-8)

@@ -177,7 +177,9 @@ def differentiate(expr: Expr, wrt: Symbol | str = "q") -> Expr:
             each part of a flexible one; "payload", the ten numbers of something welded to each of
             the nodes; "armature", the diagonal of N; "gravity", the acceleration of free fall (3);
             or an input of a servo: "goal", "velocity", "acceleration", "kp" and "kv". "damping" and
-            "stiffness" are vectors too: write `diagonal(v) @ damping` into the expression.
+            "stiffness" are vectors too: write `diagonal(v) @ damping` into the expression. Where
+            loops are built in (`lw.loops.embed`), "inertia" is in the order of the aggregates'
+            bodies, and armature, damping and stiffness are those of independent hinges.
 
     Vectors and operators of your own do not depend on other variables. A coefficient of your law is
     a vector: with `lw.algebra.diagonal(v) @ d` as damping, d is one.

@@ -26,6 +26,12 @@ from linkwise.model.embedded import Embedded
 from linkwise.model.hinges import Hinge
 from linkwise.model.task_rows import JointRow
 from linkwise.spatial.array import Array
+from linkwise.spatial.inertia import (
+    inertia_matrix,
+    momentum_regressor,
+    moved_numbers,
+    weight_rate,
+)
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import blocks, cross_force
@@ -45,6 +51,7 @@ from linkwise.sweeps.bodies import (
 )
 from linkwise.sweeps.interpret import Interpreter, family_of_part
 from linkwise.sweeps.program import Block, Statement, Term
+from linkwise.sweeps.result_part import SIZES
 from linkwise.sweeps.structured_block import AggregateShift, FilteredInertia, block_diagonal
 
 
@@ -76,16 +83,13 @@ class Aggregates:
             return [len(x.independent) for x in groups]
         if space is TREE_JOINT:
             return [len(x.velocities) for x in groups]
-        if space is PLACE or space.name == "BODY":
-            return [(12 if space is PLACE else 6) * len(x.bodies) for x in groups]
-        if space is INERTIA:
-            raise self._no_derivative("a derivative by inertia")
+        if space is PLACE or space is INERTIA or space.name == "BODY":
+            return [SIZES[space] * len(x.bodies) for x in groups]
         return node_sizes(space, len(self.nodes))
 
     def _no_derivative(self, what: str) -> LoweringError:
         return LoweringError(
-            f"{what} has no blocks for {self.tree.name!r}, whose loops and couplings are built in: "
-            "derivatives by inertial parameters and armature are for bodies that move one by one. "
+            f"{what} has no blocks for {self.tree.name!r}, whose loops and couplings are built in. "
             "Use the mechanism itself, which is its attribute mech."
         )
 
@@ -172,12 +176,13 @@ class Aggregates:
 
     def pick_off(self, node: int, space: Space = NODE) -> Array:
         """B: from a force at a node to the forces on the bodies of the aggregate."""
-        assert space is NODE, "aggregates have no inertial parameters"
         g, at = max(self.node_body[node], 0), self.nodes[node]
-        out = np.zeros((6 * len(self.tree.bodies[g].bodies), 6))
+        block = at.pose.shift if space is NODE else moved_numbers(at.pose)
+        n = len(block)
+        out = np.zeros((n * len(self.tree.bodies[g].bodies), n))
         if self.node_body[node] >= 0:  # a node on the ground never moves
             i = self.tree.slot[self.full.body_index[at.body]]
-            out[6 * i : 6 * i + 6] = at.pose.shift
+            out[n * i : n * i + n] = block
         return out
 
     # ----------------------------------------------------------------------------- specials
@@ -206,6 +211,16 @@ class Aggregates:
             case "cross" | "swap":
                 parts = read.reshape(-1, 6)
                 return block_diagonal([crossed(statement.special, x) for x in parts])
+            case "regressor":
+                parts = read.reshape(-1, 1, 6)
+                return block_diagonal([first(momentum_regressor(x), 2) for x in parts])
+            case "diagonal":  # of independent hinges: 𝒳* N 𝒳 changes by their own armature
+                return np.diag(read[:, 0])
+            case "inertia_of":
+                return block_diagonal([inertia_matrix(x) for x in read.reshape(-1, 10)])
+            case "weight_rate":
+                rate = weight_rate(run.arithmetic.gravity)
+                return block_diagonal([rate] * len(bodies))
             case "X_rate":
                 return block_diagonal(self._place_forms(run, statement, k))
             case "weight_gravity":
