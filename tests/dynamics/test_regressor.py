@@ -45,22 +45,35 @@ def test_batches():
     close(every[2], lw.regressor(mech, q[2], v[2], x[2]), 1e-13)
 
 
+@pytest.mark.parametrize("of", ["torque", "energy", "momentum"])
 @pytest.mark.parametrize("name", ["every hinge, others", "pins"])
-def test_base_parameters(name):
+def test_base_parameters(name, of):
     mech = tree(name)
-    base = lw.dynamics.base_parameters(mech)
-    q, v, x = state(mech, 9)
-    Y, pi = lw.regressor(mech, q, v, x), lw.dynamics.inertial_parameters(mech)
+    base = lw.dynamics.base_parameters(mech, of=of)
+    q, v, x = states(mech, 150)
+    Y = lw.regressor(mech, q, v, x if of == "torque" else None, of=of)
+    pi = lw.dynamics.inertial_parameters(mech)
     assert 0 < len(base.columns) < len(pi) and len(base.names) == len(base.columns)
-    close(Y[:, base.columns] @ (base.matrix @ pi), Y @ pi, 1e-8)
+    close(Y[..., base.columns] @ (base.matrix @ pi), Y @ pi, 1e-8)
+    W = Y.reshape(-1, len(pi))
+    W = W / np.maximum(np.linalg.norm(W, axis=0), 1e-9)
+    assert np.linalg.matrix_rank(W, tol=1e-9 * np.sqrt(len(pi))) == len(base.columns)
 
 
 def test_base_parameters_of_a_pendulum():
-    """One pin: the moment about it, and the first moments across it."""
+    """One pin: the moment about it, and the first moments across it.
+
+    Its momentum about the origin has the products of inertia with the axis, its energy the height
+    of the pin.
+    """
     part = lw.SpatialInertia.solid_box(2.0, (0.1, 0.2, 0.3))
-    b = lw.Builder("one").body("link", "world", lw.hinges.Pin((0, 1, 0)), inertia=part)
-    base = lw.dynamics.base_parameters(b.build())
-    assert base.names == ("mcx(link)", "mcz(link)", "Jyy(link)")
+    pin, high = lw.hinges.Pin((0, 1, 0)), (0.0, 0.0, 0.5)
+    mech = lw.Builder("one").body("link", "world", pin, inboard=high, inertia=part).build()
+    force = ("mcx(link)", "mcz(link)", "Jyy(link)")
+    assert lw.dynamics.base_parameters(mech).names == force
+    assert lw.dynamics.base_parameters(mech, of="energy").names == ("m(link)", *force)
+    momentum = lw.dynamics.base_parameters(mech, of="momentum").names
+    assert momentum == (*force, "Jxy(link)", "Jyz(link)")
 
 
 @pytest.mark.oracle
@@ -84,6 +97,8 @@ def test_bad_input():
     q, v, x = state(mech)
     with pytest.raises(lw.ModelError, match="of is 'mass'; it must be 'torque'"):
         lw.regressor(mech, q, v, x, of="mass")
+    with pytest.raises(lw.ModelError, match="of is 'mass'; it must be 'torque'"):
+        lw.dynamics.base_parameters(mech, of="mass")
     with pytest.raises(lw.ModelError, match="vdot is missing"):
         lw.regressor(mech, q, v)
     with pytest.raises(lw.ModelError, match="vdot is given"):

@@ -90,8 +90,7 @@ def regressor(
         ClosureError: v̇ breaks a loop or coupling, which is named. In a batch its rows are NaN
             instead, reported by a warning or by `status`.
     """
-    if type(of) is not str or of not in FORMULAS:
-        raise ModelError(f"of is {of!r}; it must be 'torque', 'energy' or 'momentum'.")
+    _check_kind(of)
     if of == "torque" and vdot is not None and loops is HELD and not options:  # most calls
         bare = _one_state(mech)
         keep_bare_call(mech, "regressor", (), bare)
@@ -111,6 +110,11 @@ def regressor(
     if is_closed(mech, loops) and vdot is not None:
         return obeyed(mech, q, v, vdot, of_tree, options)
     return of_tree(**options)
+
+
+def _check_kind(of: object) -> None:
+    if type(of) is not str or of not in FORMULAS:
+        raise ModelError(f"of is {of!r}; it must be 'torque', 'energy' or 'momentum'.")
 
 
 def _require_rigid_tree(mech: Mechanism) -> None:
@@ -140,7 +144,7 @@ def inertial_parameters(mech: Mechanism) -> Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BaseParameters:
-    """The combinations of inertial parameters that joint forces depend on: π_b = K π.
+    """The combinations of inertial parameters that a quantity depends on: π_b = K π.
 
     Attributes:
         matrix: K (count, 10 n).
@@ -157,24 +161,33 @@ class BaseParameters:
 
 
 def base_parameters(
-    mech: Mechanism, *, seed: int | np.random.Generator | None = 0, tolerance: float = 1e-10
+    mech: Mechanism,
+    *,
+    of: Regressed = "torque",
+    seed: int | np.random.Generator | None = 0,
+    tolerance: float = 1e-10,
 ) -> BaseParameters:
-    """The combinations of inertial parameters that joint forces depend on.
+    """The combinations of inertial parameters that joint forces, energy or momentum depend on.
 
-    Some parameters have no influence on joint forces, others only in sums with those of other
-    bodies. With the regressors of many random states stacked, a factorisation with column pivoting
-    finds columns that are independent; all others are combinations of them.
+    Some parameters have no influence on them, others only in sums with those of other bodies. With
+    the regressors of many random states stacked, a factorisation with column pivoting finds columns
+    that are independent; all others are combinations of them.
 
     Args:
+        of: "torque", "energy" or "momentum", as in `lw.regressor`. Joint forces and momentum do not
+            have the same ones: a body that turns about a fixed axis has angular momentum across it
+            by its products of inertia, which no joint force shows. In energy also what is the same
+            at all states counts, such as the mass of a body at a fixed height.
         tolerance: What may be left of a column that depends on others, relative to its length.
     """
     small = number(tolerance, "tolerance", least=0.0)
+    _check_kind(of)
     rng, tree = generator(seed), tree_of(mech)
     width = 10 * tree.n_bodies
-    count = 4 + 3 * width // max(tree.nv, 1)
+    count = 4 + 3 * width // max({"torque": tree.nv, "energy": 1, "momentum": 6}[of], 1)
     q = np.stack([tree.random(rng) for _ in range(count)])
     v, vdot = rng.standard_normal((2, count, tree.nv))
-    W = regressor(tree, q, v, vdot).reshape(count * tree.nv, width)
+    W = regressor(tree, q, v, vdot if of == "torque" else None, of=of).reshape(-1, width)
     names = [f"{p}({body.name})" for body in tree.bodies for p in PARAMETERS]
     return independent(W, names, small)
 
