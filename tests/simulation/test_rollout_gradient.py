@@ -173,13 +173,6 @@ def test_actuators_do_not_act_in_variational_steps():
         lw.rollout(mech, [0.1, 0.2], duration=0.05, integrator="variational", controls=[1.0])
 
 
-def test_actuators_with_activation_have_no_gradient():
-    mech = arm(lw.Actuator("slow", (("b", 1.0),), dynamics="filter", time_constant=0.1))
-    runs = lw.rollout(mech, [0.1, 0.2], duration=0.05, step=STEP, controls=[1.0])
-    with pytest.raises(ModelError, match="activation"):
-        runs.gradient(q=np.ones(2))
-
-
 def test_what_motions_and_steps_share_is_summed():
     mech = lw.models.puma560()
     rng = np.random.default_rng(0)

@@ -265,9 +265,8 @@ def instant_commands(
     if lasting and activations is None:
         raise ModelError(
             f"controls were given for {mech.name!r}, whose actuators {lasting} have an activation: "
-            "a state besides q and v. lw.forward_dynamics takes it as activations=; elsewhere "
-            "leave out controls, and add the forces of the actuators to tau. lw.rollout and "
-            "lw.simulate move activations."
+            "a state besides q and v. Give it as activations=, or leave out controls and add the "
+            "forces of the actuators to tau. lw.rollout and lw.simulate move activations."
         )
     if command.ndim not in (1, 2) or command.shape[-1] != count:
         raise ShapeError(

@@ -41,7 +41,7 @@ from linkwise.dynamics.kernels import (
 )
 from linkwise.dynamics.path_dependent import path_dependent, require_rest
 from linkwise.dynamics.quantity import NODE_AXES, Frame, check_frame
-from linkwise.errors import ShapeError
+from linkwise.errors import ModelError, ShapeError
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import keep_bare_call, once_per_mechanism
@@ -85,6 +85,8 @@ class ForwardDynamicsDerivatives(NamedTuple):
 @brief
 class Linearization(NamedTuple):
     """The equations of motion about a state x = (q, v): δẋ = A δx + B δτ, or one step of them.
+
+    With activations of actuators x = (q, v, a).
 
     Attributes:
         A: (2 nv, 2 nv) or (batch, 2 nv, 2 nv); δq is in the tangent space of `mech.integrate`.
@@ -163,6 +165,7 @@ def forward_dynamics_derivatives(
     forces_frame: Frame = "node",
     passive: bool = False,
     controls: NamedCommands | None = None,
+    activations: NamedCommands | None = None,
     loops: Loops = "closed",
     **options: Unpack[RecordOptions],
 ) -> ForwardDynamicsDerivatives:
@@ -183,6 +186,7 @@ def forward_dynamics_derivatives(
         passive: Whether `lw.passive_force` acts as well, as in `lw.forward_dynamics`.
         controls: Commands of the actuators, which act as in `lw.forward_dynamics`; default: they do
             not act.
+        activations: Activations of the actuators that have one, likewise, which are held.
         out: A record of three arrays, such as an earlier result, that receives the matrices.
 
     Returns:
@@ -196,7 +200,8 @@ def forward_dynamics_derivatives(
     formula = FORWARD_DERIVATIVES
     if passive is not False and flag(passive, "passive"):
         formula = _with_passive(mech, formula)
-    plain = forces is controls is None and forces_frame is NODE_AXES and loops is HELD
+    plain = forces is controls is activations is None
+    plain = plain and forces_frame is NODE_AXES and loops is HELD
     if plain and not options:  # most calls: one state
         bare = _one_state(mech, formula)
         if passive is False:
@@ -205,7 +210,10 @@ def forward_dynamics_derivatives(
             return quick
     arrays = {"q": q, "v": v, "tau": tau}
     if controls is not None:
-        formula, arrays["control"] = DRIVEN[formula], instant_commands(mech, controls)
+        commands = instant_commands(mech, controls, activations)
+        formula, arrays["control"] = DRIVEN[formula], commands
+    elif activations is not None:
+        raise ModelError("activations were given without controls, without which none act.")
     parts = _moved(mech, formula, arrays, forces, forces_frame, loops, options)
     return ForwardDynamicsDerivatives(**parts)
 

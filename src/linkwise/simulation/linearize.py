@@ -43,6 +43,7 @@ from linkwise.errors import (
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
+from linkwise.simulation.activation import activated, lasting, without_dynamics
 from linkwise.simulation.closed_transition import closed_transition
 from linkwise.simulation.implicit.ground import ContactPoint, Ground
 from linkwise.simulation.input_status import input_status
@@ -73,6 +74,7 @@ KEYWORDS = (
     "forces_frame",
     "loops",
     "controls",
+    "activations",
     "contacts",
 )
 """Those of `linearize` besides the options of a record."""
@@ -91,6 +93,7 @@ def linearize(
     forces_frame: Frame = "node",
     loops: Loops = "closed",
     controls: NamedCommands | None = None,
+    activations: NamedCommands | None = None,
     contacts: Ground | Sequence[ContactPoint] | None = None,
     **options: Unpack[RecordOptions],
 ) -> Linearization:
@@ -120,8 +123,10 @@ def linearize(
         forces: In continuous time, external forces by node name, as in `lw.forward_dynamics`,
             constant in the axes of `forces_frame`. A step of `lw.rollout` has none.
         controls: Commands of the actuators, held over a step: (a,) or (batch, a), or numbers by
-            name; default: they do not act. B remains that of δτ. Not for actuators with an
-            activation.
+            name; default: they do not act. B remains that of δτ.
+        activations: With `controls`, the activations of the actuators that have one, likewise, in
+            their order. They are states, and behind q and v in x: A is (2 nv + n, 2 nv + n) and B
+            (2 nv + n, nv).
         contacts: With `step` and "implicit", what may touch, as in `lw.rollout`; default: what the
             mechanism describes.
         loops: "open" linearises the tree of a mechanism that has loops or couplings. With
@@ -151,11 +156,21 @@ def linearize(
                 "lw.linearize(...) was given contacts without step; they act in steps of time. "
                 "Give step=... with integrator='implicit', or leave them out."
             )
-        if forces is controls is None and loops is HELD and not options:
+        if forces is controls is activations is None and loops is HELD and not options:
             return linearized(mech, q, v, tau, forces_frame=forces_frame, passive=passive)
         given: dict[str, Any] = {"forces": forces, "forces_frame": forces_frame, "passive": passive}
-        given["controls"] = controls
-        return linearized(mech, q, v, tau, **given, loops=loops, **options)
+        if activations is None:
+            given["controls"] = controls
+            return linearized(mech, q, v, tau, **given, loops=loops, **options)
+        states = activated(mech, controls, activations)
+        given |= {"controls": states.acting, "loops": loops}
+
+        def continuous(some: dict[str, Any]) -> dict[str, Array]:
+            some.pop("out", None)
+            parts = linearized(without_dynamics(states.mech), q, v, tau, **given, **some)
+            return states.added(*parts, parts.B @ states.forces(q, v), states.rates())
+
+        return Linearization(**recorded(continuous, options))
     check_mechanism(mech)
     if acting(forces):
         raise ModelError(
@@ -173,6 +188,7 @@ def linearize(
     if closed and integrator != "implicit":
         _check_projected(mech, integrator, controls is not None, contacts is not None)
     length = number(step, "step", above=0.0)
+    states = None if activations is None else activated(mech, controls, activations)
     if controls is contacts is None and not options and not closed:  # most calls: one state
         quick = _one_step(tree_of(mech), integrator, passive, length)(q, v, tau)
         if quick is not None:
@@ -182,7 +198,14 @@ def linearize(
         batch = some.get("status"), some.get("threads")
         held = mech if closed else tree_of(mech)
         more = {"controls": controls, "contacts": contacts}
-        return _of_step(held, (q, v, tau), length, integrator, passive, *batch, more)
+        if states is not None:  # which act as commands
+            held, more = without_dynamics(held), more | {"controls": states.acting}
+        parts = _of_step(held, (q, v, tau), length, integrator, passive, *batch, more)
+        by = parts.pop("command", None)
+        if states is None or by is None:
+            return parts
+        by = by[..., lasting(states.mech)]
+        return states.added(parts["A"], parts["B"], by, states.step(length))
 
     return Linearization(**recorded(step_of, options))
 
@@ -238,7 +261,8 @@ def _of_step(
     """A and B of one step: their rows are the gradients of each number after it.
 
     Args:
-        more: `controls` and `contacts`, as given.
+        more: `controls` and `contacts`, as given. With `controls` the result also has "command":
+            how the state changes with these.
     """
     known: dict[str, Any] = dict(zip(("q", "v", "tau"), given, strict=True))
     if more["controls"] is not None:
@@ -259,6 +283,8 @@ def _of_step(
     bad = np.broadcast_to(bad, lead)
     good, n = bad == 0, 2 * mech.nv
     shapes = {"A": (*lead, n, n), "B": (*lead, n, mech.nv)}
+    if command:
+        shapes["command"] = (*lead, n, len(mech.actuators))
     parts = {name: np.full(shape, np.nan) for name, shape in shapes.items()}
     all_codes = np.array(bad)
     if good.any():  # the rest by itself: loops hold, and steps end, in each of these states
@@ -322,11 +348,14 @@ def _of_states(
         require_rest(mech, ends[1], f"lw.linearize(..., step={step!r})")
         names = ("tau", "control")[: len(held)]
         flat = {n: x.reshape(-1, x.shape[-1]) for n, x in zip(names, states[2:], strict=True)}
-        A, B, status = _rows(runs, ends, flat)
+        A, B, by_command, status = _rows(runs, ends, flat)
     if codes is not None:
         codes[...] = status.reshape(lead)
     n = 2 * mech.nv
-    return {"A": A.reshape(*lead, n, n), "B": B.reshape(*lead, n, mech.nv)}
+    parts = {"A": A.reshape(*lead, n, n), "B": B.reshape(*lead, n, mech.nv)}
+    if command:
+        parts["command"] = by_command.reshape(*lead, n, by_command.shape[-1])
+    return parts
 
 
 def _check_projected(mech: Mechanism, integrator: str, driven: bool, touched: bool) -> None:
@@ -391,8 +420,8 @@ def _projected(
 
 def _rows(
     runs: Rollout, ends: list[Array], held: Mapping[str, Array]
-) -> tuple[Array, Array, Status]:
-    """A and B of many states, and their status.
+) -> tuple[Array, Array, Array, Status]:
+    """A and B of many states, how they change with commands, and their status.
 
     Args:
         ends: q and v before and after the step.
@@ -407,6 +436,7 @@ def _rows(
             "steps. Leave out step for continuous time."
         )
     A, B = np.empty((count, rows, rows)), np.empty((count, rows, nv))
+    by_command = np.empty((count, rows, held["control"].shape[-1] if "control" in held else 0))
     codes = np.empty(count, np.int32)
     some = max(AT_ONCE // max(rows, 1), 1)
     for begin in range(0, count, some):
@@ -427,5 +457,7 @@ def _rows(
         slopes = gradient((q, v), before, origin, flat)
         A[at, :, :nv], A[at, :, nv:] = (x.reshape(k, rows, nv) for x in (slopes.q, slopes.v))
         B[at] = slopes.tau.reshape(k, rows, nv)
+        if "control" in held:
+            by_command[at] = slopes.inputs["control"].reshape(k, rows, -1)
         codes[at] = slopes.status.reshape(k, rows).max(axis=1, initial=0)
-    return A, B, codes
+    return A, B, by_command, codes

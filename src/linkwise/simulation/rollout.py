@@ -13,7 +13,7 @@ from linkwise.arguments import count, is_tracked, itemsize, number
 from linkwise.codegen import arrays
 from linkwise.codegen.stepping.device import Course, Motions
 from linkwise.codegen.stepping.kernel import MotionKernel
-from linkwise.dynamics.actuator_force import NamedCommands, actuator_commands, with_activation
+from linkwise.dynamics.actuator_force import NamedCommands, actuator_commands
 from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, refuse
 from linkwise.errors import LoweringError, ModelError, ShapeError
 from linkwise.model.bending import warn_if_bent
@@ -239,9 +239,8 @@ def rollout(
         report_inside(mech, q_start, points, shown.penetration)
     if not on_gpu:
         q_all, v_all = (arrays.given_back(x, like) for x in (q_all, v_all))
-    lasting = controls is not None and with_activation(mech)  # which no record contains
     origin = None
-    if kernel is not None and planner is None and not lasting and request.episode == NOTHING:
+    if kernel is not None and planner is None and request.episode == NOTHING:
         origin = Origin(request, target, held, given, course)
     result = Rollout(
         mech,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from linkwise.codegen.stepping.device import Course
 from linkwise.codegen.stepping.kernel import MotionKernel, describe
 from linkwise.errors import ShapeError, SimulationError, TroubleWarning, caller, unknown_name
 from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.activation import Following, lasting, without_dynamics
 from linkwise.simulation.motion_request import MotionRequest
 from linkwise.simulation.rates import along_velocities
 from linkwise.simulation.rollout_kernel import motion_kernel
@@ -96,6 +97,8 @@ def gradient(
     library: Any = arrays.cupy() if arrays.is_on_gpu(records[0]) else np
     there = {n: arrays.taken(n, x) for n, x in origin.held.items() if arrays.is_on_gpu(x)}
     origin = replace(origin, held={**origin.held, **there})
+    used = {name: x.shape for name, x in origin.held.items()}
+    origin, follow = _known_activations(origin)
     single, bad = records[0].ndim == 2, np.atleast_1d(status) != 0
     states = [x[None] if single else x for x in records]
     pairs = [
@@ -114,10 +117,11 @@ def gradient(
     raw = library.where(lost[:, None], states[0].dtype.type(0.0), sweep.by_q)
     by_q = along_velocities(mech, library.ascontiguousarray(states[0][:, 0]), raw)
     full = {"q": by_q[:, None], "v": sweep.by_v[:, None], **sweep.by_inputs}
+    if follow is not None:
+        full["control"] = follow(full["control"])
     for x in full.values():
         x[lost] = np.nan
     shapes = dict(origin.shapes) | {"q": (*origin.shapes["q"][:-1], mech.nv)}
-    used = {name: x.shape for name, x in origin.held.items()}
     used |= {name: _padded(shapes[name]) for name in ("q", "v")}
     full.pop("locked", None)  # held or not: nothing in between
     parts = {
@@ -126,6 +130,21 @@ def gradient(
     }
     _report(mech, integrator, codes, bad, single)
     return RolloutGradient(parts.pop("q"), parts.pop("v"), parts, codes[0] if single else codes)
+
+
+def _known_activations(origin: Origin) -> tuple[Origin, Callable[[Any], Any] | None]:
+    """The same motions of actuators without dynamics, and gradients by commands of those by them.
+
+    No record contains activations, which commands alone determine (`activation.py`).
+    """
+    mech, course = origin.request.mech, origin.course
+    if not origin.request.actuated or not lasting(mech):
+        return origin, None
+    following = Following(mech, course.step)
+    acts, keeps, takes = following.along(origin.held["control"], course.steps)
+    request = replace(origin.request, mech=without_dynamics(mech))
+    held = {**origin.held, "control": acts}
+    return replace(origin, request=request, held=held), lambda by: following.back(by, keeps, takes)
 
 
 def _padded(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -122,9 +122,8 @@ class Rollout:
             raise ModelError(
                 f"this rollout of {self.mech.name!r} by {self.integrator!r} has no gradient: it "
                 "was made step by step (loops, couplings, too many bodies, a hinge without a "
-                "formula), with actuators that have an activation, with noise or conditions, or is "
-                "a copy. Hold loops with integrator='implicit' or open them with loops='open', and "
-                "make it again."
+                "formula), with noise or conditions, or is a copy. Hold loops with "
+                "integrator='implicit' or open them with loops='open', and make it again."
             )
         like = arrays.foreign((self.q, self.v, q, v))
         there = arrays.is_on_gpu(self.q)
