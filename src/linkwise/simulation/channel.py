@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -36,27 +35,6 @@ class Event:
     def __str__(self) -> str:
         words = f", {self.text}" if self.text else ""
         return f"{self.t:.6f} s: {self.kind} {self.name!r}{words}"
-
-
-def by_name(channels: Sequence[Channel], records: int) -> Mapping[str, Channel]:
-    """Channels by their names; raises for two of one name, and for other numbers of records."""
-    known = dict[str, Channel]()
-    for channel in channels:
-        if channel.name in known:
-            raise ModelError(
-                f"two channels are called {channel.name!r}; names of channels are different."
-            )
-        if "[" in channel.name:
-            raise ModelError(
-                f"a channel is called {channel.name!r}; brackets are for labels and units, so its "
-                "name has none."
-            )
-        if len(channel) != records:
-            raise ShapeError(
-                f"channel {channel.name!r} has {len(channel)} records; there are {records} times."
-            )
-        known[channel.name] = channel
-    return MappingProxyType(known)
 
 
 def checked_times(t: ArrayLike) -> Array:

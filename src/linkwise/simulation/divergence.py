@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from linkwise.dynamics.energy import kinetic_energy, potential_energy
+from linkwise.dynamics.energy import energy
 from linkwise.dynamics.mass_matrix import mass_matrix
 from linkwise.errors import LinkwiseError, SimulationError
 from linkwise.model.mechanism import Mechanism
@@ -162,8 +162,9 @@ class EnergyGuard:
 
     def _energies(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Potential and all energy (k,) of one state or several."""
-        potential = np.atleast_1d(potential_energy(self.mech, q) + self.applied.stored(q))
-        return potential, potential + np.atleast_1d(kinetic_energy(self.mech, q, v))
+        both = energy(self.mech, q, v)
+        potential = np.atleast_1d(both.potential + self.applied.stored(q))
+        return potential, potential + both.kinetic
 
     def sound(self, q: Array, v: Array) -> int:
         """How many states (k, ...), from the first one on, have an energy that there can be."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -20,23 +20,24 @@ from linkwise.simulation.channel import (
     Event,
     as_channels,
     as_event,
-    by_name,
     checked_force,
     checked_times,
     split_label,
 )
+from linkwise.simulation.channel_table import ChannelTable, Group
 from linkwise.simulation.inactive import of_the_file
 from linkwise.simulation.interpolation import between
+from linkwise.simulation.on_read import FieldOnRead, OnRead
 from linkwise.simulation.report import Notes, Report, report
 from linkwise.simulation.standard_channel import not_modelled as left_out
-from linkwise.simulation.work import budget
+from linkwise.simulation.work import budget, checked_works, work_names
 from linkwise.spatial.array import Array, ArrayLike, floats, frozen
 
 Dense: TypeAlias = Callable[[float], tuple[Array, Array]]
 """q (nq,) and v (nv,) at a time [s], from an integrator with dense output."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Recording:
     """A motion that was recorded; `print` of it is a report.
 
@@ -47,6 +48,8 @@ class Recording:
         rec + other                one motion after the other
         rec.save("run.npz")        with names, units and labels; lw.load_recording reads it
         rec.save("run.mp4")        a film with the shapes of the viewer
+
+    Energies, momentum, errors of loops and the report are computed when they are first read.
 
     Attributes:
         mech: The mechanism; None in a recording that was loaded without one.
@@ -73,7 +76,10 @@ class Recording:
     tau: Array
     channels: Mapping[str, Channel]
     events: tuple[Event, ...]
-    report: Report
+    if TYPE_CHECKING:
+        report: Report
+    else:
+        report: Report = FieldOnRead()
     integrator: str
     step: float
     steps: int
@@ -81,7 +87,6 @@ class Recording:
     dense: Dense | None = field(default=None, compare=False)
 
     @classmethod
-    @np.errstate(over="ignore", invalid="ignore")  # a motion that diverges is reported
     def of(
         cls,
         mech: Mechanism,
@@ -170,38 +175,54 @@ class Recording:
                     f"{mech.name!r} it is ({len(times)}, {size})."
                 )
         acting = {node: checked_force(node, f, len(times)) for node, f in (forces or {}).items()}
-        columns = standard.state_channels(mech, q, v, force) + standard.energy_channels(mech, q, v)
-        spent = budget(
-            mech, times, (q, v, force), columns[-1].values, works=works or {}, error=work_error,
-            forces=acting, forces_frame=forces_frame, held=held, passive=passive,
-        )  # fmt: skip
-        columns += spent.channels
-        columns += standard.momentum_channels(mech, q, v) + standard.loop_channels(mech, q, v)
+        for node in acting:
+            mech.node(node)
+        states = standard.state_channels(mech, q, v, force)
+        q, v, force = (channel.values for channel in states)  # nobody writes into these
         axes = "of the node" if forces_frame == "node" else "of the world"
-        columns += [
+        pushes = [
             Channel(f"force.{node}", ("N m",) * 3 + ("N",) * 3, f"from outside, in axes {axes}", f,
                     ("mx", "my", "mz", "fx", "fy", "fz"))
             for node, f in acting.items()
         ]  # fmt: skip
-        weight = ()
-        if not (pushed or spent.outside):
-            weight = standard.weight_alone(mech, force, passive=passive)
-        lines = left_out(
-            mech, q, v, force, passive=passive, limits=limits, contacts=contacts,
-            friction=friction, actuated=actuated,
-        )  # fmt: skip
-        notes = Notes(
-            not_modelled=(*not_modelled, *lines, *of_the_file(mech)),
-            uncounted=spent.uncounted,
-            work_error=spent.error,
-            weight=weight,
-            worst_loop=worst_loop,
-            added_loop=added_loop,
-            stabilization=stabilization if mech.loops or mech.couplings else "",
-            wall=wall,
-        )
+        acting = {node: x.values for node, x in zip(acting, pushes, strict=True)}
+        known = checked_works(works or {}, len(times))
+        energies = OnRead(lambda: standard.energy_channels(mech, q, v))
+        spent = OnRead(lambda: budget(
+            mech, times, (q, v, force), energies()[-1].values, works=known, error=work_error,
+            forces=acting, forces_frame=forces_frame, held=held, passive=passive,
+        ))  # fmt: skip
+
+        def notes() -> Notes:
+            weight = ()
+            if not (pushed or spent().outside):
+                weight = standard.weight_alone(mech, force, passive=passive)
+            lines = left_out(
+                mech, q, v, force, passive=passive, limits=limits, contacts=contacts,
+                friction=friction, actuated=actuated,
+            )  # fmt: skip
+            return Notes(
+                not_modelled=(*not_modelled, *lines, *of_the_file(mech)),
+                uncounted=spent().uncounted,
+                work_error=spent().error,
+                weight=weight,
+                worst_loop=worst_loop,
+                added_loop=added_loop,
+                stabilization=stabilization if mech.loops or mech.couplings else "",
+                wall=wall,
+            )
+
+        columns: list[Channel | Group] = [
+            *states,
+            Group(standard.ENERGIES, energies),
+            Group(work_names(known), lambda: spent().channels),
+            Group(standard.momentum_names(mech), lambda: standard.momentum_channels(mech, q, v)),
+            Group(standard.loop_names(mech), lambda: standard.loop_channels(mech, q, v)),
+            *pushes,
+            *as_channels(channels),
+        ]
         return made(
-            mech, mech.name, times, [*columns, *as_channels(channels)], notes,
+            mech, mech.name, times, columns, notes,
             integrator=integrator, step=float(step),
             steps=len(times) - 1 if steps is None else int(steps),
             events=tuple(as_event(x) for x in events), stopped=stopped, dense=dense,
@@ -392,8 +413,16 @@ class Recording:
             about: What it is.
         """
         new = Channel.of(name, values, labels=labels, about=about)
-        channels = by_name([*self.channels.values(), new], len(self))
+        channels = ChannelTable([*self.channels.values(), new], len(self))
         return replace(self, channels=channels)
+
+    def with_notes(self, **notes: Any) -> Recording:
+        """The same recording with other `Notes` in its report, by name."""
+
+        def noted() -> Report:
+            return replace(self.report, notes=replace(self.report.notes, **notes))
+
+        return replace(self, report=cast("Report", OnRead(noted)))
 
     def __str__(self) -> str:
         return str(self.report)
@@ -409,8 +438,8 @@ def made(
     mech: Mechanism | None,
     name: str,
     t: Array,
-    channels: Sequence[Channel],
-    notes: Notes,
+    channels: Sequence[Channel | Group],
+    notes: Notes | Callable[[], Notes],
     *,
     integrator: str,
     step: float,
@@ -420,14 +449,14 @@ def made(
     dense: Dense | None = None,
 ) -> Recording:
     """A recording of channels that are complete: with q, v and tau, and its report."""
-    known = by_name(channels, len(t))
-    summary = report(
-        name, t, known, notes, integrator=integrator, step=step, steps=steps, events=events,
-        stopped=stopped,
-    )  # fmt: skip
+    known, times = ChannelTable(channels, len(t)), frozen(np.array(t))
+    summary = OnRead(lambda: report(
+        name, times, known, notes() if callable(notes) else notes, integrator=integrator,
+        step=step, steps=steps, events=events, stopped=stopped,
+    ))  # fmt: skip
     q, v, tau = (known[x].values for x in ("q", "v", "tau"))
     return Recording(
-        mech, name, frozen(np.array(t)), q, v, tau, known, events, summary, integrator, step,
+        mech, name, times, q, v, tau, known, events, cast("Report", summary), integrator, step,
         steps, stopped, dense,
     )  # fmt: skip
 

@@ -192,7 +192,7 @@ def _read(source: Path, mech: Mechanism | None) -> Recording:
             raise _not_a_recording(source, "an archive without a header")
         header = _header(str(archive[HEADER]), source)
         channels = [_channel(entry, archive) for entry in header["channels"]]
-        return made(
+        rec = made(
             mech,
             str(header["mechanism"]),
             archive["t"],
@@ -204,6 +204,8 @@ def _read(source: Path, mech: Mechanism | None) -> Recording:
             events=tuple(Event(**event) for event in header["events"]),
             stopped=header["stopped"],
         )
+        _ = rec.report  # damage shows here
+        return rec
 
 
 def _header(text: str, source: Path) -> Mapping[str, Any]:

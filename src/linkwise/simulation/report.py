@@ -49,6 +49,47 @@ class Notes:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class EnergyFlow:
+    """Where the energy of a motion comes from and goes to.
+
+    Attributes:
+        kinetic: Largest kinetic energy [J].
+        works: Work done by each kind of force from the first record to the last [J].
+        drift: Largest size of energy − energy at the start − works [J].
+    """
+
+    kinetic: float
+    works: Mapping[str, float]
+    drift: float
+
+    @property
+    def exchanged(self) -> float:
+        """The largest kinetic energy or work [J]."""
+        works = [abs(work) for work in self.works.values() if np.isfinite(work)]
+        return max([self.kinetic, *works])
+
+
+@np.errstate(over="ignore", invalid="ignore")  # values that are not finite are reported
+def energy_flow(channels: Mapping[str, Channel]) -> EnergyFlow:
+    """That of the channels of a motion; NaN for what they do not have."""
+    of_works = [
+        channels[name] for name in channels if name.startswith("work.")
+    ]  # others stay unread
+    works = {
+        known.name.removeprefix("work."): float(known.values[-1] - known.values[0])
+        for known in of_works
+        if known.values.ndim == 1
+    }
+    kinetic, balance = (channels.get(x) for x in ("energy.kinetic", "energy.balance"))
+    left = np.full(1, np.nan) if balance is None else balance.values
+    return EnergyFlow(
+        float("nan") if kinetic is None else float(kinetic.values.max()),
+        works,
+        float(np.abs(left - left[0]).max()),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Report:
     """Energy, momentum, loops and events of a motion; `str()` prints it.
 
@@ -94,6 +135,11 @@ class Report:
     events: tuple[Event, ...] = ()
     stopped: str | None = None
     notes: Notes = field(default_factory=Notes)
+
+    @property
+    def flow(self) -> EnergyFlow:
+        """Where the energy comes from and goes to."""
+        return EnergyFlow(self.kinetic, self.works, self.drift)
 
     @property
     def relative_drift(self) -> float:
@@ -179,7 +225,6 @@ class Report:
         return [_line("loop drift", where)]
 
 
-@np.errstate(over="ignore", invalid="ignore")  # values that are not finite are reported
 def report(
     name: str,
     t: Array,
@@ -198,20 +243,14 @@ def report(
         known = channels.get(channel)
         return np.full(len(t), np.nan) if known is None else known.values
 
-    kinetic, total = of("energy.kinetic"), of("energy.total")
-    works = {
-        channel.removeprefix("work."): float(known.values[-1] - known.values[0])
-        for channel, known in channels.items()
-        if channel.startswith("work.") and known.values.ndim == 1
-    }
-    balance = of("energy.balance")
-    drift = float(np.abs(balance - balance[0]).max()) if not notes.uncounted else float("nan")
+    total, flow = of("energy.total"), energy_flow(channels)
+    drift = float("nan") if notes.uncounted else flow.drift
     sizes = [float(_lengths(of(f"momentum.{kind}")).max()) for kind in ("linear", "angular")]
     loop, place = _loop(channels, notes)
     return Report(
         name=name, start=float(t[0]), end=float(t[-1]), integrator=integrator, step=step,
         steps=steps, records=len(t), energy=(float(total[0]), float(total[-1])),
-        kinetic=float(kinetic.max()), works=works, drift=drift, momentum=(sizes[0], sizes[1]),
+        kinetic=flow.kinetic, works=flow.works, drift=drift, momentum=(sizes[0], sizes[1]),
         momentum_drift=_kept_momentum(t, channels, notes), loop=loop, loop_place=place,
         touch=_touch(channels), events=events, stopped=stopped, notes=notes,
     )  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,10 +54,11 @@ from linkwise.simulation.loop_keeper import DRIFT_LIMIT, LoopKeeper, Stabilizati
 from linkwise.simulation.margin import Margin, MarginGroup, Watch
 from linkwise.simulation.observer import Log, Observer, Probe
 from linkwise.simulation.recording import Recording
+from linkwise.simulation.report import energy_flow
 from linkwise.simulation.stepper import Moment, Stepper
 from linkwise.simulation.stiff_drive import warn_if_too_stiff
 from linkwise.simulation.timetable import Progress, Timetable, timetable
-from linkwise.simulation.work import energy_lost
+from linkwise.simulation.work import adds_up, energy_lost
 from linkwise.spatial.array import Array, ArrayLike, constant
 from linkwise.tasks.force.positive import not_negative, positive
 from linkwise.tasks.force.surface import CompliantSurface
@@ -286,9 +286,11 @@ def _run(
     def recording() -> Recording | None:
         if not len(observer.log):
             return None
-        rec = observer.recording(**facts)  # channels may need further kernels
-        notes = replace(rec.report.notes, stiffness=str(observer.stiffness))
-        return _timed(replace(rec, report=replace(rec.report, notes=notes)), began)
+        return observer.recording(**facts).with_notes(stiffness=str(observer.stiffness))
+
+    def unfinished() -> Recording | None:
+        rec = recording()
+        return None if rec is None else _timed(rec, began)
 
     try:
         observer.begin(first)
@@ -304,10 +306,10 @@ def _run(
         observer.stopped = f"interrupted at t = {observer.now.t:.9g} s"
     except DivergenceError as error:
         observer.stopped = f"{error} {advice(observer.stepper, observer.now, observer.log.states)}"
-        raise SimulationError(observer.stopped, recording=recording()) from error.__cause__
+        raise SimulationError(observer.stopped, recording=unfinished()) from error.__cause__
     except SimulationError as error:
         observer.stopped = str(error)
-        error.recording = recording()
+        error.recording = unfinished()
         raise
     except Exception as error:
         error.add_note(f"lw.simulate had reached t = {observer.now.t:.9g} s.")
@@ -315,10 +317,11 @@ def _run(
     observer.record()
     rec = recording()
     assert rec is not None
-    lost = energy_lost(rec.report, observer.stepper.mech)
-    if lost:
-        warnings.warn(lost, EnergyWarning, stacklevel=caller())
-    return rec
+    if not adds_up(energy_flow(rec.channels), observer.stepper.mech):
+        lost = energy_lost(rec.report, observer.stepper.mech)
+        if lost:
+            warnings.warn(lost, EnergyWarning, stacklevel=caller())
+    return _timed(rec, began)
 
 
 def _implicit(
@@ -394,8 +397,7 @@ def _timed(rec: Recording, began: tuple[float, float]) -> Recording:
     """A recording whose report says how long it took since the time and the compiling before."""
     compiling = time_compiling() - began[1]
     wall = max(time.monotonic() - began[0] - compiling, 0.0)
-    notes = replace(rec.report.notes, wall=wall, compiling=compiling)
-    return replace(rec, report=replace(rec.report, notes=notes))
+    return rec.with_notes(wall=wall, compiling=compiling)
 
 
 def fixed_steps(observer: Observer, bar: Progress) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.dynamics.closure import constraint_error, constraint_jacobian
-from linkwise.dynamics.energy import kinetic_energy, potential_energy
+from linkwise.dynamics.energy import energy
 from linkwise.dynamics.momentum import center_of_mass, momentum
 from linkwise.dynamics.passive import passive as dampers_and_springs
 from linkwise.model.closure import coupling_error
@@ -157,12 +157,16 @@ def state_channels(mech: Mechanism, q: Array, v: Array, tau: Array) -> list[Chan
     ]
 
 
+ENERGIES = ("energy.kinetic", "energy.potential", "energy.total")
+"""Names of `energy_channels`."""
+
+
 def energy_channels(mech: Mechanism, q: Array, v: Array) -> list[Channel]:
     """Kinetic, potential (gravity) and total energy."""
     quiet = np.zeros(len(q), dtype=np.int32)  # a state in trouble is NaN, which the report tells
     if mech.n_bodies:
-        kinetic = np.asarray(kinetic_energy(mech, q, v, status=quiet))
-        potential = np.asarray(potential_energy(mech, q, status=quiet))
+        both = energy(mech, q, v, status=quiet)
+        kinetic, potential = np.asarray(both.kinetic), np.asarray(both.potential)
     else:
         kinetic, potential = np.zeros(len(q)), np.zeros(len(q))
     return [
@@ -172,9 +176,17 @@ def energy_channels(mech: Mechanism, q: Array, v: Array) -> list[Channel]:
     ]
 
 
+def momentum_names(mech: Mechanism) -> tuple[str, ...]:
+    """Names of `momentum_channels`."""
+    if not (mech.n_bodies and mech.nv):
+        return ()
+    centre = ("center_of_mass",) * (mech.total_mass > 0.0)
+    return ("momentum.linear", "momentum.angular", *centre)
+
+
 def momentum_channels(mech: Mechanism, q: Array, v: Array) -> list[Channel]:
     """Momentum of all bodies, about the origin of the world, and their centre of mass."""
-    if not (mech.n_bodies and mech.nv):
+    if not momentum_names(mech):
         return []
     quiet = np.zeros(len(q), dtype=np.int32)
     both = momentum(mech, q, v, about="world", status=quiet)
@@ -189,25 +201,38 @@ def momentum_channels(mech: Mechanism, q: Array, v: Array) -> list[Channel]:
     return channels
 
 
+def loop_names(mech: Mechanism) -> tuple[str, ...]:
+    """Names of `loop_channels`."""
+    if not (mech.loops or mech.couplings):
+        return ()
+    return (*(name for name, _, _ in _LOOP_ERRORS if _places(mech, name)), "loop.rate")
+
+
+_LOOP_ERRORS = (("loop.distance", "m", slice(3, 6)), ("loop.angle", "rad", slice(0, 3)))
+"""Channels of errors with their units, and the entries of the error of a loop."""
+
+
+def _places(mech: Mechanism, name: str) -> tuple[str, ...]:
+    """The loops, and the couplings, whose error is of this kind."""
+    slide = name == "loop.distance"
+    pairs = zip(mech.couplings, coupled_slides(mech), strict=True)
+    return (*(x.name for x in mech.loops), *(x.name for x, slides in pairs if slides == slide))
+
+
 def loop_channels(mech: Mechanism, q: Array, v: Array) -> list[Channel]:
     """How far loops and couplings are from closed, and the largest rate at which they open."""
     if not (mech.loops or mech.couplings):
         return []
     e = constraint_error(mech, q, per="loop")
     off = {x.name: np.abs(coupling_error(mech, x, q)) for x in mech.couplings}
-    slides = dict(zip(off, coupled_slides(mech), strict=True))
     channels = list[Channel]()
-    for name, unit, part, slide in (
-        ("loop.distance", "m", slice(3, 6), True),
-        ("loop.angle", "rad", slice(0, 3), False),
-    ):
-        sizes = [*np.linalg.norm(e[..., part], axis=-1).T]
-        sizes += [off[x.name] for x in mech.couplings if slides[x.name] == slide]
-        labels = [x.name for x in mech.loops]
-        labels += [x.name for x in mech.couplings if slides[x.name] == slide]
+    for name, unit, part in _LOOP_ERRORS:
+        labels = _places(mech, name)
         if labels:
+            sizes = [*np.linalg.norm(e[..., part], axis=-1).T]
+            sizes += [off[x] for x in labels[len(mech.loops) :]]
             about = "error of loops and couplings"
-            channels.append(Channel(name, unit, about, np.stack(sizes, axis=-1), tuple(labels)))
+            channels.append(Channel(name, unit, about, np.stack(sizes, axis=-1), labels))
     opening = np.abs((constraint_jacobian(mech, q) @ v[..., None])[..., 0]).max(axis=-1)
     channels.append(Channel("loop.rate", "rad/s or m/s", "largest entry of |J_c v|", opening))
     return channels

@@ -17,7 +17,7 @@ from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.simulation.channel import Channel
-from linkwise.simulation.report import Report
+from linkwise.simulation.report import EnergyFlow, Report
 from linkwise.simulation.stiff_drive import remedy
 from linkwise.spatial.array import Array, ArrayLike, floats
 
@@ -28,6 +28,9 @@ _ABOUT = {
     "steps": "energy that steps of order one add or take",
 }
 
+
+ALWAYS = ("joints", "passive", "forces")
+"""Whose work every recording has."""
 
 _INSIDE = ("limits", "actuators", "joint_friction", "steps")
 """Others who push one body against another, not against the ground."""
@@ -57,7 +60,7 @@ def budget(
     states: tuple[Array, Array, Array],
     total: Array,
     *,
-    works: Mapping[str, ArrayLike | None],
+    works: Mapping[str, Array | None],
     error: float,
     forces: Mapping[str, Array],
     forces_frame: Frame,
@@ -67,18 +70,18 @@ def budget(
     """Works that are given, and those that are not by quadrature over the records.
 
     Args:
-        works: Work up to each record (k,) [J] by name; None for one that is not known.
+        works: Work since the first record (k,) [J] by name; None for one that is not known.
         held: Whether joint forces act unchanged from record to record.
     """
     q, v, tau = states
     works_by_name, uncounted = dict[str, Array](), list[str]()
-    for name in dict.fromkeys(("joints", "passive", "forces", *works)):
+    for name in dict.fromkeys((*ALWAYS, *works)):
         if name in works:
             known = works[name]
             if known is None:
                 uncounted.append(name)
             else:
-                works_by_name[name] = _checked(name, known, len(t))
+                works_by_name[name] = known
             continue
         work = Work(np.zeros(len(t)))
         if name == "joints":
@@ -101,14 +104,24 @@ def budget(
     return Budget(tuple(channels), tuple(uncounted), error, outside)
 
 
-def _checked(name: str, work: ArrayLike, records: int) -> Array:
-    values = floats(work, f"work {name!r}")
-    if values.shape != (records,):
-        raise ShapeError(
-            f"work {name!r} has the shape {values.shape}; it is ({records},), the work up to each "
-            "record [J]."
-        )
-    return values - values[0]
+def checked_works(works: Mapping[str, ArrayLike | None], records: int) -> dict[str, Array | None]:
+    """Works since the first record, from works up to each record."""
+    checked = dict[str, Array | None]()
+    for name, work in works.items():
+        values = None if work is None else floats(work, f"work {name!r}")
+        if values is not None and values.shape != (records,):
+            raise ShapeError(
+                f"work {name!r} has the shape {values.shape}; it is ({records},), the work up to "
+                "each record [J]."
+            )
+        checked[name] = values if values is None else values - values[0]
+    return checked
+
+
+def work_names(works: Mapping[str, Array | None]) -> tuple[str, ...]:
+    """Names of the channels of a budget with such works."""
+    names = [x for x in dict.fromkeys((*ALWAYS, *works)) if x not in works or works[x] is not None]
+    return (*(f"work.{name}" for name in names), "energy.balance")
 
 
 ALLOWED = 0.1
@@ -118,20 +131,25 @@ SMALL = 1e-6
 """A height [m] of the whole mechanism: less energy than lifting it by this is not looked at."""
 
 
-def energy_lost(report: Report, mech: Mechanism) -> str:
-    """What to warn of, or "" where the energy adds up, or is not known to.
+def adds_up(flow: EnergyFlow, mech: Mechanism, error: float = 0.0) -> bool:
+    """Whether what is missing is small, or not known.
 
     The drift of energy, less what the works are not known to, is compared with the energy that was
     exchanged: the largest kinetic energy or work, whichever is larger.
+
+    Args:
+        error: How far the works may be off [J].
     """
-    if not np.isfinite(report.drift):
-        return ""
-    works = [abs(work) for work in report.works.values() if np.isfinite(work)]
-    exchanged = max([report.kinetic, *works])
-    missing = report.drift - report.notes.work_error
     floor = SMALL * mech.total_mass * max(float(np.linalg.norm(mech.gravity)), 1.0)
-    if missing <= ALLOWED * exchanged + floor:
+    return not flow.drift - error > ALLOWED * flow.exchanged + floor
+
+
+def energy_lost(report: Report, mech: Mechanism) -> str:
+    """What to warn of, or "" where the energy adds up, or is not known to."""
+    flow, error = report.flow, report.notes.work_error
+    if not np.isfinite(report.drift) or adds_up(flow, mech, error):
         return ""
+    missing, exchanged = report.drift - error, flow.exchanged
     by = report.integrator
     if np.isfinite(report.step):
         what = f"{by!r} in steps of {report.step:.3g} s"
