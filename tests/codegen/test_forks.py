@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 
-from linkwise.codegen.scalar.forks import Fork, outside, steps, where_of
+import linkwise as lw
+from linkwise.codegen.cpu import emit
+from linkwise.codegen.scalar.forks import Fork, compared, outside, steps, where_of
 from linkwise.codegen.stepping import llvm_packed
 from linkwise.codegen.stepping.kernel import MotionKernel
 from linkwise.codegen.stepping.stepping import Sketch
 from linkwise.simulation import ContactPoint, Ground
 from linkwise.simulation.motion_request import MotionRequest
-from linkwise.spatial.choice import root, where
+from linkwise.spatial.choice import clip, gate, maximum, minimum, root, where
 from tests.codegen.test_packs import octopus
 from tests.simulation.moving import Given
 
@@ -137,3 +139,74 @@ def test_sweeps_with_forks_give_the_motion_without(monkeypatch):
     monkeypatch.setattr(llvm_packed, "steps", lambda graph, order, roots: tuple(order))
     np.testing.assert_allclose(with_forks, moved(), rtol=1e-7, atol=1e-8)
     assert with_forks[-1, -1] > 0.1  # slip
+
+
+LARGER = {
+    "x or y": (lambda x, y: maximum(x, y), lambda x, y: max(x, y)),
+    "smaller": (lambda x, y: minimum(x, y), lambda x, y: min(x, y)),
+    "x or -y": (lambda x, y: maximum(x, -y), lambda x, y: max(x, -y)),
+    "-x or y": (lambda x, y: maximum(-x, y), lambda x, y: max(-x, y)),
+    "smaller of x and -y": (lambda x, y: minimum(x, -y), lambda x, y: min(x, -y)),
+    "smaller of -x and y": (lambda x, y: minimum(-x, y), lambda x, y: min(-x, y)),
+    "between": (lambda x, y: clip(x, -y, y), lambda x, y: min(max(x, -y), y)),
+}
+
+
+@pytest.mark.parametrize("name", LARGER)
+def test_the_larger_and_the_smaller_of_two_are_compared(name):
+    write, plain = LARGER[name]
+    graph, (out,), plan = planned(lambda a, b, c, d: [write(a, b)])
+    choice = where_of(graph, out)
+    assert choice is not None and set(compared(graph, choice)) == set(choice[1:])
+    for x in ((2.0, 3.0), (3.0, 2.0), (-2.0, 3.0), (3.0, -2.0), (2.0, 2.0), (-4.0, -4.0)):
+        values = [*x, 0.0, 0.0]
+        first, second = (run(graph, (n,), plan, values)[0][0] for n in compared(graph, choice))
+        taken = choice[1] if first > second else choice[2]
+        assert run(graph, (taken,), plan, values)[0][0] == plain(*x)
+
+
+@pytest.mark.parametrize("write", [
+    lambda x, y: where(x - y, x, -y),
+    lambda x, y: where(x + y, x, y),
+    lambda x, y: where(x + y, x, -x),
+    lambda x, y: where(x - y, 0.0, y),
+    lambda x, y: where(x, y, -y),
+])  # fmt: skip
+def test_other_choices_are_not(write):
+    graph, (out,), _ = planned(lambda a, b, c, d: [write(a, b)])
+    choice = where_of(graph, out)
+    assert choice is not None and compared(graph, choice) is None
+
+
+def test_a_gate_of_another_number_is_no_choice():
+    graph, (out,), _ = planned(lambda a, b, c, d: [gate(a, b) - (c + gate(a, -d))])
+    assert where_of(graph, out) is None
+
+
+def test_comparing_changes_no_bit_of_a_motion(monkeypatch):
+    b = lw.Builder("arms")
+    part = lw.SpatialInertia.solid_box(0.3, [0.2, 0.05, 0.04])
+    b.body("hub", "world", lw.hinges.Free(), inertia=lw.SpatialInertia.solid_sphere(2.0, 0.1))
+    drive = lw.Drive(friction=0.05, lower=-0.1, upper=0.15)
+    for i, side in enumerate((-1.0, 1.0)):
+        pin, place = lw.hinges.Pin([0.0, 1.0, 0.0]), [0.0, 0.1 * side, 0.0]
+        b.body(f"arm{i}", "hub", pin, inertia=part, inboard=place, drive=drive)
+        pin, place = lw.hinges.Pin([1.0, 0.0, 0.0]), [0.2, 0.0, 0.0]
+        b.body(f"tip{i}", f"arm{i}", pin, inertia=part, inboard=place, drive=drive)
+    mech = b.build()
+    points = tuple(ContactPoint(f"tip{i}", f"tip{i}", (0.1, 0.0, 0.0), 0.02) for i in range(2))
+    stepping = MotionRequest(mech, "implicit", contacts=points).stepping("cpu")
+
+    def moved():
+        kernel = MotionKernel(Given(mech, stepping, alone=True))
+        q, held = mech.neutral(), {x: np.zeros(size) for x, size in kernel.held}
+        q[6], v = 0.05, np.linspace(-2.0, 2.0, mech.nv)
+        return kernel.run(q[None], v[None], held, 2e-3, 60, 1).records[0]
+
+    compares = moved()
+    impulse = compares[:, mech.nq + mech.nv :][:, :4]
+    limit = 2e-3 * 0.05
+    assert (np.abs(impulse) > 1.001 * limit).any() and (np.abs(impulse) < 0.999 * limit).any()
+    for module in (emit, llvm_packed):
+        monkeypatch.setattr(module, "compared", lambda graph, choice: None)
+    np.testing.assert_array_equal(compares, moved())

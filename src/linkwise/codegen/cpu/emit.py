@@ -11,7 +11,7 @@ import numpy as np
 from linkwise.codegen.cpu import ir
 from linkwise.codegen.cpu.ir import INT, INT32, Constant, IRBuilder, Module, declared
 from linkwise.codegen.cpu.sincos import DOUBLES, FLOATS, emit_sincos
-from linkwise.codegen.scalar.forks import where_of
+from linkwise.codegen.scalar.forks import compared, where_of
 from linkwise.codegen.scalar.graph import Check, Graph, table_name
 from linkwise.codegen.scalar.status import RESULT
 
@@ -76,6 +76,10 @@ class Emitter:
         if choice is not None and all(n in value for n in choice if n >= 0):
             condition, chosen, other = choice
             results = [value[n] if n >= 0 else self.constant(0.0) for n in (chosen, other)]
+            pair = compared(graph, choice)
+            if pair is not None:
+                larger = build.fcmp_ordered(">", *(value[n] for n in pair))
+                return build.select(larger, *results)
             return build.select(self.positive(build, graph, condition, value), *results)
         x = value[a]
         if op in BINARY:

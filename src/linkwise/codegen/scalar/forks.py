@@ -36,7 +36,8 @@ Step = int | Fork
 def where_of(graph: Graph, node: int) -> Choice | None:
     """The choice that a node is, as `spatial/choice.py` writes it.
 
-    gate(c, x) + (y - gate(c, y)) is one of both numbers to the bit, and so is y - gate(c, y).
+    gate(c, x) + (y - gate(c, y)) is one of both numbers to the bit, and so is y - gate(c, y). With
+    y = -z the graph has gate(c, x) - (z + gate(c, -z)).
     """
     op, a, b = graph.op, graph.a, graph.b
 
@@ -47,12 +48,39 @@ def where_of(graph: Graph, node: int) -> Choice | None:
 
     if op[node] == "sub" and (other := rest(node)) is not None:
         return other[0], -1, other[1]
+    if op[node] == "sub" and op[a[node]] == "gate" and op[b[node]] == "add":
+        condition, chosen, left = a[a[node]], b[a[node]], b[node]
+        for z, gated in ((a[left], b[left]), (b[left], a[left])):
+            if op[gated] == "gate" and a[gated] == condition:
+                minus = b[gated]
+                if op[minus] == "neg" and a[minus] == z:
+                    return condition, chosen, minus
     if op[node] != "add":
         return None
     for first, second in ((a[node], b[node]), (b[node], a[node])):
         other = rest(second)
         if other is not None and op[first] == "gate" and a[first] == other[0]:
             return other[0], b[first], other[1]
+    return None
+
+
+def compared(graph: Graph, choice: Choice) -> tuple[int, int] | None:
+    """x and y, in the order in which a choice is the larger or the smaller one of them.
+
+    Its condition is their difference: x - y, or x + z for y = -z, or -(z + y) for x = -z. Comparing
+    them is the same to the bit, and processors choose the larger one of two numbers at once.
+    """
+    op, a, b = graph.op, graph.a, graph.b
+    c, *sides = choice
+    turned = op[c] == "neg"
+    c = a[c] if turned else c
+    pair = (a[c], b[c])
+    if op[c] == "sub" and not turned:
+        return pair if set(sides) == set(pair) else None
+    for x, z in (pair, pair[::-1]) if op[c] == "add" else ():
+        y = sides[sides[0] == x]
+        if x in sides and y >= 0 and op[y] == "neg" and a[y] == z:
+            return (y, x) if turned else (x, y)
     return None
 
 

@@ -16,7 +16,7 @@ from linkwise.codegen.cpu import ir
 from linkwise.codegen.cpu.emit import BINARY, Emitter, Finite
 from linkwise.codegen.cpu.ir import INT32, Constant
 from linkwise.codegen.cpu.llvm import Place, get, put
-from linkwise.codegen.scalar.forks import Fork, Step, arguments, outside, steps, where_of
+from linkwise.codegen.scalar.forks import Fork, Step, arguments, compared, outside, steps, where_of
 from linkwise.codegen.scalar.packs import Pack, Packs
 
 PART = 400
@@ -144,6 +144,11 @@ class _Values:
             condition, *results = zip(*(x for x in choices if x is not None), strict=True)
             if all(min(r) >= 0 or max(r) < 0 for r in results):
                 both = [zero if r[0] < 0 else self.column(build, r) for r in results]
+                pairs = [compared(self.graph, x) for x in choices if x is not None]
+                sides = list(zip(*(x for x in pairs if x is not None), strict=True))
+                if None not in pairs and set(sides) == set(results):
+                    larger = build.fcmp_ordered(">", *(self.column(build, r) for r in sides))
+                    return build.select(larger, *both)
                 return build.select(self._positive(build, condition), *both)
         columns = self.packs.columns(nodes)
         if op == "gate":
