@@ -22,7 +22,9 @@ from linkwise.codegen.sensitivity import pushed, slopes
 from linkwise.dynamics.configuration import missing as difference
 from linkwise.dynamics.quantity import expression
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.choice import absolute, clip, root
+from linkwise.spatial import quaternion
+from linkwise.spatial.choice import absolute, clip, root, where
+from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import cross
 from linkwise.sweeps.sparse import times
 from linkwise.tasks.measure import missing
@@ -224,8 +226,15 @@ def _error(task: Task) -> Any:
     else:
         R_d = p_d = numbers.reshape(3, 3) if task.kind == "orientation" else numbers
     e = missing(task, R, p, R_d, p_d)
-    nodes = [s.scalar(x).node for x in e]
-    columns = list[Any]()
+    by = _turned(s, e, R, p) if task.kind == "direction" else _moved(task, R, p, R_d, p_d)
+    s.write("e", list(e))
+    s.write("by", list(by.ravel()))
+    return s.traced()
+
+
+def _turned(s: Sketch, e: Any, R: Any, p: Any) -> Any:
+    """The derivative of an error by the motion of the node, by its graph."""
+    nodes, columns = [s.scalar(x).node for x in e], list[Any]()
     for j in range(6):
         axis = np.eye(3)[j % 3]
         rate = np.stack([cross(row, axis) for row in R]) if j < 3 else np.zeros((3, 3))
@@ -235,6 +244,34 @@ def _error(task: Task) -> Any:
             for x, y in zip((*R.ravel(), *p), (*rate.ravel(), *way), strict=True)
         }
         columns.append(s.scalars(pushed(s.graph, nodes, seeds)))
-    s.write("e", list(e))
-    s.write("by", list(np.stack(columns, axis=1).ravel()))
-    return s.traced()
+    return np.stack(columns, axis=1)
+
+
+def _moved(task: Task, R: Any, p: Any, R_d: Any, p_d: Any) -> Any:
+    """The same of turns φ = log(R* R_d) and ways d = p_d − p, and of parts of them.
+
+        φ' = −(1 − ½ φ~ + c φ~²) ω,   (R φ)' = −R (1 + ½ φ~ + c φ~²) ω
+        (R* d)' = (R* d)~ ω − u,   d' = −R u
+
+    of the velocities ω, u in the axes of the node, and c |φ|² = 1 − ½ |φ| cot ½ |φ|.
+    """
+    back, outside = R.T, task.axes == "reference"
+    by = np.full((len(task.rows), 6), 0.0, dtype=object)
+    if task.kind != "position":
+        half = quaternion.from_matrix(back @ R_d)
+        turn, (w, *axis) = quaternion.log(half), half
+        square, sine = turn @ turn, np.array(axis) @ np.array(axis)
+        there = square - 1e-8  # below, c is 1 / 12 to rounding
+        scale = (turn @ np.array(axis)) / where(there, sine, 1.0)  # |φ| / sin ½ |φ|
+        c = where(there, (1.0 - 0.5 * w * scale) / where(there, square, 1.0), 1.0 / 12.0)
+        across = skew(turn)
+        rate = (0.5 if outside else -0.5) * across + c * times(across, across)
+        rate = -(np.eye(3) + rate)
+        rate = times(R, rate) if outside else rate
+        by[:, :3] = by[:, :3] + times(task.matrix[:, :3], rate)
+    if task.kind != "orientation":
+        way = -R if outside else -np.eye(3)
+        by[:, 3:] = by[:, 3:] + times(task.matrix[:, 3:], way)
+        if not outside:
+            by[:, :3] = by[:, :3] + times(task.matrix[:, 3:], skew(back @ (p_d - p)))
+    return by
