@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.control import Bound, Cost, RecedingHorizon
+from linkwise.control import Bound, Cost, RecedingHorizon, side_by_side
 from linkwise.control.recursion import tile
 from linkwise.errors import LinkwiseError, TroubleWarning
 
@@ -178,6 +178,23 @@ def test_a_batch_holds_bounds_as_single_problems_do() -> None:
         assert last.solved == last.problems == 9 and last.iteration == many.iterations.max()
         assert [x.iteration for x in reports] == sorted({x.iteration for x in reports})
         assert last.left <= reports[0].left or len(reports) == 1
+
+
+def test_history_is_the_same_with_a_report_after_each_iteration(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mech, rng = chain(8.0), np.random.default_rng(2)
+    q = 0.4 * rng.standard_normal((9, 2))
+    low = Bound.on_position(0.05, 0.2, hinges=["b0"], when="final")
+    given: dict[str, Any] = {"costs": costs(), "step": 0.03, "horizon": 12, "bounds": [low]}
+    many = lw.optimize(mech, q, **given)
+    monkeypatch.setattr(side_by_side, "OFTEN", 1e-9)
+    reports = list[Any]()
+    again = lw.optimize(mech, q, **given, progress=reports.append)
+    assert len(reports) == many.iterations.max() > many.iterations.min()
+    for name in ("cost", "violation"):
+        each, other = getattr(many.history, name), getattr(again.history, name)
+        assert np.array_equal(each, other, equal_nan=True)
 
 
 @pytest.mark.prove

@@ -213,7 +213,8 @@ class OnCores:
             made += part
             going = self._going()
         done = {x: self._records[:, self._at[x]][:, 0] for x in ("cost", "ended", "count")}
-        return done | {"history": self._records[:, self._at["history"]]}
+        # a copy: the next call writes over the rows of problems that go on
+        return done | {"history": self._records[:, self._at["history"]].copy()}
 
     def _going(self) -> NDArray[np.intp]:
         """Problems that have not ended."""
