@@ -127,8 +127,14 @@ class Given:
 
 def calls_of_kernels(monkeypatch):
     """A list that receives the number of steps of each call of a kernel."""
-    steps, make = list[int](), MotionKernel.run
+    steps, make, prepare = list[int](), MotionKernel.run, MotionKernel.repeated
+
+    def repeated(kernel, q, v, held, course, out=None):
+        call, done = prepare(kernel, q, v, held, course, out)
+        return lambda: (steps.append(course.steps), call())[1], done
+
     monkeypatch.setattr(MotionKernel, "run", lambda *x: (steps.append(x[5]), make(*x))[1])
+    monkeypatch.setattr(MotionKernel, "repeated", repeated)
     return steps
 
 

@@ -28,9 +28,9 @@ from linkwise.model.hinges import Free, Hinge, Spherical
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.applied_force import WORKERS
 from linkwise.simulation.divergence import blown_up, fastest, gave_up, is_bounded
+from linkwise.simulation.moment import Moment
 from linkwise.simulation.observer import MOST, Observer
 from linkwise.simulation.rates import moved, rate_acceleration, rates, turning, velocities
-from linkwise.simulation.stepper import Moment
 from linkwise.simulation.timetable import Progress
 from linkwise.spatial.array import Array
 

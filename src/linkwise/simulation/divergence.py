@@ -16,8 +16,9 @@ from linkwise.simulation.stiff_drive import remedy
 from linkwise.spatial.array import Array
 
 if TYPE_CHECKING:
+    from linkwise.simulation.moment import Moment
     from linkwise.simulation.observer import States
-    from linkwise.simulation.stepper import Moment, Stepper
+    from linkwise.simulation.stepper import Stepper
 
 FASTEST = 1e9
 """Nothing moves faster [rad/s or m/s]."""

@@ -15,9 +15,10 @@ from linkwise.simulation.applied_force import WORKERS, AppliedForces
 from linkwise.simulation.channel import Channel, Event, split_unit
 from linkwise.simulation.divergence import EnergyGuard
 from linkwise.simulation.margin import MarginGroup, State, lost_within
+from linkwise.simulation.moment import Moment
 from linkwise.simulation.recording import Recording
 from linkwise.simulation.standard_channel import force_units
-from linkwise.simulation.stepper import Moment, Stepper
+from linkwise.simulation.stepper import Stepper
 from linkwise.simulation.stiffness import Stiffness
 from linkwise.simulation.timetable import Timetable
 from linkwise.spatial.array import Array, read_only
@@ -51,9 +52,11 @@ class Log:
     @property
     def states(self) -> States:
         """All records, concatenated."""
-        columns = zip(*self._states, strict=True)
-        t, q, v, tau, work = (np.concatenate(x) for x in columns)
-        return t, q, v, tau, work
+        if len(self._states) > 1:
+            columns = zip(*self._states, strict=True)
+            t, q, v, tau, work = (np.concatenate(x) for x in columns)
+            self._states = [(t, q, v, tau, work)]
+        return self._states[0]
 
     def add(self, now: Moment, held: Array | None) -> None:
         """One record; none if there is one of that time."""
@@ -356,7 +359,8 @@ class Observer:
         ends = plan.breaks(made, most)
         ticks = plan.ticks(made + ends, made)
         tau = stepper.applied.known(ticks) if kernel_stepper.law is None else None
-        done = kernel_stepper.advance(self.now, plan.step, ends, tau)
+        kept = bool(self.groups)
+        done = kernel_stepper.advance(self.now, plan.step, ends, tau, kept=kept)
         for group in self.groups:
             lost = (group.along(done.path[1:, :nq]) < 0.0).any(axis=1)
             if lost.any():

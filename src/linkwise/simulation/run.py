@@ -52,10 +52,11 @@ from linkwise.simulation.limits import (
 )
 from linkwise.simulation.loop_keeper import DRIFT_LIMIT, LoopKeeper, Stabilization
 from linkwise.simulation.margin import Margin, MarginGroup, Watch
+from linkwise.simulation.moment import Moment
 from linkwise.simulation.observer import Log, Observer, Probe
 from linkwise.simulation.recording import Recording
 from linkwise.simulation.report import energy_flow
-from linkwise.simulation.stepper import Moment, Stepper
+from linkwise.simulation.stepper import Stepper
 from linkwise.simulation.stiff_drive import warn_if_too_stiff
 from linkwise.simulation.timetable import Progress, Timetable, timetable
 from linkwise.simulation.work import adds_up, energy_lost

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from linkwise.codegen.stepping.kernel import MotionKernel
 from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.errors import (
     ClosureError,
@@ -17,169 +15,18 @@ from linkwise.errors import (
     TooLargeError,
 )
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.applied_force import WORKERS, AppliedForces
+from linkwise.simulation.applied_force import AppliedForces
 from linkwise.simulation.divergence import blown_up, gave_up, is_bounded
 from linkwise.simulation.integrators import Integrator
-from linkwise.simulation.loop_keeper import Drift, LoopKeeper
+from linkwise.simulation.kernel_stepper import KernelStepper
+from linkwise.simulation.loop_keeper import LoopKeeper
+from linkwise.simulation.moment import Moment
 from linkwise.simulation.motion_request import COMPILED, MotionRequest
 from linkwise.simulation.rates import in_rates, rates, velocities
-from linkwise.simulation.rollout_input import FeedbackLaw, checked_law, commands
+from linkwise.simulation.rollout_input import FeedbackLaw, checked_law
 from linkwise.simulation.rollout_kernel import motion_kernel, worth_compiling
-from linkwise.simulation.timetable import Counts, Timetable
+from linkwise.simulation.timetable import Timetable
 from linkwise.spatial.array import Array
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class KernelSteps:
-    """States after some of many steps.
-
-    Attributes:
-        made: After how many steps each of them is (k,).
-        q: Joint positions (k, nq).
-        v: Joint velocities (k, nv).
-        work: Work that was done since the beginning of the run, by each of `WORKERS` (k, n) [J].
-        complete: Whether all steps went well; what comes after the last of them has diverged.
-        path: q and v at the beginning and after each step (n + 1, nq + nv).
-    """
-
-    made: Counts
-    q: Array
-    v: Array
-    work: Array
-    complete: bool
-    path: Array
-
-
-class KernelStepper:
-    """Makes many steps of one motion by a kernel.
-
-    Attributes:
-        mech: The mechanism.
-        count_work: Whether work is counted; else it follows from the records.
-        law: A control law that is part of the kernel, asked at each step, and its goal; or None.
-    """
-
-    def __init__(
-        self,
-        mech: Mechanism,
-        kernel: MotionKernel,
-        applied: AppliedForces,
-        count_work: bool,
-        law: tuple[FeedbackLaw, Any] | None,
-    ) -> None:
-        self.mech, self.kernel, self.applied, self.count_work = mech, kernel, applied, count_work
-        self.law = law
-        self._held = {} if law is None else commands(*law)
-
-    @property
-    def foreseen(self) -> bool:
-        """Whether nothing has to be asked from Python between the ticks of a controller."""
-        return self.law is not None or self.applied.foreseen
-
-    def forces(self, ticks: Counts, path: Array, made: int) -> Array:
-        """Joint forces of the user (k, nv) from ticks of these numbers on.
-
-        Args:
-            ticks: The numbers (k,); of a law, which is asked at each step, those of steps.
-        """
-        if self.law is None:
-            return self.applied.known(ticks)
-        (law, goal), at = self.law, path[ticks - made]
-        return self.applied.noted(law(at[:, : self.mech.nq], at[:, self.mech.nq :], goal))
-
-    def advance(self, now: Moment, h: float, ends: Counts, tau: Array | None) -> KernelSteps:
-        """States at the ends of some intervals.
-
-        Args:
-            ends: After how many steps each interval ends (k,), increasing.
-            tau: Joint forces that are held in each of them (k, nv); None where a law gives them.
-        """
-        steps, nq = int(ends[-1]), self.mech.nq
-        held = self._held
-        if tau is not None:
-            same = (tau == tau[0]).all()
-            held = {"tau": tau[:1] if same else np.repeat(tau, np.diff(ends, prepend=0), axis=0)}
-        done = self.kernel.run(now.q, now.v, held, h, steps, 1)
-        path = np.concatenate([[[*now.q, *now.v]], done.records[0]])
-        at = path[ends]
-        good = is_bounded(at[:, :nq], at[:, nq:])  # all of them; else, up to which?
-        count = len(ends) if good else next(
-            i for i, x in enumerate(at) if not is_bounded(x[:nq], x[nq:])
-        )  # fmt: skip
-        ends, at, work = ends[:count], at[:count], np.tile(now.work, (count, 1))
-        if self.count_work and count:
-            v = path[: int(ends[-1]) + 1, nq:]
-            q = np.concatenate([now.q[None], at[:, :nq]])
-            tau = self.forces(ends - 1, path, 0) if tau is None else tau[:count]
-            work = work + self._works(q, v, ends, tau, h)
-        return KernelSteps(ends, at[:, :nq], at[:, nq:], work, good, path)
-
-    def _works(self, q: Array, v: Array, ends: Counts, tau: Array, h: float) -> Array:
-        """Work of held joint forces, dampers and springs up to each end (k, n).
-
-        The trapezoidal rule with the correction of Euler and Maclaurin, of order four, for each
-        interval over which the joint forces are held:
-            ∫ P dt = h (½ P₀ + P₁ + … + ½ P_n) + h²/12 (Ṗ₀ − Ṗ_n)
-
-        Args:
-            v: Velocities at the beginning and after each step (n + 1, nv).
-        """
-        applied, d = self.applied, self.mech.damping
-        work = np.zeros((len(ends), len(WORKERS)))
-        work[:, 1] = applied.stored(q[0]) - applied.stored(q[1:])
-        damped = applied.passive and bool(d.any())
-        if not (damped or tau.any()):
-            return work
-        begins = np.concatenate([[0], ends[:-1]])
-        around = (q[:-1], v[begins]), (q[1:], v[ends])
-        if (tau == tau[0]).all():  # the same on both sides of each end
-            rate = self._accelerations(q, v[np.concatenate([[0], ends])], tau[0])
-            rates = [rate[:-1], rate[1:]]
-        else:
-            rates = [self._accelerations(at, speed, tau) for at, speed in around]
-
-        def up_to(trapezoids: Array, slopes: list[Array]) -> Array:
-            area = np.concatenate([[0.0], np.cumsum(trapezoids)])[ends]
-            return h * area + h * h / 12.0 * np.cumsum(slopes[0] - slopes[1])
-
-        if tau.any():
-            mean = 0.5 * (v[:-1] + v[1:])
-            acts = np.repeat(tau, ends - begins, axis=0)
-            slopes = [np.einsum("ij,ij->i", tau, rate) for rate in rates]
-            work[:, 0] = up_to(np.einsum("ij,ij->i", acts, mean), slopes)
-        if damped:
-            power = -((v * v) @ d)
-            pairs = zip(around, rates, strict=True)
-            slopes = [-2.0 * (speed * rate) @ d for (_, speed), rate in pairs]
-            work[:, 1] += up_to(0.5 * (power[:-1] + power[1:]), slopes)
-        return work
-
-    def _accelerations(self, q: Array, v: Array, tau: Array) -> Array:
-        """v̇ (k, nv) by joint forces, dampers and springs."""
-        total, codes = tau + self.applied.resisting(q, v), np.zeros(len(q), dtype=np.int32)
-        rate = forward_dynamics(self.mech, q, v, total, status=codes)
-        for i in np.flatnonzero(codes)[:1]:
-            forward_dynamics(self.mech, q[i], v[i], total[i])  # raises, and says why
-        return rate
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Moment:
-    """A state on the way.
-
-    Attributes:
-        t: The time [s].
-        q: Joint positions (nq,).
-        v: Joint velocities (nv,).
-        work: Work that was done since the beginning, by each of `applied.WORKERS` [J].
-        drift: Errors of loops there, and before they were projected.
-    """
-
-    t: float
-    q: Array
-    v: Array
-    work: Array
-    drift: tuple[Drift, Drift] = (Drift(), Drift())
 
 
 class Stepper:
