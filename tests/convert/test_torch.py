@@ -435,8 +435,15 @@ def test_rollouts_are_differentiated_by_parameters_and_gains():
         torch.func.grad(lambda q: last(q, speed, payload).sum())(q.detach())
     with pytest.raises(lw.errors.ModelError, match="second derivative"):
         torch.autograd.grad(last(q, speed, payload).sum(), q, create_graph=True)
+    q, speed = LINKAGE.neutral(), np.zeros(LINKAGE.nv)
+    tau = torch.linspace(0.1, 0.3, LINKAGE.nv, dtype=torch.float64, requires_grad=True)
+    runs = lw.rollout(LINKAGE, q, speed, tau=tau, duration=0.01)  # with its loop held
+    slopes = lw.rollout(LINKAGE, q, speed, tau=tau.detach(), duration=0.01).gradient(v=speed + 1.0)
+    (by_tau,) = torch.autograd.grad(runs.v[-1].sum(), tau)
+    np.testing.assert_allclose(by_tau.numpy(), slopes.tau, rtol=1e-12)
     with pytest.raises(lw.errors.ModelError, match="has no gradient"):
-        lw.rollout(LINKAGE, *state(LINKAGE)[:2], duration=0.01)
+        lw.rollout(arm, q=[0.0] * 7, tau=torch.zeros(7, requires_grad=True), duration=0.01,
+                   noise={"tau": 0.1})  # fmt: skip
     with pytest.raises(TypeError, match="unexpected keyword"):
         lw.rollout(arm, q, speed, length=1.0)
 

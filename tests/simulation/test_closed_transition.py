@@ -120,7 +120,7 @@ def test_singular_states_have_a_status():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"integrator": "variational"}, "no such derivative"),
+        ({"integrator": "variational"}, "makes no steps of mechanisms with loops"),
         ({"contacts": []}, "'implicit' only"),
         ({"controls": []}, "'implicit' only"),
     ],

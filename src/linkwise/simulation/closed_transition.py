@@ -27,12 +27,26 @@ from linkwise.codegen.formula import Formula
 from linkwise.dynamics.closed_derivatives import Held
 from linkwise.dynamics.closure import closure_nodes, setting_of
 from linkwise.dynamics.configuration import places
+from linkwise.dynamics.path_dependent import path_dependent
 from linkwise.model.hinges.jet import Jet
-from linkwise.simulation.transition import to_velocities, transition
+from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.rates import is_traceable
+from linkwise.simulation.transition import MOST, to_velocities, transition
 from linkwise.sweeps.sparse import times
 
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
+
+
+def without_derivative(mech: Mechanism, integrator: str) -> str:
+    """Why a step that ends with a projection has no derivative here; "" where it has one."""
+    if integrator not in MOST:
+        return f"{integrator!r} makes no steps of mechanisms with loops or couplings"
+    if mech.nv > MOST[integrator] or mech.flexible or not is_traceable(mech):
+        return f"its step by {integrator!r} is too long for one kernel, or has no formula"
+    if path_dependent(mech):
+        return "velocities of a rolling hinge do not span what a projection changes"
+    return ""
 
 
 @cache
@@ -53,6 +67,14 @@ def _closed_transition(at: Writing, integrator: str, acts: bool, rank: int | Non
     after = at.read("after", mech.nq + nv)
     both = times(_settled(at, q, v, after[: mech.nq], after[mech.nq :]), both)
     return both[:, : 2 * nv], both[:, 2 * nv :]
+
+
+def _beginning(at: Writing) -> Any:
+    """S: the derivative of the projection of a state in which loops are closed already."""
+    return _settled(at, at.q, at.v, at.q, at.v)
+
+
+BEGINNING = Formula(_beginning)
 
 
 def _settled(at: Writing, q_before: Any, v_before: Any, q: Any, v: Any) -> Any:

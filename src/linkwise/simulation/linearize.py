@@ -44,7 +44,7 @@ from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.simulation.activation import activated, lasting, without_dynamics
-from linkwise.simulation.closed_transition import closed_transition
+from linkwise.simulation.closed_transition import closed_transition, without_derivative
 from linkwise.simulation.implicit.ground import ContactPoint, Ground
 from linkwise.simulation.input_status import input_status
 from linkwise.simulation.rates import as_velocities, is_traceable
@@ -52,15 +52,11 @@ from linkwise.simulation.rollout import rollout
 from linkwise.simulation.rollout_gradient import gradient
 from linkwise.simulation.rollout_input import joint_forces
 from linkwise.simulation.rollout_result import Rollout
-from linkwise.simulation.transition import TRANSITION
+from linkwise.simulation.transition import MOST, TRANSITION
 from linkwise.spatial.array import Array, ArrayLike
 
 if TYPE_CHECKING:
     from linkwise.codegen.kernel import Kernel
-
-MOST = {"euler": 24, "rk4": 10, "rk4_mujoco": 10}
-"""Most velocities of a mechanism whose step is one kernel: its code grows with their third power.
-Other integrators take the rollout and its gradient."""
 
 AT_ONCE = 1 << 16
 """Rows of A that are computed in one call."""
@@ -360,15 +356,9 @@ def _of_states(
 
 def _check_projected(mech: Mechanism, integrator: str, driven: bool, touched: bool) -> None:
     """Raise unless a step that ends with a projection has a kernel for its derivative."""
-    reason = ""
-    if integrator not in MOST:
-        reason = f"a step by {integrator!r} ends with a projection there and has no such derivative"
-    elif driven or touched:
+    reason = without_derivative(mech, integrator)
+    if not reason and (driven or touched):
         reason = "actuators and contacts act there in steps by 'implicit' only"
-    elif mech.nv > MOST[integrator] or mech.flexible or not is_traceable(mech):
-        reason = f"its step by {integrator!r} is too long for one kernel, or has no formula"
-    elif path_dependent(mech):
-        reason = "velocities of a rolling hinge do not span what a projection changes"
     if reason:
         raise ClosureError(
             f"lw.linearize(..., step=...) was called for {mech.name!r}, which has loops or "

@@ -240,8 +240,10 @@ def rollout(
     if not on_gpu:
         q_all, v_all = (arrays.given_back(x, like) for x in (q_all, v_all))
     origin = None
-    if kernel is not None and planner is None and request.episode == NOTHING:
+    if planner is None and request.episode == NOTHING:
         origin = Origin(request, target, held, given, course)
+        if kernel is None and not (origin.projected and set(held) == {"tau"}):
+            origin = None  # nothing but a kernel runs such a motion in reverse
     result = Rollout(
         mech,
         integrator,

@@ -14,6 +14,7 @@ from linkwise.brief import brief
 from linkwise.codegen import arrays
 from linkwise.codegen.stepping.device import Course
 from linkwise.codegen.stepping.kernel import MotionKernel, describe
+from linkwise.dynamics.kernels import is_closed
 from linkwise.errors import ShapeError, SimulationError, TroubleWarning, caller, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.activation import Following, lasting, without_dynamics
@@ -44,6 +45,11 @@ class Origin:
     held: Mapping[str, Array]
     shapes: Mapping[str, tuple[int, ...]]
     course: Course
+
+    @property
+    def projected(self) -> bool:
+        """Whether steps end with a projection that closes loops."""
+        return self.request.integrator != "implicit" and is_closed(self.request.mech)
 
 
 @brief
@@ -93,16 +99,15 @@ def gradient(
             None for zeros.
         like: An array of the library whose arrays are returned; default: NumPy's.
     """
-    mech, integrator = origin.request.mech, origin.request.integrator
+    mech, given = origin.request.mech, origin
     library: Any = arrays.cupy() if arrays.is_on_gpu(records[0]) else np
     there = {n: arrays.taken(n, x) for n, x in origin.held.items() if arrays.is_on_gpu(x)}
     origin = replace(origin, held={**origin.held, **there})
-    used = {name: x.shape for name, x in origin.held.items()}
     origin, follow = _known_activations(origin)
     single, bad = records[0].ndim == 2, np.atleast_1d(status) != 0
     states = [x[None] if single else x for x in records]
     pairs = [
-        _weights(library, x, w, n) for x, w, n in zip(records, weights, ("q", "v"), strict=True)
+        weights_of(library, x, w, n) for x, w, n in zip(records, weights, ("q", "v"), strict=True)
     ]
     actuated = "control" in origin.held  # by which the forces of each single step count
     sums = tuple(
@@ -121,14 +126,33 @@ def gradient(
         full["control"] = follow(full["control"])
     for x in full.values():
         x[lost] = np.nan
+    return finished(given, full, codes, bad, single, like)
+
+
+def finished(
+    origin: Origin,
+    full: dict[str, Array],
+    codes: NDArray[np.int32],
+    before: Any,
+    single: bool,
+    like: Any = None,
+) -> RolloutGradient:
+    """Gradients in the shapes of what was given; the codes are reported.
+
+    Args:
+        full: By "q" and "v" along velocities (batch, 1, nv), and by inputs (batch, steps or 1, n).
+        before: Which motions failed.
+    """
+    mech = origin.request.mech
     shapes = dict(origin.shapes) | {"q": (*origin.shapes["q"][:-1], mech.nv)}
+    used = {name: x.shape for name, x in origin.held.items()}
     used |= {name: _padded(shapes[name]) for name in ("q", "v")}
     full.pop("locked", None)  # held or not: nothing in between
     parts = {
         name: arrays.given_back(_summed(x, used[name], shapes[name]), like)
         for name, x in full.items()
     }
-    _report(mech, integrator, codes, bad, single)
+    _report(mech, origin.request.integrator, codes, before, single)
     return RolloutGradient(parts.pop("q"), parts.pop("v"), parts, codes[0] if single else codes)
 
 
@@ -162,7 +186,7 @@ def _summed(full: Array, used: tuple[int, ...], given: tuple[int, ...]) -> Array
     return out.reshape(given)
 
 
-def _weights(library: Any, records: Array, given: Any, name: str) -> tuple[Array, Array]:
+def weights_of(library: Any, records: Array, given: Any, name: str) -> tuple[Array, Array]:
     """Weights of the last record (batch, n), and of those before it (batch, k - 1, n) or (n,)."""
     shape, n = records.shape, records.shape[-1]
     last = (*shape[:-2], n)

@@ -14,6 +14,7 @@ from linkwise.codegen import arrays
 from linkwise.codegen.scalar.status import stopped
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.closed_gradient import closed_gradient
 from linkwise.simulation.rollout_gradient import Origin, RolloutGradient, gradient
 from linkwise.simulation.shown import Pushes
 from linkwise.spatial.array import Array, ArrayLike
@@ -114,18 +115,22 @@ class Rollout:
             records are. In a batch, motions that fail have gradients of NaN and a code.
 
         Raises:
-            ModelError: The rollout was made step by step, or is a copy.
+            ModelError: The rollout was made step by step, or is a copy. With loops or couplings
+                held by "rk4" and "euler" there are gradients by states and joint forces.
             ShapeError: Weights that do not fit.
             SimulationError: The gradient of a single motion grows without bounds.
         """
         if self.origin is None:
             raise ModelError(
                 f"this rollout of {self.mech.name!r} by {self.integrator!r} has no gradient: it "
-                "was made step by step (loops, couplings, too many bodies, a hinge without a "
-                "formula), with noise or conditions, or is a copy. Hold loops with "
-                "integrator='implicit' or open them with loops='open', and make it again."
+                "was made step by step (too many bodies, a hinge without a formula, loops or "
+                "couplings with a law or actuators), with noise or conditions, or is a copy. Hold "
+                "loops with integrator='implicit' or give loops='open', and make it again."
             )
         like = arrays.foreign((self.q, self.v, q, v))
+        if self.origin.projected:
+            records = arrays.here("q", self.q), arrays.here("v", self.v)
+            return closed_gradient(records, self.status, self.origin, (q, v), like)
         there = arrays.is_on_gpu(self.q)
         taken: Any = arrays.taken if there else arrays.here
         with arrays.stream(like) if there else nullcontext():

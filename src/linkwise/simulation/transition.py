@@ -31,6 +31,10 @@ from linkwise.sweeps.sparse import times
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
 
+MOST = {"euler": 24, "rk4": 10, "rk4_mujoco": 10}
+"""Most velocities of a mechanism whose step is one kernel: its code grows with their third power.
+Other integrators take the rollout and its gradient."""
+
 Slopes: TypeAlias = "Callable[[Any, Any], tuple[Any, Any, Any, Any]]"
 """v̇ of q and v, with its derivatives by q, v and τ, (nv, nv) each."""
 
