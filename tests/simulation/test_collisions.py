@@ -284,3 +284,62 @@ def test_a_rope_holds_between_bodies_that_touch():
     np.testing.assert_allclose(rec.v[i], np.array([1, -1]) * G / 3 * rec.t[i], rtol=1e-9)
     np.testing.assert_allclose(rec.q[-1], [0.1, -0.1], atol=1e-6)
     np.testing.assert_allclose(rec["contact.right-ground.force"][-1], [0, 0, G], atol=1e-6)
+
+
+UNEVEN = """
+<mujoco>
+  <asset><hfield name="land" nrow="3" ncol="3" size="2 2 0.3 0.1"
+    elevation="0 0.2 0.4  0.1 0.3 0.5  0.6 0.4 0.9"/></asset>
+  <worldbody>
+    <geom name="land" type="hfield" hfield="land" pos="0.1 0 -0.2" euler="0 4 0" friction="0.7"/>
+    <body name="box" pos="-0.9 -0.8 0.4"><freejoint/>
+      <geom name="box" type="box" size="0.2 0.15 0.1" mass="2"/></body>
+    <body name="can" pos="0.5 -0.9 0.35"><freejoint/>
+      <geom name="can" type="cylinder" size="0.1 0.15" euler="80 20 0" mass="1"/></body>
+    <body name="pill" pos="-0.6 0.8 0.4"><freejoint/>
+      <geom name="pill" type="capsule" size="0.08 0.1" euler="0 60 0" mass="1"/></body>
+    <body name="egg" pos="0.7 0.6 0.45"><freejoint/>
+      <geom name="egg" type="ellipsoid" size="0.1 0.15 0.2" mass="1"/></body>
+  </worldbody>
+</mujoco>"""
+
+
+def test_height_fields_are_touched_as_in_rollouts(tmp_path):
+    (tmp_path / "land.xml").write_text(UNEVEN)
+    mech = lw.load(tmp_path / "land.xml")
+    q = mech.neutral()
+    for k, place in enumerate(([-0.9, -0.8, 0.2], [0.5, -0.9, 0.2], [-0.6, 0.8, 0.3],
+                               [0.7, 0.6, 0.3])):  # fmt: skip
+        q[7 * k + 4 : 7 * k + 7] = place
+    rec = moved(mech, q, contacts=Collisions(), duration=0.3)
+    runs = moved(mech, q, contacts=None, duration=0.3)
+    np.testing.assert_allclose(rec.q[-1], runs.q[-1], atol=2e-5)
+    forces = [rec[f"contact.{name}-land.force"] for name in ("box", "can", "pill", "egg")]
+    assert all(np.abs(force).max() > 1.0 for force in forces)
+    assert rec.report.drift < 1e-9
+
+
+def test_a_box_on_a_box_on_a_height_field():
+    """Both stand on a slope of heights; the ground carries both."""
+    x, y = np.meshgrid(np.linspace(-2, 2, 5), np.linspace(-2, 2, 5))
+    land = lw.simulation.HeightField(0.1 * x + 0.05 * y, (4.0, 4.0), friction=0.8)
+    mech = scene(box(), box())
+    slope = np.array([-0.1, -0.05, 1.0])
+    n = slope / np.linalg.norm(slope)
+    turn = np.array([1.0 + n[2], *np.cross([0, 0, 1], n)])
+    turn /= np.linalg.norm(turn)
+    q = np.concatenate([turn, 0.1 * n, turn, 0.3 * n])
+    rec = moved(mech, q, contacts=Collisions(ground=land), duration=0.5)
+    assert np.abs(rec.v[-1]).max() < 1e-6 and np.abs(rec.q[-1] - q).max() < 2e-3
+    force = rec["contact.box0-ground.force"][-1]
+    np.testing.assert_allclose(force, [0, 0, mech.total_mass * G], atol=1e-5)
+    assert rec["contact.box0-box1.force"][-1, 2] == pytest.approx(-0.5 * mech.total_mass * G)
+
+
+def test_height_fields_that_move_are_refused(tmp_path):
+    text = UNEVEN.replace('<geom name="land"', '<body name="tray"><freejoint/><geom name="land"')
+    text = text.replace('friction="0.7"/>', 'friction="0.7"/><geom size="0.1"/></body>')
+    (tmp_path / "land.xml").write_text(text)
+    mech = lw.load(tmp_path / "land.xml")
+    with pytest.raises(ModelError, match=r"field 'land' of .* moves with 'tray'"):
+        moved(mech, mech.neutral(), contacts=Collisions(), duration=0.1)

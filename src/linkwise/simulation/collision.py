@@ -14,8 +14,9 @@ from linkwise.errors import MissingExtraError, ModelError, unknown_name
 from linkwise.model.contact import Surface, combined, excluded, meet, pair_laws
 from linkwise.model.geometry import Geometry
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.implicit.ground import Ground, HeightField
-from linkwise.simulation.implicit.touching import shape_corners
+from linkwise.simulation.implicit.ground import ContactPoint, Ground, HeightField
+from linkwise.simulation.implicit.over_heights import OverHeights
+from linkwise.simulation.implicit.touching import heights_of, shape_corners, shape_points
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.vector import cross
@@ -42,7 +43,7 @@ class Collisions:
     exclusions of an MJCF file (`ContactRules`), and the surfaces of its shapes. Shapes of one body,
     of a body and its parent, and shapes that are fixed to the world do not touch each other. Shapes
     may be boxes, spheres, capsules, cylinders, ellipsoids, planes and meshes, which count as their
-    convex hulls.
+    convex hulls. Height fields of the world are touched by the points of a shape, as in rollouts.
 
     Attributes:
         ground: A further plane that all shapes may touch, by its own laws; None for none.
@@ -169,11 +170,12 @@ class Collider:
         for node in mech.nodes:
             k = mech.body_index[node.body]
             carried += [(x, node.name, k, node.pose) for x in node.geometry]
-        self.shapes = list[Placed]()
+        self.shapes, placed = list[Placed](), list[tuple[Geometry, Pose]]()
         listed = {x for pair in mech.contact_rules.pairs for x in (pair.shape_a, pair.shape_b)}
         for shape, carrier, k, pose in carried:
             if shape.role != "visual" or shape.name in listed:
                 self.shapes.append(self._placed(mech, shape, carrier, k, pose))
+                placed.append((shape, pose))
         if given.ground is not None:
             self.shapes.append(_plane(coal, given.ground))
         order = sorted({x.body for x in self.shapes if x.body >= 0})
@@ -185,10 +187,12 @@ class Collider:
                 f"{mech.name!r} has no two collision shapes that may touch. Add shapes to its "
                 "bodies, or give Collisions(ground=Ground()) to touch the ground."
             )
+        self._over, self._of_point = self._heights(mech, given.ground, placed)
+        uneven = set(self._of_point.tolist())
         self._tests = [
             (coal.ComputeCollision(self.shapes[p.b].solid, self.shapes[p.a].solid),
              coal.ComputeContactPatch(self.shapes[p.b].solid, self.shapes[p.a].solid))
-            for p in self.pairs
+            if i not in uneven else None for i, p in enumerate(self.pairs)
         ]  # fmt: skip
         self._request, self._result = coal.CollisionRequest(), coal.CollisionResult()
         self._request.num_max_contacts = 1
@@ -216,7 +220,12 @@ class Collider:
         elif shape.shape == "plane":
             solid, reach = coal.Halfspace(np.array([0.0, 0.0, 1.0]), 0.0), np.inf
         elif shape.shape == "hfield":
-            raise _uneven(f"{shape.name!r} of {mech.name!r}")
+            if k >= 0:
+                raise ModelError(
+                    f"the height field {shape.name!r} of {mech.name!r} moves with "
+                    f"{carrier!r}; only those fixed to the world are touched. Leave contacts out."
+                )
+            solid, reach = None, np.inf
         else:
             corners = coal.StdVec_Vec3s()
             for corner in shape_corners(shape, mech.load_report.source):
@@ -256,6 +265,24 @@ class Collider:
                     pairs.append(Pair(name, first, second, laws))
         return pairs
 
+    def _heights(
+        self, mech: Mechanism, ground: Ground | None, placed: list[tuple[Geometry, Pose]]
+    ) -> tuple[OverHeights | None, NDArray[np.intp]]:
+        """The points of shapes over height fields, which coal does not see, and their pairs."""
+        points, of_point = list[ContactPoint](), list[int]()
+        for i, pair in enumerate(self.pairs):
+            under = self.shapes[pair.b]
+            if under.kind != "hfield":
+                continue
+            field = ground if under.carrier == GROUND else heights_of(*placed[pair.b])
+            assert field is not None
+            body = mech.bodies[self.shapes[pair.a].body].name
+            each = shape_points(mech, body, *placed[pair.a], field)
+            points += each
+            of_point += [i] * len(each)
+        over = OverHeights(self.bodies, tuple(points)) if points else None
+        return over, np.array(of_point, np.intp)
+
     def row(self, shape: int) -> int:
         """The place of the body of a shape in `bodies`; -1 for the world."""
         body = self.shapes[shape].body
@@ -275,7 +302,10 @@ class Collider:
         numbers, points = list[int](), list[Array]()
         normals, gaps = list[Array](), list[float]()
         for i in np.flatnonzero(between < self._reach + reach).tolist():
-            pair, (collide, patch) = self.pairs[i], self._tests[i]
+            pair, tests = self.pairs[i], self._tests[i]
+            if tests is None:
+                continue
+            collide, patch = tests
             result, placements = self._result, self._placements
             result.clear()
             collide(placements[pair.b], placements[pair.a], self._request, result)
@@ -299,6 +329,13 @@ class Collider:
                     points.append(spot)
                     normals.append(n)
                     gaps.append(gap)
+        if self._over is not None:
+            where, up, apart = self._over.find(poses)
+            close = np.flatnonzero(apart < reach)
+            numbers += self._of_point[close].tolist()
+            points += list(where[close])
+            normals += list(up[close])
+            gaps += apart[close].tolist()
         count = len(numbers)
         axes = _frames(np.array(normals).reshape(count, 3))
         return Touching(np.array(numbers, dtype=np.intp), np.array(points).reshape(count, 3), axes,
@@ -412,17 +449,12 @@ def _frames(n: Array) -> Array:
     return np.stack([n, t, cross(n, t)], axis=1)
 
 
-def _uneven(what: str) -> ModelError:
-    return ModelError(
-        f"the height field {what} cannot take part in collisions between bodies: leave contacts "
-        "out, or give lw.simulation.ground_contacts(...) for feet on it."
-    )
-
-
 def _plane(coal: Any, ground: Ground) -> Placed:
     """The ground as a shape."""
     if isinstance(ground, HeightField):
-        raise _uneven("that was given as ground")
+        n, t, s = ground.axes
+        place = np.column_stack([t, s, n]), np.array(ground.point)
+        return Placed(GROUND, GROUND, -1, "hfield", Surface(), ground.half, *place, None, np.inf)
     n, t, s = ground.axes
     rot = np.column_stack([t, s, n])
     solid = coal.Halfspace(np.array([0.0, 0.0, 1.0]), 0.0)

@@ -37,23 +37,11 @@ def rows_at(
     gaps, normals, i = list[Any](), list[Any](), 0
     for point in points:
         k = bodies.index(point.body)
-        ground, turn = point.ground, poses[k, :, :3]
-        axes, place = ground.axes, np.array(point.point)
-        if point.support is not None:
-            if isinstance(ground, HeightField):  # the lowest point is that over the slope below
-                middle = turn @ np.array(point.support.middle) + poses[k, :, 3]
-                axes = ground.frame(ground.under(middle, 0.0)[1])
-            place = point.support.lowest(axes @ turn)
-        arm = turn @ place
-        centre = arm + poses[k, :, 3]
-        if isinstance(ground, HeightField):
-            gap, normal = ground.under(centre, point.radius)
-            normals += normal.tolist()
-            axes = ground.frame(normal)
-        else:
-            gap = sum(axes[0] * (centre - np.array(ground.point))) - point.radius
+        ground, (arm, axes, gap) = point.ground, touching(poses[k], point)
         n, *tangents = axes
         gaps.append(gap)
+        if isinstance(ground, HeightField):
+            normals += n.tolist()
         arm = arm - point.radius * n  # where it touches
         for j, axis in enumerate(axes):
             S[i + j, 6 * k : 6 * k + 3] = cross(arm, axis.astype(object))
@@ -63,3 +51,24 @@ def rows_at(
             S[i + 3 + j, 6 * k : 6 * k + 3] = axis
         i += point.rows
     return S, gaps, normals
+
+
+def touching(pose: Any, point: ContactPoint) -> tuple[Any, Any, Any]:
+    """The centre of a point (3,) from the body's origin, the axes of its contact, and its gap.
+
+    Args:
+        pose: Of its body (3, 4) in the world.
+    """
+    ground, turn = point.ground, pose[:, :3]
+    axes, place = ground.axes, np.array(point.point)
+    if point.support is not None:
+        if isinstance(ground, HeightField):  # the lowest point is that over the slope below
+            middle = turn @ np.array(point.support.middle) + pose[:, 3]
+            axes = ground.frame(ground.under(middle, 0.0)[1])
+        place = point.support.lowest(axes @ turn)
+    arm = turn @ place
+    centre = arm + pose[:, 3]
+    if not isinstance(ground, HeightField):
+        return arm, axes, sum(axes[0] * (centre - np.array(ground.point))) - point.radius
+    gap, normal = ground.under(centre, point.radius)
+    return arm, ground.frame(normal), gap

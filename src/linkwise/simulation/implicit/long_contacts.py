@@ -8,7 +8,6 @@ there are.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,19 +18,14 @@ from linkwise.codegen.formula import Formula
 from linkwise.dynamics.actuator_force import PULLED
 from linkwise.dynamics.kernels import tree_of
 from linkwise.dynamics.quantity import expression
-from linkwise.model.builder import Builder
-from linkwise.model.hinges import Pin
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import compile
 from linkwise.simulation.implicit.collision_steps import rooms
 from linkwise.simulation.implicit.contact_rows import rows_at
 from linkwise.simulation.implicit.ground import ContactPoint, HeightField
+from linkwise.simulation.implicit.over_heights import POSES, any_mechanism
 from linkwise.simulation.implicit.segments import MOTION, SUDDEN
 from linkwise.spatial.array import Array
-from linkwise.spatial.inertia import SpatialInertia
-
-POSES = "poses"
-"""The input of the straight code: poses of bodies."""
 
 
 def written(at: Any, bodies: tuple[str, ...], points: tuple[ContactPoint, ...]) -> Any:
@@ -86,7 +80,7 @@ class LongContacts:
         names = ("S", "gap", *(("normals",) if uneven else ()))
         parts = written if uneven else _level
         formula = Formula(parts, (self._bodies, points), names)
-        self._at = compile(formula, _any())
+        self._at = compile(formula, any_mechanism())
         grounds = [point.ground for point in points]
         self.radii = np.array([(x.friction, x.torsional, x.rolling) for x in grounds])
         self._restitution = np.array([x.restitution for x in grounds])
@@ -145,11 +139,3 @@ def _slots(point: ContactPoint) -> list[int]:
     """Which of six rows a point has."""
     ground = point.ground
     return [0, 1, 2, *[3] * (ground.torsional > 0.0), *[4, 5] * (ground.rolling > 0.0)]
-
-
-@cache
-def _any() -> Mechanism:
-    """A mechanism to compile code for that reads poses only."""
-    b = Builder("any")
-    b.body("any", "world", Pin((0, 0, 1)), inertia=SpatialInertia.solid_box(1.0, (1.0, 1.0, 1.0)))
-    return b.build()

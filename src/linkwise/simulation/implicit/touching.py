@@ -195,6 +195,20 @@ def _described(mech: Mechanism) -> Groups:
     return groups
 
 
+def shape_points(
+    mech: Mechanism, body: str, shape: Geometry, pose: Pose, ground: Ground
+) -> tuple[ContactPoint, ...]:
+    """The points of one shape of a body over a ground; `pose` is that of its carrier there."""
+    return _points(mech, {(body, ground): [_Carried(shape, body, pose @ shape.pose)]})
+
+
+def heights_of(shape: Geometry, pose: Pose) -> HeightField:
+    """The height field of a shape in the world, with no laws of its own."""
+    ground = _plane(_Carried(shape, WORLD, pose @ shape.pose), Surface())
+    assert isinstance(ground, HeightField)
+    return ground
+
+
 def _plane(carried: _Carried, laws: Surface) -> Ground:
     """The plane z = 0 of a pose in the world, or heights above it, with the laws of a contact."""
     pose, shape = carried.pose, carried.shape
