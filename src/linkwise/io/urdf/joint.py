@@ -378,7 +378,8 @@ def reductions(first: Actuator, second: Actuator) -> tuple[float, float, float] 
 
     None if two actuators are not the motors of one.
     """
-    plain = all(x == Actuator(x.name, joints=x.joints) for x in (first, second))
+    both = first, second
+    plain = all(x.joints and x == Actuator(x.name, joints=x.joints) for x in both)
     names = [[joint for joint, _ in x.joints] for x in (first, second)]
     if not plain or names[0] != names[1] or len(set(names[0])) != 2 or len(names[0]) != 2:
         return None
