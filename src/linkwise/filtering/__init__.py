@@ -13,6 +13,8 @@ from linkwise.filtering.consistency import (
 from linkwise.filtering.filter import (
     Estimate as Estimate,
     Filter as Filter,
+)
+from linkwise.filtering.kalman import (
     kalman_filter as kalman_filter,
 )
 from linkwise.filtering.momentum_observer import (

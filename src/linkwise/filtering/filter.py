@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.arguments import flag, names, number, option
+from linkwise.arguments import number
 from linkwise.brief import brief
 from linkwise.codegen.formula import Formula
-from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, tree_of, written
+from linkwise.dynamics.kernels import written
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.filtering.allowed import allowed, check_obeyed
-from linkwise.filtering.consistency import quantile
-from linkwise.filtering.motion import Dynamics
-from linkwise.filtering.sensor import Sensor, load
+from linkwise.filtering.sensor import Sensor
+from linkwise.filtering.split_tick import SplitTick
 from linkwise.filtering.tick import Structure
-from linkwise.model.hinges import Free, Spherical
-from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import compile
 from linkwise.spatial.array import Array, ArrayLike, floats
@@ -28,10 +25,9 @@ if TYPE_CHECKING:
     from linkwise.codegen.c.source import CSource
     from linkwise.filtering.smoother import Filtered
 
-METHODS = ("extended", "unscented")
-
 MOST_STATES = 40
-"""Numbers in the error of a state whose ticks may be one kernel."""
+"""Numbers in the error of a state whose ticks are one kernel: straight code grows with their third
+power."""
 
 
 @brief
@@ -101,9 +97,14 @@ class Filter:
     def kernel(self, *, smoothing: bool = False) -> Any:
         """The kernel of a tick, which takes plain arrays in the order of its `arguments`.
 
+        Of more than 40 states it is several kernels with products of matrices by NumPy between
+        them, called in the same way.
+
         Args:
             smoothing: Whether it has results for a smoother, too.
         """
+        if self.size > MOST_STATES:
+            return SplitTick(self.mech, self.structure)
         return written(self.mech, self._formulas[smoothing])
 
     @property
@@ -134,11 +135,11 @@ class Filter:
         v = self.mech.check_v(np.zeros((*q.shape[:-1], nv)) if v is None else v)
         if q.ndim > 2 or v.shape[:-1] != q.shape[:-1]:
             raise ShapeError(f"q and v have shapes {q.shape} and {v.shape}; one state, or a batch.")
-        sigma = [_positive(position, nv, "position"), _positive(velocity, nv, "velocity")]
-        sigma += [_positive(forces, 6, "forces")] * len(self.structure.dynamics.nodes)
+        sigma = [deviations(position, nv, "position"), deviations(velocity, nv, "velocity")]
+        sigma += [deviations(forces, 6, "forces")] * len(self.structure.dynamics.nodes)
         for sensor in self.sensors.values():
             if sensor.bias is not None:
-                sigma.append(_positive(sensor.bias_deviation, sensor.size, "bias"))
+                sigma.append(deviations(sensor.bias_deviation, sensor.size, "bias"))
         variance, lead = np.concatenate(sigma) ** 2, q.shape[:-1]
         extra = np.zeros((*lead, self.structure.extras))
         check_obeyed(self.mech, q, v)
@@ -284,7 +285,16 @@ class Filter:
         Args:
             name: Of the function and the files.
             dtype: float64 or float32.
+
+        Raises:
+            ModelError: More than 40 states.
         """
+        if self.size > MOST_STATES:
+            raise ModelError(
+                f"the tick of a filter of {self.mech.name!r} was requested in C; it has "
+                f"{self.size} states, and C is straight code for at most {MOST_STATES}. Lock "
+                "joints that do not matter (mech.lock), or filter a part of the mechanism."
+            )
         code: Any = compile(self._formulas[False], self.mech, target="c", dtype=dtype)
         return code.named(name) if name else code
 
@@ -295,153 +305,8 @@ class Filter:
         return f"{how} Kalman filter of {self.mech.name!r}, {self.size} states, {rows}: {ops} ops"
 
 
-def kalman_filter(
-    mech: Mechanism,
-    sensors: Sequence[Sensor],
-    *,
-    step: float,
-    method: str = "extended",
-    integrator: str = "euler",
-    passive: bool = True,
-    force: ArrayLike = 0.1,
-    position: ArrayLike = 0.0,
-    velocity: ArrayLike = 0.0,
-    pushed: Sequence[str] = (),
-    pushing: ArrayLike = 10.0,
-    gate: float | None = None,
-    spread: float | None = None,
-    loops: Loops = "closed",
-) -> Filter:
-    """A Kalman filter of the state of a mechanism, on the manifold of its configurations.
-
-    Expression:
-        x⁻ = f(x̂),  P⁻ = F P F* + Q,  D = H P⁻ H* + R,  x̂⁺ = x⁻ ⊕ P⁻ H* D⁻¹ ε,
-        P⁺ = P⁻ − P⁻ H* D⁻¹ H P⁻
-    with the step f of `lw.rollout` and its exact derivative F.
-
-    Args:
-        sensors: What is measured: `encoders`, `gyroscope`, `marker` and others of `lw.filtering`,
-            or a `Sensor` of your own. They are taken in this order.
-        step: Length of a tick [s].
-        method: "extended" takes derivatives; "unscented" moves points.
-        integrator: "euler" (semi-implicit) or "rk4".
-        passive: Whether dampers and springs of drives act.
-        force: Noise of the joint forces, a number or (nv,): the standard deviation of their
-            impulse after one second [N √s or N m √s].
-        position: The same of positions [m/√s or rad/√s].
-        velocity: The same of velocities.
-        pushed: Nodes with unknown forces, six numbers of the state each, in world axes.
-        pushing: How far these drift in one second [N m, N], a number or (6,).
-        gate: Probability with which a good measurement passes, such as 0.999: the others are
-            refused. Default: all are used.
-        spread: Distance of the points of "unscented", in standard deviations; at least
-            √(n + nv), the default, so that all weights are positive.
-        loops: "closed" holds loops and couplings in each step; "open" leaves them open.
-
-    Returns:
-        The filter, whose `start`, `tick` and `run` give estimates.
-
-    Raises:
-        ModelError: Loops with "rk4" or a load cell, an unknown node, two sensors of one name, or
-            too many states for one kernel.
-        MissingExtraError: A gate, and SciPy is not installed (extra `simulate`).
-    """
-    check_mechanism(mech)
-    mech = mech if is_closed(mech, loops) else tree_of(mech)
-    unscented = option(method, METHODS, "method") == "unscented"
-    integrator, passive = (
-        option(integrator, ("euler", "rk4"), "integrator"),
-        flag(passive, "passive"),
-    )
-    if integrator == "rk4" and is_closed(mech):
-        raise ModelError(
-            f"a filter of {mech.name!r} with loops or couplings was requested with integrator "
-            "'rk4'; these hold in steps of 'euler'."
-        )
-    nodes = names(pushed, "pushed")
-    for node in nodes:
-        mech.node(node)
-    dynamics = Dynamics(integrator, passive, nodes)
-    each = _checked_sensors(mech, sensors)
-    if is_closed(mech):
-        for sensor in each:
-            if sensor.write is load:
-                raise ModelError(
-                    f"sensor {sensor.name!r} is a load cell: it shows forces of loops, too, which "
-                    "are not part of its formula. Use other sensors, or loops='open'."
-                )
-    plain = Structure(dynamics, tuple(x.structure for x in each), unscented, 0.0, False)
-    n, nv = 2 * mech.nv + plain.extras, mech.nv
-    _check_size(mech, n)
-    least = float(np.sqrt(n + nv))
-    if unscented:
-        far = least if spread is None else number(spread, "spread", least=least - 1e-9)
-        plain = replace(plain, spread=far)
-    elif spread is not None:
-        raise ModelError("spread belongs to method='unscented'; leave it out.")
-    density = [
-        _density(x, nv, w)
-        for x, w in ((force, "force"), (position, "position"), (velocity, "velocity"))
-    ]
-    density += [_density(pushing, 6, "pushing")] * len(nodes)
-    parts, place = dict[str, slice](), 0
-    for node in nodes:
-        parts[node], place = slice(place, place + 6), place + 6
-    for sensor in each:
-        if sensor.bias is not None:
-            density.append(floats(sensor.bias, "bias"))
-            parts[sensor.name], place = slice(place, place + sensor.size), place + sensor.size
-    limits = [np.inf if gate is None else quantile(gate, len(b)) for b in plain.blocks]
-    variance = np.concatenate([floats(x.noise, "noise") ** 2 for x in each])
-    inputs = {
-        "density": np.concatenate(density),
-        "variance": variance,
-        "limit": np.minimum(np.array(limits), 1e300),
-    }
-    formulas = {x: replace(plain, smoothing=x).formula for x in (False, True)}
-    named = {x.name: x for x in each}
-    return Filter(mech, named, plain, number(step, "step", above=0.0), inputs, parts, formulas)
-
-
-def _checked_sensors(mech: Mechanism, sensors: Sequence[Sensor]) -> tuple[Sensor, ...]:
-    each = (sensors,) if isinstance(sensors, Sensor) else tuple(sensors)
-    for x in each:
-        if not isinstance(x, Sensor):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ModelError(f"{x!r} is not a sensor; make one like lw.filtering.encoders(mech).")
-    if not each:
-        raise ModelError("a filter needs a sensor, and none was given.")
-    called = [x.name for x in each]
-    for name in called:
-        if called.count(name) > 1:
-            raise ModelError(f"two sensors are called {name!r}; give each another name.")
-    return each
-
-
-def _check_size(mech: Mechanism, n: int) -> None:
-    for body in mech.bodies:
-        if not is_plain(body.hinge) and type(body.hinge) not in (Free, Spherical):
-            raise ModelError(
-                f"a filter of {mech.name!r} was requested; hinge {body.hinge_name!r} is "
-                f"{body.hinge.kind}, whose steps have no derivative at rest. Filters take hinges "
-                "with plain coordinates, spherical and free ones."
-            )
-    if n > MOST_STATES:
-        raise ModelError(
-            f"a filter of {mech.name!r} would have {n} states; its kernel is straight code for at "
-            f"most {MOST_STATES}. Lock joints that do not matter (mech.lock), or filter a "
-            "part of the mechanism."
-        )
-
-
-def _density(given: ArrayLike, size: int, what: str) -> Array:
-    return _row(given, size, what, positive=False)
-
-
-def _positive(given: Any, size: int, what: str) -> Array:
-    return _row(given, size, what, positive=True)
-
-
-def _row(given: ArrayLike, size: int, what: str, *, positive: bool) -> Array:
+def deviations(given: ArrayLike | None, size: int, what: str, *, positive: bool = True) -> Array:
+    """Standard deviations (size,) of a number or of each."""
     array = floats(given, what)
     if array.shape not in ((), (size,)):
         raise ShapeError(f"{what} has shape {array.shape}; it must be a number or ({size},).")

@@ -97,9 +97,9 @@ class Dynamics:
             slopes: Derivatives, or None where they are not wanted.
             h: Length of the step in which loops and couplings hold; None for the instant.
         """
-        mech, f = at.mech, x.extra[: 6 * len(self.nodes)]
+        mech, f = at.mech, self.forces(x)
         closed, pushed = bool(mech.loops or mech.couplings), bool(self.nodes)
-        tau = passive(mech).added(at, x.tau, x.q, x.v) if self.passive else x.tau
+        tau = self.acting(at, x)
         if closed and pushed:
             tau = tau + self._jacobian(at, x).T @ f
         given = {"q": x.q, "v": x.v, "tau": tau} | ({"f": f} if pushed and not closed else {})
@@ -118,12 +118,25 @@ class Dynamics:
         if slopes is None:
             return flat
         vdot, by = flat[: mech.nv], flat[mech.nv :].reshape(3, mech.nv, mech.nv)
-        along = times(counted(mech, x.q).T, slopes.of(x.q)), slopes.of(x.v), slopes.of(tau)
-        rows: Any = sum(times(A, d) for A, d in zip(by, along, strict=True))
-        if pushed and not closed:
-            rows = rows + times(by[2], times(self._jacobian(at, x).T, slopes.of(f)))
-        slopes.know(vdot, rows)
+        self.know(at, x, tau, slopes, vdot, by)
         return vdot
+
+    def forces(self, x: State) -> Any:
+        """Forces at nodes (6 each)."""
+        return x.extra[: 6 * len(self.nodes)]
+
+    def acting(self, at: Writing, x: State) -> Any:
+        """Joint forces (nv,) with those of dampers and springs."""
+        return passive(at.mech).added(at, x.tau, x.q, x.v) if self.passive else x.tau
+
+    def know(self, at: Writing, x: State, tau: Any, slopes: Slopes, vdot: Any, by: Any) -> None:
+        """Give derivatives of v̇ (nv,) to `slopes`, from those by q, v and tau (3, nv, nv)."""
+        along = times(counted(at.mech, x.q).T, slopes.of(x.q)), slopes.of(x.v), slopes.of(tau)
+        rows: Any = sum(times(A, d) for A, d in zip(by, along, strict=True))
+        if self.nodes and not at.mech.loops and not at.mech.couplings:
+            push = times(self._jacobian(at, x).T, slopes.of(self.forces(x)))
+            rows = rows + times(by[2], push)
+        slopes.know(vdot, rows)
 
     def _jacobian(self, at: Writing, x: State) -> Any:
         return at.value(expression("jacobian", frame="world"), nodes=self.nodes, q=x.q)

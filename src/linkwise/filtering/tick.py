@@ -145,7 +145,7 @@ def _closed(at: Writing, x: State, P: Any) -> tuple[State, Any]:
     """The nearest state that loops and couplings allow, and the covariance about it."""
     if not at.mech.loops and not at.mech.couplings:
         return x, P
-    nv, slopes = at.mech.nv, _variables(at, x, forces=False)
+    nv, slopes = at.mech.nv, variables(at, x, forces=False)
     q, v = closed_again(at, x.q, x.v)
     F = np.eye(len(P), dtype=object)
     F[:nv] = times(counted(at.mech, q).T, slopes.of(q))
@@ -165,7 +165,7 @@ def _congruent(F: Any, P: Any) -> tuple[Any, Any]:
 # ------------------------------------------------------------------------------ by derivatives
 
 
-def _variables(at: Writing, x: State, *, forces: bool) -> Slopes:
+def variables(at: Writing, x: State, *, forces: bool) -> Slopes:
     """Derivatives by displacements of a state, and by joint forces behind them."""
     nv, n = at.mech.nv, 2 * at.mech.nv + len(x.extra)
     unit = np.eye(n + nv) if forces else np.vstack([np.eye(n), np.zeros((nv, n))])
@@ -176,7 +176,7 @@ def _variables(at: Writing, x: State, *, forces: bool) -> Slopes:
 
 
 def _by_slopes(at: Writing, s: Structure, x: State, P: Any, h: Any, impulse: Any) -> Prediction:
-    nv, n, slopes = at.mech.nv, len(P), _variables(at, x, forces=True)
+    nv, n, slopes = at.mech.nv, len(P), variables(at, x, forces=True)
     q, v = s.dynamics.stepped(at, x, h, slopes)
     F = np.eye(n, n + nv, dtype=object)
     F[:nv] = times(counted(at.mech, q).T, slopes.of(q))
@@ -194,8 +194,8 @@ def _seen(at: Writing, s: Structure, before: Prediction, given: dict[str, Any]) 
     arrays = {name: getattr(x, name) for name in names} | given
     read = {name: inner.read(name, len(array)) for name, array in arrays.items()}
     here = State(*(read[name] for name in names))
-    slopes = _variables(inner, here, forces=False)
-    y = _measured(inner, s, here, slopes, {name: read[name] for name in given})
+    slopes = variables(inner, here, forces=False)
+    y = measured(inner, s, here, slopes, {name: read[name] for name in given})
     inner.write("y", y)
     inner.write("H", slopes.of(y).ravel())
     flat = np.empty(len(y) * (1 + len(P)), dtype=object)
@@ -205,7 +205,7 @@ def _seen(at: Writing, s: Structure, before: Prediction, given: dict[str, Any]) 
     return y, half.T, S
 
 
-def _measured(
+def measured(
     at: Writing, s: Structure, x: State, slopes: Slopes | None, given: dict[str, Any]
 ) -> Any:
     """What all sensors show (rows,), in a formula."""
@@ -239,7 +239,8 @@ def _columns(at: Writing, P: Any, spread: float) -> Any:
     return parts.lower * np.array(roots, dtype=object)
 
 
-def _moved(mech: Any, x: State, d: Any) -> State:
+def moved_state(mech: Any, x: State, d: Any) -> State:
+    """x ⊕ d, in a formula."""
     nv = mech.nv
     q = displaced(mech, x.q, d[:nv])
     return State(q, x.v + d[nv : 2 * nv], x.extra + d[2 * nv :], x.tau)
@@ -251,7 +252,7 @@ def _by_points(at: Writing, s: Structure, x: State, P: Any, h: Any, impulse: Any
     middle = State(*step(at, x, h, None), x.extra, x.tau)
 
     def errors(at: Writing, d: Any, x: State, h: Any, q: Any, v: Any) -> Any:
-        point = _moved(at.mech, x, d[:n])
+        point = moved_state(at.mech, x, d[:n])
         point = State(point.q, point.v, point.extra, x.tau + d[n:])
         q_to, v_to = step(at, point, h[0], None)
         return np.concatenate([displacement(at.mech, q, q_to), v_to - v, d[2 * nv : n]])
@@ -273,12 +274,12 @@ def _by_points(at: Writing, s: Structure, x: State, P: Any, h: Any, impulse: Any
 
 def _seen_by_points(at: Writing, s: Structure, before: Prediction, given: dict[str, Any]) -> Any:
     x, names = before.state, list(given)
-    middle = _measured(at, s, x, None, given)
+    middle = measured(at, s, x, None, given)
 
     def of(at: Writing, d: Any, parts: Sequence[Any]) -> Any:
         inputs = dict(zip(names, parts[4:-1], strict=True))
-        point = _moved(at.mech, State(*parts[:4]), d)
-        return _measured(at, s, point, None, inputs) - parts[-1]
+        point = moved_state(at.mech, State(*parts[:4]), d)
+        return measured(at, s, point, None, inputs) - parts[-1]
 
     parts = [x.q, x.v, x.extra, x.tau, *given.values(), middle]
     columns = _columns(at, before.P, s.spread)

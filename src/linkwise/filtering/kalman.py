@@ -1,0 +1,181 @@
+"""How a Kalman filter of a mechanism is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from linkwise.arguments import flag, names, number, option
+from linkwise.codegen.stages import MOST_BODIES
+from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, tree_of
+from linkwise.errors import ModelError
+from linkwise.filtering.consistency import quantile
+from linkwise.filtering.filter import Filter, deviations
+from linkwise.filtering.motion import Dynamics
+from linkwise.filtering.sensor import Sensor, load
+from linkwise.filtering.tick import Structure
+from linkwise.model.body import Body
+from linkwise.model.hinges import Free, Planar, PointOnPlane, Spherical
+from linkwise.model.hinges.modified import Reversed, is_plain
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import ArrayLike, floats
+
+METHODS = ("extended", "unscented")
+
+
+def kalman_filter(
+    mech: Mechanism,
+    sensors: Sequence[Sensor],
+    *,
+    step: float,
+    method: str = "extended",
+    integrator: str = "euler",
+    passive: bool = True,
+    force: ArrayLike = 0.1,
+    position: ArrayLike = 0.0,
+    velocity: ArrayLike = 0.0,
+    pushed: Sequence[str] = (),
+    pushing: ArrayLike = 10.0,
+    gate: float | None = None,
+    spread: float | None = None,
+    loops: Loops = "closed",
+) -> Filter:
+    """A Kalman filter of the state of a mechanism, on the manifold of its configurations.
+
+    Expression:
+        x⁻ = f(x̂),  P⁻ = F P F* + Q,  D = H P⁻ H* + R,  x̂⁺ = x⁻ ⊕ P⁻ H* D⁻¹ ε,
+        P⁺ = P⁻ − P⁻ H* D⁻¹ H P⁻
+    with the step f of `lw.rollout` and its exact derivative F.
+
+    Args:
+        sensors: What is measured: `encoders`, `gyroscope`, `marker` and others of `lw.filtering`,
+            or a `Sensor` of your own. They are taken in this order.
+        step: Length of a tick [s].
+        method: "extended" takes derivatives; "unscented" moves points.
+        integrator: "euler" (semi-implicit) or "rk4".
+        passive: Whether dampers and springs of drives act.
+        force: Noise of the joint forces, a number or (nv,): the standard deviation of their
+            impulse after one second [N √s or N m √s].
+        position: The same of positions [m/√s or rad/√s].
+        velocity: The same of velocities.
+        pushed: Nodes with unknown forces, six numbers of the state each, in world axes.
+        pushing: How far these drift in one second [N m, N], a number or (6,).
+        gate: Probability with which a good measurement passes, such as 0.999: the others are
+            refused. Default: all are used.
+        spread: Distance of the points of "unscented", in standard deviations; at least
+            √(n + nv), the default, so that all weights are positive.
+        loops: "closed" holds loops and couplings in each step; "open" leaves them open.
+
+    Returns:
+        The filter, whose `start`, `tick` and `run` give estimates.
+
+    Raises:
+        ModelError: Loops with "rk4" or a load cell, an unknown node, two sensors of one name, a
+            hinge whose errors are not displacements, or more than 64 bodies.
+        MissingExtraError: A gate, and SciPy is not installed (extra `simulate`).
+    """
+    check_mechanism(mech)
+    mech = mech if is_closed(mech, loops) else tree_of(mech)
+    unscented = option(method, METHODS, "method") == "unscented"
+    integrator, passive = (
+        option(integrator, ("euler", "rk4"), "integrator"),
+        flag(passive, "passive"),
+    )
+    if integrator == "rk4" and is_closed(mech):
+        raise ModelError(
+            f"a filter of {mech.name!r} with loops or couplings was requested with integrator "
+            "'rk4'; these hold in steps of 'euler'."
+        )
+    nodes = names(pushed, "pushed")
+    for node in nodes:
+        mech.node(node)
+    dynamics = Dynamics(integrator, passive, nodes)
+    each = _checked_sensors(mech, sensors)
+    if is_closed(mech):
+        for sensor in each:
+            if sensor.write is load:
+                raise ModelError(
+                    f"sensor {sensor.name!r} is a load cell: it shows forces of loops, too, which "
+                    "are not part of its formula. Use other sensors, or loops='open'."
+                )
+    plain = Structure(dynamics, tuple(x.structure for x in each), unscented, 0.0, False)
+    n, nv = 2 * mech.nv + plain.extras, mech.nv
+    _check_hinges(mech)
+    least = float(np.sqrt(n + nv))
+    if unscented:
+        far = least if spread is None else number(spread, "spread", least=least - 1e-9)
+        plain = replace(plain, spread=far)
+    elif spread is not None:
+        raise ModelError("spread belongs to method='unscented'; leave it out.")
+    density = [
+        deviations(x, nv, w, positive=False)
+        for x, w in ((force, "force"), (position, "position"), (velocity, "velocity"))
+    ]
+    density += [deviations(pushing, 6, "pushing", positive=False)] * len(nodes)
+    parts, place = dict[str, slice](), 0
+    for node in nodes:
+        parts[node], place = slice(place, place + 6), place + 6
+    for sensor in each:
+        if sensor.bias is not None:
+            density.append(floats(sensor.bias, "bias"))
+            parts[sensor.name], place = slice(place, place + sensor.size), place + sensor.size
+    limits = [np.inf if gate is None else quantile(gate, len(b)) for b in plain.blocks]
+    variance = np.concatenate([floats(x.noise, "noise") ** 2 for x in each])
+    inputs = {
+        "density": np.concatenate(density),
+        "variance": variance,
+        "limit": np.minimum(np.array(limits), 1e300),
+    }
+    formulas = {x: replace(plain, smoothing=x).formula for x in (False, True)}
+    named = {x.name: x for x in each}
+    return Filter(mech, named, plain, number(step, "step", above=0.0), inputs, parts, formulas)
+
+
+def _checked_sensors(mech: Mechanism, sensors: Sequence[Sensor]) -> tuple[Sensor, ...]:
+    each = (sensors,) if isinstance(sensors, Sensor) else tuple(sensors)
+    for x in each:
+        if not isinstance(x, Sensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ModelError(f"{x!r} is not a sensor; make one like lw.filtering.encoders(mech).")
+    if not each:
+        raise ModelError("a filter needs a sensor, and none was given.")
+    called = [x.name for x in each]
+    for name in called:
+        if called.count(name) > 1:
+            raise ModelError(f"two sensors are called {name!r}; give each another name.")
+    return each
+
+
+def _check_hinges(mech: Mechanism) -> None:
+    if mech.n_bodies > MOST_BODIES:
+        raise ModelError(
+            f"a filter of {mech.name!r} was requested; it has {mech.n_bodies} bodies, and "
+            f"derivatives of steps are straight code for at most {MOST_BODIES}. Lock joints that "
+            "do not matter (mech.lock) and merge the bodies behind them (merge_locked)."
+        )
+    for body in mech.bodies:
+        hinge = body.hinge
+        while isinstance(hinge, Reversed):
+            hinge = hinge.hinge
+        if is_plain(hinge) or type(hinge) in (Spherical, Planar, PointOnPlane):
+            continue
+        if type(body.hinge) is not Free:
+            raise ModelError(_reason(mech, body))
+
+
+def _reason(mech: Mechanism, body: Body) -> str:
+    hinge, start = body.hinge, f"a filter of {mech.name!r} was requested; hinge "
+    kind = hinge.kind.replace("reversed ", "")
+    if kind == "free":
+        why, what = "has no derivative of its steps at rest", "Build it from its other side."
+    elif kind in ("rolling ball", "soft finger"):
+        why = (
+            f"has {hinge.nv} velocities and {hinge.nq - 1} independent coordinates: errors of its "
+            "position are not displacements along velocities"
+        )
+        what = "Take a free hinge and measure its velocity."
+    else:
+        why = "has rates of coordinates of its own, whose errors a filter does not know"
+        what = "Build it of hinges whose velocities are the rates of their coordinates."
+    return f"{start}{body.hinge_name!r} is {hinge.kind}, which {why}. {what}"
