@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.algebra import J, bias, mass, tau, v, vdot
+from linkwise.algebra import J, bias, mass, tau, v, vdot, vector
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar.graph import Graph
 from linkwise.codegen.sensitivity import pulled, pushed
@@ -149,6 +149,40 @@ def test_the_form_with_fewer_operations_runs(product, expr, wrt):
     for name, x in expected.items():
         assert np.abs(x).max() > 1e-3
         np.testing.assert_allclose(ours[name], x, atol=1e-11 * np.abs(x).max())
+
+
+@pytest.mark.parametrize("product", [lw.jvp, lw.vjp])
+@pytest.mark.parametrize(("of", "name"), [(FORWARD, ""), ("forward_dynamics", "by name")])
+def test_kernels_report_which_form_runs_and_what_each_takes(product, of, name):
+    arm = lw.models.seven_dof_arm()
+    kernel = lw.compile(product(of, "q", "v"), arm)
+    graph = lw.compile(product(through_the_graph(FORWARD), "q", "v"), arm)
+    algebra = [lw.differentiate(FORWARD, x) for x in ("q", "v")]
+    if product is lw.jvp:
+        by_hand = sum((A @ vector(f"d{i}", v.range) for i, A in enumerate(algebra)), 0.0 * tau)
+        plain = lw.compile(by_hand, arm).ops.total()
+    else:
+        w = vector("w", v.range)
+        plain = lw.compile({str(i): A.T @ w for i, A in enumerate(algebra)}, arm).ops.total()
+    form = kernel.derivative_form
+    assert (form.taken, form.algebra) == ("algebra", kernel.ops.total())
+    assert form.algebra == pytest.approx(plain, rel=0.02)
+    assert form.graph == graph.ops.total() > form.algebra
+    text = f"the algebra, {form.algebra} operations; the scalar graph would take {form.graph}"
+    assert text in kernel.explain()
+
+
+def test_why_there_is_only_one_form_is_reported():
+    linkage, arm = lw.models.four_bar(), lw.models.seven_dof_arm()
+    graph = lw.compile(lw.jvp("forward_dynamics", "q"), linkage)  # several expressions in a loop
+    assert graph.derivative_form.taken == "graph"
+    assert "the algebra has no form of it here" in graph.explain()
+    loops = lw.compile(lw.jvp(FORWARD, "q"), lw.models.chain(70))
+    assert (loops.derivative_form.taken, loops.derivative_form.graph) == ("algebra", None)
+    assert "as loops over bodies" in loops.explain()
+    assert lw.compile(FORWARD, arm).derivative_form is None
+    assert lw.compile(EVERY, lw.models.pendulum(2)).derivative_form is None
+    assert "operations for one state" in lw.compile(EVERY, lw.models.pendulum(2)).explain()
 
 
 def test_nodes_without_influence_have_no_rate():

@@ -148,7 +148,10 @@ class Formula:
         Raises:
             TooLongError: The mechanism is large.
         """
-        from linkwise.codegen.scalar.trace import Traced
+        return self.written(request, axes)[0]
+
+    def written(self, request: Request, axes: Axes | None = None) -> tuple[Traced, Writing]:
+        """Its graph on a mechanism, and what wrote it: see `traced`."""
         from linkwise.codegen.stages import MOST_BODIES
         from linkwise.codegen.writing import Writing
 
@@ -156,10 +159,11 @@ class Formula:
         if isinstance(mech, Mechanism) and mech.n_bodies > MOST_BODIES:
             raise TooLongError(mech)
         at = Writing(request, axes=axes)
-        graphs = [self._written(at)]
+        graphs = [(self._written(at), at)]
         if len(at.chosen) > 1:
-            graphs += [self._written(at.again(kind)) for kind in sorted(at.chosen)]
-        return min(graphs, key=Traced.operations)
+            others = [at.again(kind) for kind in sorted(at.chosen)]
+            graphs += [(self._written(other), other) for other in others]
+        return min(graphs, key=lambda each: each[0].operations())
 
     def _written(self, at: Writing) -> Traced:
         """Its graph, written once."""

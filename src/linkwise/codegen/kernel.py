@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from linkwise.arguments import is_tracked
 from linkwise.codegen import arrays
+from linkwise.codegen.derivative_form import DerivativeForm
 from linkwise.codegen.device import ANY, Device, Trouble, trouble
+from linkwise.codegen.formula import Formula, TooLongError
 from linkwise.codegen.request import Request
 from linkwise.codegen.scalar import parameters, status
 from linkwise.codegen.stages import Signature, Stages
@@ -215,14 +217,33 @@ class Kernel(Stages):
         """The meaning of a status code, naming the body."""
         return status.describe(int(code), self.mech)
 
+    @property
+    def derivative_form(self) -> DerivativeForm | None:
+        """Of a derivative by `lw.jvp` or `lw.vjp`, the form that runs; None for anything else."""
+        from linkwise.codegen.sensitivity import form_of
+
+        return form_of(self.request)
+
     def explain(self) -> str:
-        """The derivation, the sweeps, the operation count and the beginning of the source."""
+        """The derivation, the sweeps, the operation count and the beginning of the source.
+
+        A formula has no derivation. For a derivative by `lw.jvp` or `lw.vjp` it says
+        whether the scalar graph or the algebra was differentiated, and what each takes.
+        """
+        if isinstance(self.request.quantity, Formula):
+            what = f"{self.request}, written in array code on top of expressions"
+            what += "" if (form := self.derivative_form) is None else f"\n{form}"
+        else:
+            what = f"{self.derivation}\n\n{self.program}"
+        try:
+            lines = self.source.splitlines()
+        except TooLongError:  # evaluated on kernels of its expressions
+            return f"{what}\n\n{self.dtype}, array code on kernels with loops over bodies"
         counts = ", ".join(f"{n} {op}" for op, n in sorted(self.ops.items()))
-        lines = self.source.splitlines()
         head = "\n".join(lines[:SHOWN])
         more = f"\n... {len(lines) - SHOWN} more lines: kernel.source" if len(lines) > SHOWN else ""
         return (
-            f"{self.derivation}\n\n{self.program}\n\noperations for one state: {counts}\n"
+            f"{what}\n\noperations for one state: {counts}\n"
             f"{self.dtype}, {self.device.description}\n\n{head}{more}"
         )
 

@@ -30,6 +30,7 @@ from linkwise.algebra.space import JOINT, ONE
 from linkwise.algebra.symbols import vector
 from linkwise.arguments import flag
 from linkwise.codegen import stages
+from linkwise.codegen.derivative_form import DerivativeForm
 from linkwise.codegen.formula import Formula, TooLongError
 from linkwise.codegen.rolled.layout import total_size
 from linkwise.codegen.scalar.graph import Check, Graph
@@ -41,6 +42,7 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.embedded_expression import tree_tau, velocity_map
 
 if TYPE_CHECKING:
+    from linkwise.codegen.request import Request
     from linkwise.codegen.writing import Writing
 
 Differentiable = Expr | Formula
@@ -144,6 +146,8 @@ def _jacobians(
             "depend on each other. Leave it out: directions of q are independent velocities."
         )
     graph = hasattr(at, "graph")
+    if graph:
+        at.form = DerivativeForm("graph", reason="the algebra has no form of it here")
     # the algebra differentiates by the inertia of each part of a flexible body, an input is one
     parts = "inertia" in wrt and not isinstance(at.mech, Embedded) and at.mech.flexible
     if not isinstance(of, Expr) or raw_q or parts:
@@ -176,11 +180,31 @@ def _fewest(at: Writing, graph: Callable[[], Any], algebra: Callable[[], Any]) -
     except (ExpressionError, LoweringError, TooLongError):
         other = None
     if other is not None:
-        of_graph, of_algebra = _roots(at, values, checks), _roots(at, other, at.checks)
-        if count(of_algebra).total() < count(of_graph).total():
+        roots = _roots(at, values, checks), _roots(at, other, at.checks)
+        of_graph, of_algebra = (count(x).total() for x in roots)
+        fewer = of_algebra < of_graph
+        at.form = DerivativeForm("algebra" if fewer else "graph", of_graph, of_algebra)
+        if fewer:
             return other
     at.checks = checks
     return values
+
+
+def form_of(request: Request) -> DerivativeForm | None:
+    """Which form of a derivative the kernel of a request runs; None if it is not of `jvp` or `vjp`.
+
+    It is written once more: kernels that come from disk have no graph.
+    """
+    formula = request.quantity
+    if not isinstance(formula, Formula):
+        return None
+    product = formula.write in (_along, _gradients) or formula.options[:1] in (("jvp",), ("vjp",))
+    if not product:
+        return None
+    try:
+        return formula.written(request)[1].form
+    except TooLongError:
+        return DerivativeForm("algebra", reason="it runs as loops over bodies")
 
 
 def _roots(at: Writing, values: Any, checks: Iterable[Check]) -> list[int]:

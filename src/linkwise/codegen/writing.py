@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.algebra.expr import Expr
+from linkwise.codegen.derivative_form import DerivativeForm
 from linkwise.codegen.formula import FormulaInputs, TooLongError
 from linkwise.codegen.request import Request
 from linkwise.codegen.scalar.arithmetic import objects
@@ -32,6 +33,7 @@ class Writing(Sketch, FormulaInputs):
             each as cheaply as possible (`trace`).
         axes: Those of all values that may be written in several; None for the cheapest of each.
         chosen: Those that values with such a choice were written in.
+        form: Which form of a derivative was taken, if it is one.
     """
 
     def __init__(self, request: Request, *, plain: bool = False, axes: Axes | None = None) -> None:
@@ -41,6 +43,7 @@ class Writing(Sketch, FormulaInputs):
         self.axes: Axes | None = axes
         self._known = dict[object, dict[Axes, Traced]]()  # graphs that were traced before
         self.solve: ColumnSolve | None = None
+        self.form: DerivativeForm | None = None
 
     def again(self, axes: Axes) -> Writing:
         """The same formula to be written once more, in these axes."""
