@@ -29,6 +29,7 @@ from linkwise.algebra.family import Family
 from linkwise.algebra.space import (
     BODY,
     CONSTRAINT,
+    COORDINATE,
     GOAL,
     GRAVITY,
     INBOARD,
@@ -47,6 +48,7 @@ from linkwise.model import closure, closure_form, closure_rate
 from linkwise.model.body import Node
 from linkwise.model.closure import constraint_sizes
 from linkwise.model.hinges.form import form_block
+from linkwise.model.hinges.hinge import qdot_map
 from linkwise.model.lumps import separated
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.task_rows import Rows, goal_sizes, has_tasks, joint_places, missing
@@ -191,6 +193,8 @@ class Dense:
         mech = self.mech
         if space is JOINT:
             return self._joints
+        if space is COORDINATE:
+            return [mech.q_slice(body.hinge_name) for body in mech.bodies]
         count = {BODY: mech.n_bodies, INBOARD: mech.n_bodies, NODE: len(self.nodes)}.get(space)
         if count is not None:
             return [slice(6 * k, 6 * k + 6) for k in range(count)]
@@ -366,6 +370,14 @@ class Dense:
             return list(mech.inertias.matrix)
         if source == "Delta_phi":
             return [pose.shift for pose in self.step]
+        if source == "coordinate_map":
+            if self._given_mech.flexible:
+                raise ExpressionError(
+                    f"{leaf} was evaluated densely for {self._given_mech.name!r}, which has "
+                    "flexible bodies; kernels evaluate it."
+                )
+            maps = [qdot_map(b.hinge, self.q[mech.q_slice(b.hinge_name)]) for b in mech.bodies]
+            return [self.solved(N.T @ N, N.T) for N in maps]
         if source == "N":
             return [np.diag(mech.armature[mech.v_slice(b.hinge_name)]) for b in mech.bodies]
         if isinstance(leaf.role, role.Selection):

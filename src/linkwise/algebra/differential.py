@@ -67,7 +67,7 @@ from linkwise.algebra.expr import (
     zero,
 )
 from linkwise.algebra.family import resolvent
-from linkwise.algebra.space import CONSTRAINT, GOAL, JOINT, NODE, Space
+from linkwise.algebra.space import CONSTRAINT, COORDINATE, GOAL, JOINT, NODE, Space
 from linkwise.algebra.symbols import (
     A_V,
     B_V,
@@ -78,12 +78,14 @@ from linkwise.algebra.symbols import (
     Q,
     V,
     Y,
+    memoryless,
     phi,
     servo,
     task_error,
     v,
     vector,
 )
+from linkwise.arguments import flag
 from linkwise.errors import ExpressionError
 from linkwise.front_door import open_front_door
 from linkwise.model.task_rows import SERVO
@@ -159,7 +161,13 @@ BIAS_BY_V = hinge_form("row", v, "column") + hinge_form("row", "column", v)
 """∂(Ḣ* v)/∂v, where Ḣ* is the derivative of H* along v."""
 
 
-def differentiate(expr: Expr, wrt: Symbol | str = "q") -> Expr:
+coordinate_map = memoryless(
+    "𝒬", JOINT, COORDINATE, ascii="coordinate_map", tex=r"\mathcal{Q}", independent=True
+)
+"""𝒬 = (N* N)⁻¹ N* with q̇ = N v: velocities of hinges from rates of their coordinates."""
+
+
+def differentiate(expr: Expr, wrt: Symbol | str = "q", *, raw_q: bool = False) -> Expr:
     """The operator A of δy = A δx, for a stacked vector y, or a number, and a variable x.
 
         lw.differentiate(mass.inv @ (tau - bias), "q")      # ∂v̇/∂q
@@ -181,6 +189,10 @@ def differentiate(expr: Expr, wrt: Symbol | str = "q") -> Expr:
             loops are built in (`lw.loops.embed`), "inertia" is in the order of the aggregates'
             bodies, and armature, damping and stiffness are those of independent hinges.
 
+        raw_q: By the entries of q (nq), quaternions among them, instead of velocities: A 𝒬 with
+            v = 𝒬 q̇. What would change the length of a quaternion makes no difference, as in
+            `lw.jvp(..., raw_q=True)`.
+
     Vectors and operators of your own do not depend on other variables. A coefficient of your law is
     a vector: with `lw.algebra.diagonal(v) @ d` as damping, d is one.
 
@@ -193,13 +205,18 @@ def differentiate(expr: Expr, wrt: Symbol | str = "q") -> Expr:
             "takes a stacked vector or a number. Apply the operator to a vector first."
         )
     rules = _Differential(wrt)
+    if flag(raw_q, "raw_q") and rules.name != "q":
+        raise ExpressionError(
+            f'raw_q was given for the derivative by {rules.name}; it is for "q", whose entries may '
+            "be quaternions. Leave it out."
+        )
     derivative = rules.of(expr)
     if rules.name in _FORCES and isinstance(derivative, Zero):  # not unless one writes them
         raise ExpressionError(
             f"differentiate was requested the derivative of  {expr}  by {rules.name}, which it "
             f"does not contain. Write the force into the expression: {_FORCES[rules.name]}."
         )
-    return tidied(derivative)
+    return tidied(derivative) @ coordinate_map if raw_q else tidied(derivative)
 
 
 _FORCES = {
@@ -297,6 +314,8 @@ class _Differential:
         by_rule = self._by_rule(leaf.T if star else leaf, x)
         if by_rule is not None:
             return by_rule
+        if leaf is coordinate_map and self.name == "q":
+            raise self._no_rule(leaf)
         if leaf in DEFINITIONS:
             return self.applied(DEFINITIONS[leaf].T if star else DEFINITIONS[leaf], x)
         if isinstance(key, role.Differential):

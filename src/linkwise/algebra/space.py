@@ -37,6 +37,9 @@ def _known(name: str, block: str) -> Space:
 JOINT = Space("JOINT")
 """One block for each body, with as many entries as its hinge has velocities."""
 
+COORDINATE = Space("COORDINATE")
+"""One block for each body, with as many entries as its hinge has coordinates."""
+
 TREE_JOINT = Space("TREE_JOINT")
 """All velocities of the hinges, where those of JOINT are the independent ones of aggregates."""
 

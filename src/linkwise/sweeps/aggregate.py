@@ -145,7 +145,9 @@ class Aggregates:
             if source == "velocity_map":  # 𝒳
                 return [inside.X for inside in insides]
             return [x.X.T @ (self._rotors(x.g)[:, None] * x.X) for x in insides]
-        if source in ("A_V", "Delta_phi") or isinstance(key, role.Selection | role.Gather):
+        if source in ("coordinate_map", "A_V", "Delta_phi") or isinstance(
+            key, role.Selection | role.Gather
+        ):
             raise LoweringError(
                 f"{leaf} has no meaning for aggregate bodies, which {self.tree.name!r} has where "
                 "loops and couplings are built in. Evaluate it on the mechanism itself."

@@ -13,12 +13,23 @@ import numpy as np
 
 from linkwise.algebra import role
 from linkwise.algebra.expr import Symbol
-from linkwise.algebra.space import CONSTRAINT, GOAL, GRAVITY, INERTIA, NODE, ONE, PLACE, Space
+from linkwise.algebra.space import (
+    CONSTRAINT,
+    COORDINATE,
+    GOAL,
+    GRAVITY,
+    INERTIA,
+    NODE,
+    ONE,
+    PLACE,
+    Space,
+)
 from linkwise.errors import LoweringError
 from linkwise.model.closure import constraint_sizes
 from linkwise.model.embedded import Embedded
 from linkwise.model.hinges import Hinge
 from linkwise.model.hinges.form import Moving, form_block
+from linkwise.model.hinges.hinge import qdot_map
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.task_rows import goal_sizes
 from linkwise.spatial.array import Array
@@ -32,6 +43,7 @@ from linkwise.spatial.inertia import (
 from linkwise.spatial.pose import Pose, place_block
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import blocks, cross_force, cross_velocity
+from linkwise.sweeps.factored import factored
 from linkwise.sweeps.program import Statement
 from linkwise.sweeps.result_part import SIZES
 from linkwise.sweeps.structured_block import diagonal
@@ -85,6 +97,8 @@ class Bodies:
         """The length of each block of a space."""
         if space.name == "JOINT":
             return [body.hinge.nv for body in self.mech.bodies]
+        if space is COORDINATE:
+            return [body.hinge.nq for body in self.mech.bodies]
         if space.name in ("BODY", "INBOARD"):
             return [6] * self.mech.n_bodies
         if space is PLACE or space is INERTIA:
@@ -113,6 +127,8 @@ class Bodies:
             return [first(numbers.inertia(k).matrix, 2) for k in each]
         if isinstance(key, role.Memoryless) and key.source == "N":
             return [diagonal(numbers.armature(k)) for k in each]
+        if isinstance(key, role.Memoryless) and key.source == "coordinate_map":
+            return [_coordinate_map(self.part(run, k)) for k in each]
         return None
 
     def pick_off(self, node: int, space: Space = NODE) -> Array:
@@ -158,6 +174,20 @@ class Bodies:
         if parent < 0 or statement.special != "X":
             return None
         return run.blocks_of(statement.target)[parent][:12].reshape(3, 4)
+
+
+def _coordinate_map(part: Part) -> Any:
+    """(N* N)⁻¹ N* (nv, nq) of a hinge: its velocities from rates of its coordinates."""
+    hinge = part.hinge
+    if type(hinge).qdot is Hinge.qdot:
+        return np.eye(hinge.nv)
+    if hinge.hull.nv > hinge.nv:
+        raise LoweringError(
+            f"raw_q was given for a {hinge.kind} hinge: its coordinates change in ways that its "
+            "velocities do not span (nonholonomic). lw.jvp(..., raw_q=True) and lw.vjp take them."
+        )
+    N = qdot_map(hinge, part.q[0])
+    return factored(N.T @ N) @ N.T
 
 
 def special_block(run: Interpreter, statement: Statement, part: Part, reads: Sequence[Any]) -> Any:

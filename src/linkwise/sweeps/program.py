@@ -25,6 +25,7 @@ from linkwise.algebra.expr import Expr, Symbol
 from linkwise.algebra.role import Vector
 from linkwise.algebra.space import (
     BODY,
+    COORDINATE,
     GRAVITY,
     INERTIA,
     NODE_INERTIA,
@@ -183,7 +184,8 @@ class Program:
     def loopable(self) -> bool:
         """Whether it can run as loops over bodies: not with constraints, nor by parameters."""
         spaces = {x for s in self.statements for x in (s.target.rows, s.target.columns)}
-        return not self.constrained and not spaces & {INERTIA, NODE_INERTIA, GRAVITY}
+        spaces |= {space for leaf in self.inputs for space in (leaf.range, leaf.domain)}
+        return not self.constrained and not spaces & {INERTIA, NODE_INERTIA, GRAVITY, COORDINATE}
 
     def __repr__(self) -> str:
         return f"<Program of {self.expr}: {counted(len(self.passes), 'pass', 'passes')}>"

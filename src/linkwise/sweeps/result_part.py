@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import (
     BODY,
+    COORDINATE,
     GRAVITY,
     INBOARD,
     INERTIA,
@@ -178,7 +179,7 @@ def entries(
     owners = len(nodes) if on_nodes else mech.n_bodies
     if space.block == "body" and space is not INBOARD:
         owners += _lumps_before(mech.n_bodies, mech)
-    count = mech.nv if space is JOINT else size * owners
+    count = {JOINT: mech.nv, COORDINATE: mech.nq}.get(space, size * owners)
     for name in names:
         if isinstance(name, int):
             _check_number(name, count, "velocities" if space is JOINT else f"entries of {space}")
@@ -187,6 +188,10 @@ def entries(
             k = mech.hinge_index.get(name)
             k = _body(name, mech) if k is None else k
             indices += range(int(mech.v_start[k]), int(mech.v_start[k + 1]))
+        elif space is COORDINATE:
+            k = mech.hinge_index.get(name)
+            k = _body(name, mech) if k is None else k
+            indices += range(int(mech.q_start[k]), int(mech.q_start[k + 1]))
         elif on_nodes:
             if name not in nodes:
                 raise unknown_name("node", name, nodes, owner="the nodes of this kernel")

@@ -311,3 +311,9 @@ def axis_text(axis: tuple[float, ...]) -> str:
         if abs(axis[i]) == 1.0:
             return letter if axis[i] > 0.0 else f"-{letter}"
     return "(" + ", ".join(f"{a:.4g}" for a in axis) + ")"
+
+
+def qdot_map(hinge: Hinge, q: Array) -> Array:
+    """N (nq, nv) with q̇ = N v, for coordinates (nq,) of a hinge."""
+    columns = [hinge.qdot(q[None], e[None])[0] for e in np.eye(hinge.nv)]
+    return np.stack(columns, axis=-1) if columns else np.zeros((hinge.nq, 0))
