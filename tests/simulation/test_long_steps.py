@@ -13,7 +13,8 @@ from linkwise.model.hinges import Locked, Pin, Spherical
 from linkwise.simulation.implicit import long_steps
 from linkwise.simulation.implicit.long_steps import LongSteps
 from linkwise.simulation.implicit.segments import UNSOLVED
-from linkwise.simulation.implicit.steps import KernelSteps, Steps
+from linkwise.simulation.implicit.step_record import Steps
+from linkwise.simulation.implicit.steps import KernelSteps
 from linkwise.spatial.inertia import SpatialInertia
 
 H, STEPS = 2e-3, 40

@@ -27,7 +27,7 @@ from linkwise.simulation import rates
 from linkwise.simulation.episode import NOTHING
 from linkwise.simulation.implicit.ground import ContactPoint
 from linkwise.simulation.implicit.long_steps import LongSteps
-from linkwise.simulation.implicit.steps import Steps
+from linkwise.simulation.implicit.step_record import Steps
 from linkwise.simulation.integrators import INTEGRATORS
 from linkwise.simulation.integrators.command import INTERNAL
 from linkwise.simulation.loop_keeper import LoopKeeper

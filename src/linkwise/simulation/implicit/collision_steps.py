@@ -41,8 +41,10 @@ from linkwise.simulation.implicit.segments import (
     RECOVERY,
     SLOW,
 )
-from linkwise.simulation.implicit.steps import NEVER, State, Steps, Touches
+from linkwise.simulation.implicit.step_record import NEVER, State, Steps
 from linkwise.simulation.implicit.sweeping import ENOUGH
+from linkwise.simulation.implicit.touches import PairTouches
+from linkwise.simulation.implicit.work import Limited, works
 from linkwise.simulation.loop_keeper import DRIFT_LIMIT
 from linkwise.simulation.rates import moved, rates, velocities
 from linkwise.spatial.array import Array
@@ -183,6 +185,10 @@ class CollisionSteps:
             made.append(row)
             touched.append(touches)
         return self._together(made, touched, starts, now, status)
+
+    def works(self, steps: Steps, h: float, tau: Array, pushed: Array) -> tuple[Array, Limited]:
+        """The work in steps, and in which of them a limit pushed: see `works`."""
+        return works(self.mech, steps, self.joints, h, tau, pushed, passive=self.passive)
 
     # ------------------------------------------------------------------------------- one step
 
@@ -379,7 +385,7 @@ class CollisionSteps:
         for n, each in enumerate(touched):
             for i, row in each.items():
                 table[n, pairs.index(i)] = row
-        touches = Touches(
+        touches = PairTouches(
             tuple(self.contacts[i] for i in pairs), table[..., :3], table[..., 3], table[..., 4],
             table[..., 5], table[..., 6:],
         )  # fmt: skip

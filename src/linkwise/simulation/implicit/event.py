@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.channel import Event
 from linkwise.simulation.implicit.joint import Joint, values
-from linkwise.simulation.implicit.steps import Steps
+from linkwise.simulation.implicit.step_record import Steps
+from linkwise.simulation.implicit.work import Limited
 from linkwise.spatial.array import Array
 
 AWAY = 1e-5
@@ -38,50 +39,54 @@ class Happenings:
         self._touching: dict[str, int] = dict.fromkeys(contacts, 0)
         self._slipping: dict[str, int] = dict.fromkeys(contacts, 0)
 
-    def of(self, steps: Steps, times: Array, h: float) -> list[tuple[int, Event]]:
-        """What happened in some steps: the number of a step, and the event at its end."""
-        events = [*self._of_contacts(steps, times), *self._of_limits(steps, times, h)]
+    def of(self, steps: Steps, times: Array, limited: Limited, h: float) -> list[tuple[int, Event]]:
+        """What happened in some steps: the number of a step, and the event at its end.
+
+        Args:
+            times: When they end (n,) [s].
+            limited: In which of them a limit pushed (n,).
+        """
+        if not len(steps):
+            return []
+        events = self._of_contacts(steps, times)
+        if self._at.any() or limited.any():
+            events += self._of_limits(steps, times, h)
         return sorted(events, key=lambda x: x[0])
 
     def _of_contacts(self, steps: Steps, times: Array) -> list[tuple[int, Event]]:
         touches, events = steps.touches, list[tuple[int, Event]]()
-        if not len(steps):
-            return events
+        near, first = touches.names, float(times[0])
         for name, on in self._touching.items():
-            if on and name not in touches.names:  # nothing is near any more
-                events.append((0, Event(float(times[0]), "contact", name, "leaves", 0.0)))
+            if on and name not in near:  # nothing is near any more
+                events.append((0, Event(first, "contact", name, "leaves", 0.0)))
                 self._touching[name] = self._slipping[name] = 0
-        if not touches.names:
+        was_on = np.array([self._touching.get(x, 0) for x in near], dtype=np.int8)
+        was_sliding = np.array([self._slipping.get(x, 0) for x in near], dtype=np.int8)
+        some = np.flatnonzero(touches.pushing | (was_on > 0)) if near else np.zeros(0, np.intp)
+        if not len(some):  # others stay away
             return events
-        push = touches.touching
-        on = np.where(push, 1, np.where(touches.gap > AWAY, 0, -1)).astype(np.int8)
-        on = _filled(on, np.array([self._touching.get(x, 0) for x in touches.names]))
-        slides = np.where(touches.slip > SLIDES, 1, np.where(touches.slip < STICKS, 0, -1))
-        was = np.array([self._slipping.get(x, 0) for x in touches.names])
-        slides = _filled(np.where(on[1:] > 0, slides, 0).astype(np.int8), was)
+        names = [near[c] for c in some]
+        push, gap, approach, slip = touches.among(some)
+        on = np.where(push, 1, np.where(gap > AWAY, 0, -1)).astype(np.int8)
+        on = _filled(on, was_on[some])
+        slides = np.where(slip > SLIDES, 1, np.where(slip < STICKS, 0, -1))
+        slides = _filled(np.where(on[1:] > 0, slides, 0).astype(np.int8), was_sliding[some])
         for i, c in np.argwhere(np.diff(on, axis=0)).tolist():
-            name, t = touches.names[c], float(times[i])
-            speed = -float(touches.approach[i, c])
+            speed, t = -float(approach[i, c]), float(times[i])
             text = f"touches at {max(speed, 0.0) + 0.0:.3g} m/s" if on[i + 1, c] else "leaves"
-            events.append((int(i), Event(t, "contact", name, text, speed)))
+            events.append((int(i), Event(t, "contact", names[c], text, speed)))
         change = np.diff(slides, axis=0) * (on[1:] > 0)
         for i, c in np.argwhere(change).tolist():
-            speed = float(touches.slip[i, c])
+            speed = float(slip[i, c])
             text = f"slips at {speed:.3g} m/s" if change[i, c] > 0 else "sticks"
-            events.append((int(i), Event(float(times[i]), "slip", touches.names[c], text, speed)))
-        self._touching |= dict(zip(touches.names, on[-1].tolist(), strict=True))
-        self._slipping |= dict(zip(touches.names, slides[-1].tolist(), strict=True))
+            events.append((int(i), Event(float(times[i]), "slip", names[c], text, speed)))
+        self._touching |= dict(zip(names, on[-1].tolist(), strict=True))
+        self._slipping |= dict(zip(names, slides[-1].tolist(), strict=True))
         return events
 
     def _of_limits(self, steps: Steps, times: Array, h: float) -> list[tuple[int, Event]]:
         events = list[tuple[int, Event]]()
-        if not self._joints or not len(steps):
-            return events
-        impulse = steps.joints[0]
-        if impulse.any():
-            impulse = limit_impulses(self._joints, impulse, h)
-        if not (impulse.any() or self._at.any()):
-            return events
+        impulse = limit_impulses(self._joints, steps.joints[0], h)
         q = values(self._joints, steps.q)
         away = (q > self._lower + AWAY) & (q < self._upper - AWAY)
         at = np.where(impulse > 0.0, 1, np.where(impulse < 0.0, 2, np.where(away, 0, -1)))

@@ -14,7 +14,9 @@ from linkwise.simulation.channel import Channel, Event
 from linkwise.simulation.controller import Commands
 from linkwise.simulation.implicit.event import limit_impulses
 from linkwise.simulation.implicit.joint import directions
-from linkwise.simulation.implicit.steps import NEVER, WORKERS, Stepper, Steps
+from linkwise.simulation.implicit.step_record import NEVER, Steps
+from linkwise.simulation.implicit.steps import Stepper
+from linkwise.simulation.implicit.work import WORKERS
 from linkwise.simulation.observer import Probe, check_probes, probe_channels, probed, together
 from linkwise.simulation.recording import Recording
 from linkwise.simulation.standard_channel import force_units
@@ -109,9 +111,8 @@ class ImplicitLog:
         at_rest: bool = False,
     ) -> None:
         """What acted in some steps; at rest, without impulses."""
-        touches, off = steps.touches, 0.0 if at_rest else 1.0
-        force, slip = touches.force[rows], touches.slip[rows]
-        both = off * np.concatenate([force, slip[..., None]], axis=-1)
+        touches, off = steps.touches.at(rows), 0.0 if at_rest else 1.0
+        both = off * np.concatenate([touches.force, touches.slip[..., None]], axis=-1)
         self._forces.append((touches.names, both))
         limit, rub = np.zeros((2, len(rows), self.mech.nv))
         if steps.joints[0][rows].any():

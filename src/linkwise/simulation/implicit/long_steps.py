@@ -50,8 +50,10 @@ from linkwise.simulation.implicit.ground import ContactPoint
 from linkwise.simulation.implicit.joint import Joint, directions, joints_with_rows, values
 from linkwise.simulation.implicit.long_contacts import LongContacts, Near
 from linkwise.simulation.implicit.segments import SUDDEN
-from linkwise.simulation.implicit.steps import State, Steps, touches_of
+from linkwise.simulation.implicit.step_record import State, Steps
 from linkwise.simulation.implicit.sweeping import ENOUGH
+from linkwise.simulation.implicit.touches import touches_of
+from linkwise.simulation.implicit.work import Limited, works
 from linkwise.simulation.loop_keeper import DRIFT_LIMIT
 from linkwise.simulation.rates import carried, moved, rates, velocities
 from linkwise.spatial.array import Array
@@ -162,6 +164,10 @@ class LongSteps:
             touches_of(self.points, impulse, start, end, gap, normal, h),
             residual[:, 0], activation, now, code,
         )  # fmt: skip
+
+    def works(self, steps: Steps, h: float, tau: Array, pushed: Array) -> tuple[Array, Limited]:
+        """The work in steps, and in which of them a limit pushed: see `works`."""
+        return works(self.mech, steps, self.joints, h, tau, pushed, passive=self.passive)
 
     # ------------------------------------------------------------------------------- one step
 

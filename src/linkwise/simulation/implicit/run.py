@@ -22,7 +22,8 @@ from linkwise.simulation.implicit.event import Happenings
 from linkwise.simulation.implicit.inside import warn_inside
 from linkwise.simulation.implicit.log import ImplicitLog
 from linkwise.simulation.implicit.segments import warn_unsolved
-from linkwise.simulation.implicit.steps import State, Stepper, Steps, works
+from linkwise.simulation.implicit.step_record import State, Steps
+from linkwise.simulation.implicit.steps import Stepper
 from linkwise.simulation.margin import Watch
 from linkwise.simulation.observer import Probe
 from linkwise.simulation.recording import Recording
@@ -158,22 +159,23 @@ class ImplicitRun:
         if not made and len(steps):
             warn_inside(self.mech, steps.touches.names, steps.touches.gap[0])
         times = self.plan.times(made + 1 + np.arange(len(steps)))
-        events = self._events.of(steps, times, h)
+        work, events = np.zeros((0, 0)), list[tuple[int, Event]]()
+        if len(steps):
+            work, limited = self.stepper.works(steps, h, _cut(tau, len(steps)), pushed)
+            events = self._events.of(steps, times, limited, h)
         count = self._watched(steps, times, events)
         if count < len(steps):
             steps = steps.taken(count)
             events = [(i, event) for i, event in events if i < count]
         if count:
-            work = works(
-                self.mech, steps, self.stepper.joints, h, _cut(tau, count), pushed,
-                passive=self.stepper.passive,
-            )  # fmt: skip
             self.made, self.now = made + count, steps.last
             due = (made + 1 + np.arange(count)) % self.plan.record_every == 0
             due[[i for i, _ in events]] = True
             due[-1] |= self.stopped is not None or self.made == self.plan.steps
             rows = np.flatnonzero(due)
-            self.log.extend(steps, times[:count], work, rows, h, pushed, _cut(control, count))
+            self.log.extend(
+                steps, times[:count], work[:count], rows, h, pushed, _cut(control, count)
+            )
             self.log.events += [event for _, event in events]
         if steps.status and self.stopped is None:
             raise SimulationError(

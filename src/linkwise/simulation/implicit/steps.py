@@ -1,152 +1,28 @@
-"""What implicit steps did: states, impulses and work, from what an observed kernel shows.
-
-With the impulses p of a step and the mean v̄ = ½ (v + v') of the velocities before and after it,
-both in the axes before it,
-
-    ½ v'* M v' − ½ v* M v = v̄* p
-
-exactly. So the work of each force f is h v̄* f, and that of an impulse λ is λ ½ (u + u'), with the
-velocities u of its row. A step moves q by h v' though, with M and gravity as they are at its
-beginning. What that adds or takes is the work of the steps themselves, of order h:
-
-    E(q', v') − E(q, v') − h v̄* C(q, v)
-"""
+"""What makes implicit steps: an observed kernel, of which everything is known."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise.codegen.stepping.device import Course
 from linkwise.codegen.stepping.kernel import MotionKernel
-from linkwise.dynamics.energy import kinetic_energy, potential_energy
-from linkwise.dynamics.inverse_dynamics import inverse_dynamics
-from linkwise.dynamics.kernels import tree_of
-from linkwise.dynamics.passive import passive as dampers_and_springs
 from linkwise.errors import ModelError
 from linkwise.model.hinges import Free
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.implicit.ground import (
-    BEYOND,
-    ContactPoint,
-    Ground,
-    HeightField,
-    axes_of,
-)
+from linkwise.simulation.implicit.ground import BEYOND, ContactPoint, Ground, HeightField
 from linkwise.simulation.implicit.joint import Joint, joints_with_rows
 from linkwise.simulation.implicit.segments import NORMAL
+from linkwise.simulation.implicit.step_record import State, Steps
+from linkwise.simulation.implicit.touches import Touches, touches_of
 from linkwise.simulation.implicit.touching import contact_points
+from linkwise.simulation.implicit.work import Limited, works_by_kernel
 from linkwise.simulation.motion_request import MotionRequest
 from linkwise.simulation.rollout_kernel import motion_kernel
 from linkwise.spatial.array import Array, ArrayLike
-
-WORKERS = (
-    "joints",
-    "actuators",
-    "passive",
-    "forces",
-    "joint_friction",
-    "limits",
-    "contacts",
-    "contact_friction",
-    "steps",
-)
-"""Who does work in implicit steps, in the order of columns."""
-
-NEVER = 1.0
-"""The gap [m] that is given for shapes that are not near each other."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class State:
-    """What one step begins with.
-
-    Attributes:
-        q: Joint positions (nq,).
-        v: Joint velocities (nv,).
-        impulse: Impulses of the last step, with which the sweeps begin.
-        activation: Activations of the actuators that have one.
-    """
-
-    q: Array
-    v: Array
-    impulse: Array
-    activation: Array
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Touches:
-    """Contacts during n steps.
-
-    Attributes:
-        names: Their names (c).
-        force: Mean force on the body, in world axes (n, c, 3) [N].
-        gap: Before each step (n, c) [m]; negative for a penetration.
-        approach: Normal velocity before each step (n, c) [m/s]; negative towards the other side.
-        slip: Sliding speed after each step (n, c) [m/s].
-        work: Of normal forces and of friction, over each step (n, c, 2) [J].
-    """
-
-    names: tuple[str, ...]
-    force: Array
-    gap: Array
-    approach: Array
-    slip: Array
-    work: Array
-
-    @property
-    def touching(self) -> NDArray[np.bool_]:
-        """Whether there was a force (n, c)."""
-        return (self.force != 0.0).any(axis=-1)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Steps:
-    """What n steps did.
-
-    Attributes:
-        q: After each (n, nq).
-        v: Likewise (n, nv).
-        reached: v in the axes before each step (n, nv).
-        before: q and v before each.
-        effort: Joint forces of the user and of actuators (n, nv).
-        joints: Impulses at `Joint`s (n, j), and their velocities before and after.
-        touches: Contacts.
-        residual: Of the last sweep (n,) [m/s or rad/s].
-        activation: Of actuators, after each (n, a).
-        last: What the next step begins with.
-        status: A code, 0 if all went well; the steps after the one that failed are left out.
-    """
-
-    q: Array
-    v: Array
-    reached: Array
-    before: tuple[Array, Array]
-    effort: Array
-    joints: tuple[Array, Array, Array]
-    touches: Touches
-    residual: Array
-    activation: Array
-    last: State
-    status: int
-
-    def __len__(self) -> int:
-        return len(self.q)
-
-    def taken(self, count: int) -> Steps:
-        """The first of them, after which nothing comes."""
-        touches = [getattr(self.touches, x.name) for x in fields(Touches)]
-        return Steps(
-            self.q[:count], self.v[:count], self.reached[:count],
-            (self.before[0][:count], self.before[1][:count]), self.effort[:count],
-            (self.joints[0][:count], self.joints[1][:count], self.joints[2][:count]),
-            Touches(touches[0], *(x[:count] for x in touches[1:])),
-            self.residual[:count], self.activation[:count],
-            replace(self.last, q=self.q[count - 1], v=self.v[count - 1]) if count else self.last, 0,
-        )  # fmt: skip
 
 
 class KernelSteps:
@@ -202,25 +78,37 @@ class KernelSteps:
         """
         given = {"impulse": now.impulse, "activation": now.activation, "tau": tau}
         given["control"] = control
-        done = self.kernel.run(now.q[None], now.v[None], given, h, steps, 1)
-        rows = done.records[0]
-        rows = rows[: int(done.failed[0])] if done.status[0] else rows
-        q, v = rows[:, : self.mech.nq], rows[:, self.mech.nq : self.mech.nq + self.mech.nv]
-        impulse, start, end = (self._shown(rows, x) for x in ("impulse", "before", "after"))
+        nq, end = self.mech.nq, self.mech.nq + self.mech.nv
+        states = np.empty((steps + 1, self.kernel.width))  # the beginning first
+        states[0, :nq], states[0, nq:end] = now.q, now.v
+        course = Course(h, steps, 1)
+        call, done = self.kernel.repeated(now.q, now.v, given, course, states[None, 1:])
+        call()
+        made = int(done.failed[0]) if done.status[0] else steps
+        rows, before = states[1 : made + 1], states[:made]
+        q, v = rows[:, :nq], rows[:, nq:end]
+        impulse, first, then = (self._shown(rows, x) for x in ("impulse", "before", "after"))
         count, activation = len(self.joints), self._shown(rows, "activation")
-        last = now if not len(rows) else State(q[-1], v[-1], impulse[-1], activation[-1])
+        last = now
+        if made:
+            last = State(*(x[-1].copy() for x in (q, v, impulse, activation)))
+        residual = self._shown(rows, "residual")
         return Steps(
             q, v,
             reached=self._shown(rows, "reached"),
-            before=(_shifted(now.q, q), _shifted(now.v, v)),
+            before=(before[:, :nq], before[:, nq:end]),
             effort=self._shown(rows, "effort"),
-            joints=(impulse[:, :count], start[:, :count], end[:, :count]),
-            touches=self._touches(impulse, start, end, rows, h),
-            residual=self._shown(rows, "residual").sum(axis=1),
+            joints=(impulse[:, :count], first[:, :count], then[:, :count]),
+            touches=self._touches(impulse, first, then, rows, h),
+            residual=residual[:, 0] if residual.shape[1] else np.zeros(made),
             activation=activation,
             last=last,
             status=int(done.status[0]),
         )  # fmt: skip
+
+    def works(self, steps: Steps, h: float, tau: Array, pushed: Array) -> tuple[Array, Limited]:
+        """The work in steps, and in which of them a limit pushed: see `works`."""
+        return works_by_kernel(self.mech, steps, h, tau, pushed, passive=self.passive)
 
     def gaps(self, now: State, h: float) -> tuple[tuple[str, ...], Array]:
         """Names of contacts, and their gaps at a state (1, c) [m]: those before a further step."""
@@ -237,40 +125,6 @@ class KernelSteps:
     def _touches(self, impulse: Array, start: Array, end: Array, rows: Array, h: float) -> Touches:
         shown = self._shown(rows, "gap"), self._shown(rows, NORMAL)
         return touches_of(self.points, impulse, start, end, *shown, h)
-
-
-def touches_of(
-    points: tuple[ContactPoint, ...],
-    impulse: Array,
-    start: Array,
-    end: Array,
-    gap: Array,
-    normals: Array,
-    h: float,
-) -> Touches:
-    """Contacts during n steps, from the rows of all points, which are the last ones.
-
-    Args:
-        impulse: Of rows (n, rows).
-        start: Their velocities before each step, likewise.
-        end: After it.
-        gap: Of points (n, c).
-        normals: Of points over height fields (n, 3 of each).
-        h: Length of a step [s].
-    """
-    if not points:
-        none = np.zeros((len(impulse), 0))
-        return Touches((), none[..., None], none, none, none, none[..., None])
-    sizes = np.array([point.rows for point in points], dtype=np.intp)
-    first = impulse.shape[1] + np.cumsum(sizes) - sizes - sizes.sum()
-    each, start = 0.5 * impulse * (start + end), start[:, first]
-    push = impulse[:, first[:, None] + np.arange(3)]
-    force = (push[..., None, :] @ (axes_of(points, normals) / h))[..., 0, :]
-    slip = np.hypot(end[:, first + 1], end[:, first + 2])
-    work = np.empty((*slip.shape, 2))
-    work[..., 0] = each[:, first]
-    work[..., 1] = np.add.reduceat(each, first, axis=1) - work[..., 0]
-    return Touches(tuple(point.name for point in points), force, gap, start, slip, work)
 
 
 class Stepper(Protocol):
@@ -301,6 +155,10 @@ class Stepper(Protocol):
 
     def advance(self, now: State, h: float, steps: int, tau: Array, control: Array) -> Steps:
         """Some steps."""
+        ...
+
+    def works(self, steps: Steps, h: float, tau: Array, pushed: Array) -> tuple[Array, Limited]:
+        """The work in steps, and in which of them a limit pushed: see `works`."""
         ...
 
 
@@ -349,69 +207,3 @@ def put_on_ground(
 
 LOWERINGS = 60
 """Steps towards a slope, at most: a gap is shorter than the way down."""
-
-
-def _shifted(first: Array, after: Array) -> Array:
-    """The states before steps, from those after them."""
-    return np.concatenate([first[None], after[:-1]])
-
-
-def works(
-    mech: Mechanism,
-    steps: Steps,
-    joints: tuple[Joint, ...],
-    h: float,
-    tau: Array,
-    pushed: Array,
-    *,
-    passive: bool,
-) -> Array:
-    """Work of each of `WORKERS` in each step (n, workers) [J].
-
-    Args:
-        tau: Joint forces of the user (1, nv) or (n, nv).
-        pushed: Joint forces of external forces, likewise; also part of the effort.
-    """
-    q, v = steps.before
-    mean, out = 0.5 * (v + steps.reached), np.zeros((len(steps), len(WORKERS)))
-    turning = _turning(mech, v)
-    for i, force in ((0, tau), (3, pushed)):
-        if force.any():
-            out[:, i] = h * _along(mean, force)
-    if steps.effort.any():
-        out[:, 1] = h * _along(mean, steps.effort) - out[:, 0] - out[:, 3]
-    if passive:
-        drives = dampers_and_springs(mech)
-        if drives.any:  # at the end of the step
-            late = steps.reached - h * turning
-            force = drives.force(q, late) - h * drives.stiffness * late
-            out[:, 2] = h * _along(mean, force)
-    impulse, start, end = steps.joints
-    if impulse.any():
-        most = h * np.array([x.friction for x in joints])
-        rub, both = np.clip(impulse, -most, most), 0.5 * (start + end)
-        out[:, 4] = _along(rub, both)
-        out[:, 5] = _along(impulse - rub, both)
-    out[:, 6:8] = steps.touches.work.sum(axis=1)
-    quiet = np.zeros(len(steps), dtype=np.int32)
-    energy = potential_energy(mech, np.concatenate([q, steps.q[-1:]]))
-    moved = kinetic_energy(mech, steps.q, steps.v, status=quiet)
-    moved = moved - kinetic_energy(mech, q, steps.reached, status=quiet)
-    bias = inverse_dynamics(tree_of(mech), q, v, -turning, status=quiet)  # loops push, too
-    out[:, 8] = np.diff(energy) + moved - h * _along(mean, bias)
-    return out
-
-
-def _along(a: Array, b: Array) -> Array:
-    """a · b of each row (n,) of (n, nv); b may have one row for all."""
-    return a @ b[0] if len(b) == 1 else np.einsum("ij,ij->i", a, b)
-
-
-def _turning(mech: Mechanism, v: Array) -> Array:
-    """(v' − v) / h of free bodies without forces (n, nv): their axes turn."""
-    out = np.zeros_like(v)
-    for k, body in enumerate(mech.bodies):
-        if isinstance(body.hinge, Free):
-            at = int(mech.v_start[k])
-            out[:, at + 3 : at + 6] = np.cross(v[:, at : at + 3], v[:, at + 3 : at + 6])
-    return out
