@@ -380,3 +380,28 @@ def test_what_nobody_knows_is_reported_or_refused(index: int, added: str):
     new = [item for item in result if str(item) not in before]
     assert any("unheard" in str(item) for item in new), (element.label, added)
     assert all(item.line == element.line for item in new)
+
+
+ROPES = """
+<mujoco><worldbody><body><joint name="j" type="slide" {}/><geom size="0.1"/>
+  <site name="s"/></body></worldbody>
+  <tendon><fixed name="used"><joint joint="j" coef="1"/></fixed>
+    <fixed name="idle"><joint joint="j" coef="1"/></fixed></tendon>
+  <actuator><motor name="m" tendon="used"/>{}</actuator></mujoco>"""
+
+
+def test_tendons_that_something_pulls_are_not_reported_as_ignored():
+    report = read(ROPES.format("", "")).load_report
+    ignored = [x.element for x in report if x.effect == "ignored"]
+    assert ignored == ['<fixed name="idle">']
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_bounds_of_joints_that_hold_less_than_in_mujoco_are_reported(bounded):
+    """A thruster that a joint's bound holds in MuJoCo, and not here."""
+    bounds = 'actuatorfrcrange="-1 1"' if bounded else ""
+    text = ROPES.format(bounds, '<motor name="jet" site="s" gear="1 0 0 0 0 0"/>')
+    items = [x for x in read(text).load_report if "at sites and along cables" in x.reason]
+    assert [(x.element, x.effect) for x in items] == [
+        ('<motor name="jet">', "approximate")
+    ] * bounded

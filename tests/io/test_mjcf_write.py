@@ -190,6 +190,9 @@ def test_what_a_joint_cannot_say_is_reported():
     assert reasons(Pin(), Drive(lower=1.0, upper=0.0)) == [
         ("limits 1 and 0 leave no room; MJCF refuses them", "control")
     ]
+    assert reasons(Spherical(), Drive(effort=2.0)) == [
+        ("a ball joint of MJCF has no limit of effort", "control")
+    ]
     assert reasons(Pin(), Drive(effort=0.0)) == [("MJCF has no limit of effort at 0", "control")]
     back, _ = again(two(Pin(), drive=Drive(rotor_inertia=0.1, gear_ratio=10.0)))
     assert back.armature[1] == pytest.approx(10.0)

@@ -109,6 +109,14 @@ class Actuators:
         if ends is None or law is None:
             return None
         (joints, node, wrench, cables), (gain, bias, dynamics, time) = ends, law
+        if (node or cables) and any(
+            np.isfinite(j.drive.effort).any() for j in self.joints.values()
+        ):
+            reason = (
+                "'actuatorfrcrange' of joints bounds what their motors push in sum; in MuJoCo "
+                "actuators at sites and along cables count as well"
+            )
+            self.reporter.note(element, "approximate", reason, "motion")
         return Actuator(
             name,
             joints,

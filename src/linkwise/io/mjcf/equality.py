@@ -264,12 +264,18 @@ def read_tendons(
 ) -> dict[str, FixedTendon | None]:
     """Tendons by name: joints and coefficients of fixed ones, None for spatial ones."""
     tendons: dict[str, FixedTendon | None] = {}
+    users = [x for name in ("actuator", "equality") for section in root.findall(name)
+             for x in section.children]  # fmt: skip
+    pulled = {x.attrib.get(end, "") for x in users for end in ("tendon", "tendon1", "tendon2")} - {
+        ""
+    }
     for section in root.findall("tendon"):
         for element in section.children:
             if element.tag not in ("fixed", "spatial"):
                 reporter.note(element, "ignored", "unknown kind of tendon", "motion")
                 continue
-            _report_forces(defaults.apply(element, MAIN, "tendon"), element, reporter)
+            idle = element.attrib.get("name", "") not in pulled
+            _report_forces(defaults.apply(element, MAIN, "tendon"), element, reporter, idle=idle)
             for part in element.walk():
                 if part.tag in _PARTS:
                     ignored.check(part, "tendon", unknown_only=True)
@@ -313,8 +319,8 @@ def _read_fixed(element: Element) -> FixedTendon:
     ]
 
 
-def _report_forces(merged: Element, element: Element, reporter: Reporter) -> None:
-    """A tendon acts if it has forces or limits; otherwise only actuators and sensors use it."""
+def _report_forces(merged: Element, element: Element, reporter: Reporter, *, idle: bool) -> None:
+    """A tendon acts if it has forces or limits; otherwise only what pulls at it acts."""
     acting = [
         attr for attr in _FORCES if attr in merged.attrib and numbers(merged, attr, (1, 3)).any()
     ]
@@ -323,6 +329,6 @@ def _report_forces(merged: Element, element: Element, reporter: Reporter) -> Non
     if acting:
         reason = f"tendon forces and limits ({', '.join(acting)}) are not supported"
         reporter.note(element, "ignored", reason, "motion")
-    else:
-        reason = "tendons are used in equalities and by actuators only"
+    elif idle:
+        reason = "tendons are used in equalities and by actuators only; none of them names it"
         reporter.note(element, "ignored", reason, "control")

@@ -190,8 +190,12 @@ def _drive_attributes(body: Body, joint: JointOut, reporter: Reporter) -> dict[s
             reporter.note(f"hinge '{body.hinge_name}'", "ignored", reason, "control")
         elif np.isfinite(effort):
             attributes |= {"actuatorfrclimited": "true", "actuatorfrcrange": row((-effort, effort))}
-    elif np.isfinite(drive.max_angle):
-        attributes |= {"limited": "true", "range": row((0.0, drive.max_angle))}
+    else:
+        if np.isfinite(drive.max_angle):
+            attributes |= {"limited": "true", "range": row((0.0, drive.max_angle))}
+        if np.isfinite(drive.array("effort", hinge)).any():
+            reason = f"a {joint.kind} joint of MJCF has no limit of effort"
+            reporter.note(f"hinge '{body.hinge_name}'", "ignored", reason, "control")
     if np.isfinite(drive.array("velocity", hinge)).any():
         reason = "MJCF has no limit of velocity"
         reporter.note(f"hinge '{body.hinge_name}'", "ignored", reason, "control")
