@@ -154,11 +154,13 @@ class GraphBody:
         at_once: Whether entries are stored when they are known: results of one state, if they are
             many and this is allowed.
         by_rows: Whether they are looked at in memory, in the end.
+        longest: Nodes of code that stays in one piece.
     """
 
     def __init__(self, emit: Emitter, traced: Traced, *, at_once: bool = False) -> None:
         self.emit, self.traced, self.graph = emit, traced, traced.graph
         self.needed = self.graph.used(traced.roots)
+        self.longest = LONGEST if emit.lanes == 1 else min(LONGEST, LONGEST_OF_SEVERAL)
         self.at_once = at_once and emit.lanes == 1 and len(traced.outputs) > MANY
         filled = sum(not self._is_zero(node) for node in traced.outputs) if self.at_once else 0
         self.by_rows = filled > DENSE * len(traced.outputs)
@@ -196,8 +198,7 @@ class GraphBody:
 
     def state(self, build: ir.IRBuilder, place: Place) -> ir.IRBuilder:
         """Instructions for the states at a place."""
-        longest = LONGEST if self.emit.lanes == 1 else min(LONGEST, LONGEST_OF_SEVERAL)
-        parts = _Parts(self) if len(self.needed) > longest else None
+        parts = _Parts(self) if len(self.needed) > self.longest else None
         for number, loop in enumerate(self.graph.loops):
             self.loops[number] = _Loop(self.emit, loop, self.slots)
             self.slots += self.loops[number].size

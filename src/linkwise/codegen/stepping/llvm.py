@@ -17,19 +17,28 @@ number of the first motion, and how many steps came before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from linkwise.codegen.cpu import ir
 from linkwise.codegen.cpu.emit import Emitter, Finite
 from linkwise.codegen.cpu.ir import INT, INT32, Unit
-from linkwise.codegen.cpu.llvm import GraphBody, Place, counted, get, put
+from linkwise.codegen.cpu.llvm import Place, counted, get, put
 from linkwise.codegen.cpu.llvm_visit import splat
 from linkwise.codegen.cpu.rows import load_rows, store_rows
 from linkwise.codegen.scalar import status as code_of
 from linkwise.codegen.stepping.llvm_packed import PackedBody
+from linkwise.codegen.stepping.llvm_registers import (
+    ACTIVE,
+    CODE,
+    FAILED,
+    FIRST,
+    STATUS,
+    RegisterBody,
+    is_code,
+)
 from linkwise.codegen.stepping.noise import emit_function
-from linkwise.codegen.stepping.sides import Entry, Sides, entries_of, limb_entries
+from linkwise.codegen.stepping.sides import Sides, limb_entries
 from linkwise.codegen.stepping.stepping import (
     STEP,
     Loop,
@@ -40,19 +49,6 @@ from linkwise.codegen.stepping.stepping import (
     rounds,
 )
 from linkwise.model.mechanism import Mechanism
-
-CODE = "status"
-"""The name under which segments read and write the code of a motion."""
-
-
-def is_code(name: str) -> bool:
-    """Whether a register is the code, be it of statements with a prefix."""
-    return name.rpartition(".")[2] == CODE
-
-
-STATUS, FAILED, ACTIVE, FIRST = 0, 1, 2, 3
-"""Places in front of the registers: a code, the step it came in, whether a motion takes part in a
-round of what is run again, and where registers begin."""
 
 
 def emit_stepping(
@@ -108,80 +104,6 @@ def _emit_rollout(module: ir.Module, lanes: int, itemsize: int) -> None:
         packed = ir.Constant(INT, 0)
     build.call(module.globals["one"], [*head, packed, count, *rest])
     build.ret_void()
-
-
-class _RegisterBody(GraphBody):
-    """The straight code of a segment: inputs and outputs are registers, in `place.output`."""
-
-    def __init__(
-        self,
-        emit: Emitter,
-        segment: Segment,
-        offset: dict[str, int],
-        placed_apart: dict[Entry, int],
-    ) -> None:
-        super().__init__(emit, segment.traced)
-        self.span = 1
-        moves, self.pieces = dict(segment.moves), (*segment.reads, *segment.writes)
-
-        def places(pieces: Sequence[tuple[str, int]]) -> list[int]:
-            entries = entries_of(pieces)
-            return [placed_apart.get((x, j), offset.get(x, 0) + j) for x, j in entries]
-
-        self.read_at, self.write_at = places(segment.reads), places(segment.writes)
-        self.stride = [moves.get(name, 0) for name, _ in self.pieces]
-        owner = [i for i, (_, size) in enumerate(self.pieces) for _ in range(size)]
-        self.reads, self.writes = owner[: len(self.read_at)], owner[len(self.read_at) :]
-        self.repeated = bool(segment.again)
-        self.frozen = self.repeated and emit.lanes > 1
-        self.sets_code = any(is_code(name) for name, _ in segment.writes)
-        self.shift = dict[int, Any]()  # by piece, in segments that are run row by row
-
-    def _piece(self, build: ir.IRBuilder, place: Place, i: int) -> Any:
-        """Where a register begins, with the turn of the loop in `place.state`."""
-        if not self.stride[i] and not self.shift:
-            return place.output
-        distance = build.mul(place.state, ir.Constant(INT, self.stride[i]))
-        if self.shift:
-            distance = build.add(distance, self.shift[i])
-        wide = build.mul(distance, ir.Constant(INT, self.emit.lanes))
-        return build.gep(place.output, [wide])
-
-    def loaded(self, build: ir.IRBuilder, place: Place) -> list[Any]:
-        base = {i: self._piece(build, place, i) for i in set(self.reads)}
-        both = zip(self.reads, self.read_at, strict=True)
-        return [get(self.emit, build, base[i], at) for i, at in both]
-
-    def first_status(self, build: ir.IRBuilder, place: Place) -> Any:
-        return get(self.emit, build, place.output, STATUS)
-
-    def conclude(
-        self, build: ir.IRBuilder, place: Place, status: Any, given: Any, result: Any
-    ) -> None:
-        del given, result  # once a step is enough
-        if self.sets_code:
-            return
-        put(self.emit, build, place.output, STATUS, self._kept(build, place, STATUS, status))
-
-    def stored(
-        self, build: ir.IRBuilder, values: list[Any], place: Place, start: int, result: Finite
-    ) -> None:
-        del result
-        base = dict[int, Any]()
-        for k, x in enumerate(values, start):
-            i, to = self.writes[k], self.write_at[k]
-            if i not in base:
-                base[i] = self._piece(build, place, i)
-            put(self.emit, build, base[i], to, self._kept(build, place, to, x))
-
-    def _kept(self, build: ir.IRBuilder, place: Place, to: int, x: Any) -> Any:
-        """A number, or the one before where a motion is done: none depends on its neighbours."""
-        if not self.frozen:
-            return x
-        emit = self.emit
-        active = get(emit, build, place.output, ACTIVE)
-        takes_part = build.fcmp_ordered(">", active, emit.constant(0.0))
-        return build.select(takes_part, x, get(emit, build, place.output, to))
 
 
 def at(offset: dict[str, int], name: str) -> int:
@@ -262,20 +184,24 @@ class Motion:
         for argument in (registers, frame):
             argument.add_attribute("noalias")
         build = ir.IRBuilder(function.append_basic_block("entry"))
-        body = _RegisterBody(emit, segment, self.offset, self.apart)
+        body = RegisterBody(emit, segment, self.offset, self.apart)
         moves = bool(segment.rows or segment.moves)
         single = emit.lanes == 1 and not moves and not segment.traced.graph.loops
         code = PackedBody(body, self.sides.of(segment)) if single else body
         place = Place([], [], registers, ir.Constant(INT, 0), None, frame, turn)
         if segment.rows:
-            table = _table(emit.module, f"{name}_rows", segment.rows)
-            wide = ir.Constant(INT, len(segment.rows[0]))
+            columns = list(zip(*segment.rows, strict=True))  # of which many are alike
+            each = [x for x in dict.fromkeys(columns) if any(x)]
+            shifts = [tuple(emit.lanes * x[i] for x in each) for i in range(len(segment.rows))]
+            table = _table(emit.module, f"{name}_rows", tuple(shifts))
+            wide = ir.Constant(INT, len(each))
 
             def row(build: ir.IRBuilder, i: Any) -> ir.IRBuilder:
-                first = build.mul(i, wide)
-                for piece in range(len(segment.rows[0])):
-                    entry = build.add(first, ir.Constant(INT, piece))
-                    body.shift[piece] = build.load(build.gep(table(build), [entry]))
+                first, known = build.mul(i, wide), dict[tuple[int, ...], Any]()
+                for k, column in enumerate(each):
+                    entry = build.add(first, ir.Constant(INT, k))
+                    known[column] = build.load(build.gep(table(build), [entry]))
+                body.shift = [known.get(column) for column in columns]
                 return body.state(build, place)
 
             build = counted(build, ir.Constant(INT, len(segment.rows)), row)
