@@ -24,10 +24,12 @@ from linkwise.control.recursion import BLANK, SUMS, Recursion
 from linkwise.control.residual import rows_of
 from linkwise.control.shooting import (
     Structure,
+    chooses_velocities,
     forces_of_rows,
     forward,
     knot,
 )
+from linkwise.control.velocity_recursion import VelocityRecursion
 from linkwise.dynamics.kernels import written
 from linkwise.errors import LoweringError
 from linkwise.model.mechanism import Mechanism
@@ -106,7 +108,8 @@ class Program:
         """The expansion of a knot into dense memory, and the recursion that reads it."""
         at = self._writing()
         W, values, layout = knot(at, self.structure)
-        recursion = Recursion(layout, self.n, self.m, bounded=self.structure.boxed)
+        kind = VelocityRecursion if chooses_velocities(self.mech, self.structure) else Recursion
+        recursion = kind(layout, self.n, self.m, bounded=self.structure.boxed)
         padded = np.full((len(W), recursion.wide), 0.0, dtype=object)
         padded[:, : W.shape[1]] = W
         return _segment(at, "expand", {"e": list(values), "W": list(padded.ravel())}), recursion

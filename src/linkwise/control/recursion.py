@@ -23,7 +23,7 @@ from linkwise.codegen.stepping.stepping import Segment, Sketch, part, placed
 from linkwise.control.box import boxed
 from linkwise.control.shooting import Layout, sum_products, symmetric
 from linkwise.spatial.choice import maximum, minimum
-from linkwise.sweeps.factored import factored
+from linkwise.sweeps.factored import Factored, factored
 from linkwise.sweeps.sparse import times
 
 SUMS = ("first", "second", "cost", "gap", "worst", "least")
@@ -109,7 +109,7 @@ class Recursion:
         """
         self.first = first
         both = [self._pull(), self._value(), *self._spreads(), *self._products(), self._gains()]
-        both += [self._columns(), self._remainder()]
+        both += [*self._columns(), self._remainder()]
         return tuple(moving(x, "gain", moves) for x in both)
 
     # ------------------------------------------------------------------------- straight parts
@@ -158,25 +158,52 @@ class Recursion:
         s.write("S", list(S.ravel()))
         if self.across:
             s.write("C", list(padded[:, : self.across].ravel()))
-        for i in range(n + self.m):
-            first = i // self.side * self.side
-            s.write(part("Q", self._of_q(i) + first, w - first), list(Q[i, first:]))
-        s.write("q_z", list(q_z))
-        known = [-(ahead @ gap), gap @ pulled, cost[0], sum((x * x for x in gap), 0.0), cost[1]]
-        s.write("known", known)
+        self._put_q(s, Q, q_z)
+        s.write("known", self._known(gap, ahead, pulled, cost))
         return s.segment()
+
+    def _put_q(self, s: Sketch, Q: Any, q_z: Any) -> None:
+        """Q as it is before products with W, and Q_z."""
+        for i in range(self.n + self.m):
+            first = i // self.side * self.side
+            s.write(part("Q", self._of_q(i) + first, self.wide - first), list(Q[i, first:]))
+        s.write("q_z", list(q_z))
+
+    def _known(self, gap: Any, ahead: Any, pulled: Any, cost: Any) -> list[Any]:
+        """What a knot adds to the sums besides what its step gains."""
+        return [-(ahead @ gap), gap @ pulled, cost[0], sum((x * x for x in gap), 0.0), cost[1]]
+
+    def _blocks(self, s: Sketch) -> tuple[Any, Any, Any]:
+        """Q_z, Q_uu and Q_xu."""
+        n, m = self.n, self.m
+        q_z, q_uu = s.read("q_z", n + m), np.empty((m, m), dtype=object)
+        for i in range(m):
+            here = self._of_q(n + i) + n + i
+            q_uu[i, i:] = q_uu[i:, i] = s.read(part("Q", here, m - i), m - i)
+        rows = [s.read(part("Q", self._of_q(i) + n, m), m) for i in range(n)]
+        return q_z, q_uu, np.array(rows, dtype=object)
+
+    def _put_factors(self, s: Sketch, inverse: Factored) -> None:
+        """L and Δ⁻¹."""
+        lower = [inverse.lower[i, j] for i in range(self.m) for j in range(i)]
+        if lower:
+            s.write("lower", lower)
+        s.write("reciprocal", list(inverse.reciprocal))
+
+    def _put_sums(self, s: Sketch, inverse: Factored, first: Any, second: Any) -> None:
+        """The sums, with what the step of this knot gains."""
+        known, sums = s.read("known", 5), s.read("sums", len(SUMS))
+        least = inverse.pivots[0]
+        for x in inverse.pivots[1:]:
+            least = minimum(least, x)
+        new = [known[0] + first, known[1] + second, *known[2:], least]
+        s.write("sums", summed(sums, new))
 
     def _gains(self) -> Segment:
         """The factors of Q_uu, k, p and the sums."""
         n, m = self.n, self.m
         s = Sketch("gains")
-        q_z, q_uu = s.read("q_z", n + m), np.empty((m, m), dtype=object)
-        for i in range(m):
-            here = self._of_q(n + i) + n + i
-            q_uu[i, i:] = q_uu[i:, i] = s.read(part("Q", here, m - i), m - i)
-        q_xu = np.array(
-            [s.read(part("Q", self._of_q(i) + n, m), m) for i in range(n)], dtype=object
-        )
+        q_z, q_uu, q_xu = self._blocks(s)
         q_u, (rho,) = q_z[n:], s.read("rho", 1)
         lifted = q_uu + np.diag([rho] * m)
         if self.bounded:
@@ -188,19 +215,10 @@ class Recursion:
         else:
             inverse = factored(lifted)
             k = -(inverse @ q_u[:, None])[:, 0]
-        lower = [inverse.lower[i, j] for i in range(m) for j in range(i)]
-        if lower:
-            s.write("lower", lower)
-        s.write("reciprocal", list(inverse.reciprocal))
+        self._put_factors(s, inverse)
         s.write(part("gain", self.first + m * n, m), list(k))
         s.write("p", list(q_z[:n] + sum_products(q_xu, k)))
-        known, sums = s.read("known", 5), s.read("sums", len(SUMS))
-        first = known[0] - q_u @ k
-        second = known[1] - k @ sum_products(q_uu, k)
-        least = inverse.pivots[0]
-        for x in inverse.pivots[1:]:
-            least = minimum(least, x)
-        s.write("sums", summed(sums, [first, second, *known[2:], least]))
+        self._put_sums(s, inverse, -(q_u @ k), -(k @ sum_products(q_uu, k)))
         return s.segment()
 
     # --------------------------------------------------------------------------------- tiles
@@ -230,27 +248,28 @@ class Recursion:
             (*[i * k] * r, *[j] * k, *[i * self.across + j] * (r * coupled), *[i * w + j] * r)
             for j in columns for i in starts
         ]  # fmt: skip
-        return _run(s, rows)
+        return run_of_rows(s, rows)
 
     def _products(self) -> list[Segment]:
         """Q = Q₀ + W* T + C W."""
         starts = range(0, self.n + self.m, self.side)
         out = list[Segment]()
-        for coupled in (True, False):
+        for pairs in ([("W", "T"), ("C", "W")], [("W", "T")]):
             tiles = [
                 (i, j) for i in starts for j in starts
-                if j >= i and (i < self.across) is coupled
+                if j >= i and (i < self.across) is (len(pairs) > 1)
             ]  # fmt: skip
             if tiles:
-                out.append(self._product(tiles, coupled=coupled))
+                out.append(self._product(tiles, pairs))
         return out
 
-    def _product(self, tiles: list[tuple[int, int]], *, coupled: bool) -> Segment:
+    def _product(self, tiles: list[tuple[int, int]], pairs: list[tuple[str, str]]) -> Segment:
+        """Tiles of Q, with these products of a register, transposed, and another one."""
         k, w, c = self.k, self.wide, self.side
         s = Sketch("product")
         sums = [s.read(part("Q", a * w, c), c) for a in range(c)]
-        pairs = [("W", w, "T"), ("C", self.across, "W")][: 1 + coupled]
-        for left, row, right in pairs:
+        for left, right in pairs:
+            row = self.across if left == "C" else w
             for j in range(k):
                 # the same memory is read at two places: names differ behind the brackets
                 x = s.read(part(left, j * row, c) + "left", c)
@@ -262,10 +281,14 @@ class Recursion:
         for i, j in tiles:
             places = [self._of_q(i + a) + j - a * w for a in range(c)]
             rows.append((*places, *[i, j] * (k * len(pairs)), *places))
-        return _run(s, rows)
+        return run_of_rows(s, rows)
 
-    def _columns(self) -> Segment:
-        """K = −L⁻* Δ⁻¹ L⁻¹ Q_ux, column by column; two at a time, as each number awaits others."""
+    def _columns(self) -> list[Segment]:
+        """K = −L⁻* Δ⁻¹ L⁻¹ Q_ux."""
+        return [self._solved("gain", self.first)]
+
+    def _solved(self, name: str, first: int) -> Segment:
+        """The same into a register, two columns at a time, as each number awaits others."""
         n, m, w = self.n, self.m, self.wide
         s = Sketch("columns")
         count = 2 - n % 2
@@ -286,21 +309,25 @@ class Recursion:
             for j in range(i + 1, m):
                 x[i] = x[i] - lower[j, i] * x[j]
         for i in range(m):
-            s.write(part("gain", self.first + i * n, count), list(-x[i]))
+            s.write(part(name, first + i * n, count), list(-x[i]))
         rows = [
             (*[self._of_q(j + b) - b * w for b in range(count)], *[0] * shared, *[j] * m)
             for j in range(0, n, count)
         ]
-        return _run(s, rows)
+        return run_of_rows(s, rows)
 
     def _remainder(self) -> Segment:
-        """P = Q_xx + Q_ux* K, of which the upper half. Numbers beyond it mean nothing."""
+        """P = Q_xx + Q_ux* K."""
+        return self._with_gains("gain", self.first)
+
+    def _with_gains(self, name: str, first: int) -> Segment:
+        """The same with K in a register, of which the upper half. The rest means nothing."""
         n, m, w, c, wide = self.n, self.m, self.wide, self.inner, self.square
         s = Sketch("remainder")
         sums = [s.read(part("Q", a * w, c), c) for a in range(c)]
         x = [s.read(part("Q", a * w + n, m), m) for a in range(c)]
         for j in range(m):
-            K = s.read(part("gain", self.first + j * n, c), c)
+            K = s.read(part(name, first + j * n, c), c)
             sums = [sums[a] + x[a][j] * K for a in range(c)]
         for a in range(c):
             s.write(part("P", a * wide, c), list(sums[a]))
@@ -310,7 +337,7 @@ class Recursion:
             q = [self._of_q(i + a) - a * w for a in range(c)]
             p = [self._of_p(i + a) + j - a * wide for a in range(c)]
             rows.append((*[x + j for x in q], *q, *[j] * m, *p))
-        return _run(s, rows)
+        return run_of_rows(s, rows)
 
 
 class _Looping:
@@ -331,7 +358,7 @@ class _Looping:
         return out[:-1], out[-1]
 
 
-def _run(s: Sketch, rows: list[tuple[int, ...]]) -> Segment:
+def run_of_rows(s: Sketch, rows: list[tuple[int, ...]]) -> Segment:
     """The segment, once for each row of shifts."""
     segment = s.segment()
     assert all(len(row) == len(segment.reads) + len(segment.writes) for row in rows)

@@ -13,7 +13,15 @@ Euler δv' = W z and δq' = δq + h δv'. Residuals r with weights w give l_z = 
     (Q_uu + ρ 1) k = −Q_u,   (Q_uu + ρ 1) K = −Q_ux   (3)
     P = Q_xx + Q_ux* K,   p = Q_x + Q_ux* k
 
-the Riccati recursion of `lw.lqr` with time in place of the tree. With bounds on u, (3) is a
+the Riccati recursion of `lw.lqr` with time in place of the tree. Where each joint is driven and u
+has no bounds, the velocities y = δv' can be chosen instead of δu, which is what they take, δu = D z
+with z = (δx, y). D has the derivatives of inverse dynamics, and W is not needed: with R = L_uu
+
+    δx' = F δx + G y + g,   Q = L_xx + (F G)* P (F G) + D* (R + ρ 1) D
+    Q_yy k_y = −Q_y,   Q_yy K_y = −Q_yx,   k = D_y k_y,   K = D_x + D_y K_y   (5)
+    P = Q_xx + Q_xy K_y,   p = Q_x + Q_xy k_y
+
+gives the same k, K, P and p as (2) and (3). With bounds on u, (3) is a
 quadratic programme: inputs at a bound that pushes outward keep their k and have no gain. The step
 forward in time, with a share α of the way, is
 
@@ -31,8 +39,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.control.residual import Term, rows_of
-from linkwise.control.transition import stepped, transition
-from linkwise.dynamics.configuration import missing, moved
+from linkwise.control.transition import balanced, stepped, transition
+from linkwise.dynamics.configuration import missing, moved, places
 from linkwise.dynamics.passive import Passive, passive as dampers_and_springs
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.choice import maximum
@@ -87,6 +95,16 @@ class Layout:
         return flat.reshape(self.shape)
 
 
+def chooses_velocities(mech: Mechanism, s: Structure) -> bool:
+    """Whether the Riccati step is (5): each joint is driven, has a plain hinge, and no bound on u.
+
+    Costs of u stand alone then, one for each joint force.
+    """
+    plain = not (mech.loops or mech.couplings or places(mech)[1])
+    driven = s.driven == tuple(range(mech.nv))
+    return s.integrator == "euler" and plain and driven and not s.boxed
+
+
 # -------------------------------------------------------------------------------------- formulas
 
 
@@ -99,11 +117,15 @@ def _forces(at: Writing, s: Structure) -> tuple[Any, Any]:
 
 
 def _expanded(at: Writing, s: Structure) -> tuple[Any, ...]:
-    """F, G, W, the gap g, l_z, l_zz, l and the largest violation of a knot, (1)."""
+    """F, G, W (or D), the gap g, l_z, l_zz, l and the largest violation of a knot, (1)."""
     mech, (u, tau) = at.mech, _forces(at, s)
     (h,) = at.read("h", 1)
-    q, v, F, G, W, held = transition(at, s.integrator, tau, h, _passive(mech, s), s.parameters)
-    W = np.concatenate([W[:, : 2 * mech.nv], W[:, 2 * mech.nv :][:, list(s.driven)]], axis=1)
+    given, held = (_passive(mech, s), s.parameters), None
+    if chooses_velocities(mech, s):
+        q, v, F, G, W = balanced(at, tau, h, *given)
+    else:
+        q, v, F, G, W, held = transition(at, s.integrator, tau, h, *given)
+        W = np.concatenate([W[:, : 2 * mech.nv], W[:, 2 * mech.nv :][:, list(s.driven)]], axis=1)
     after = at.read("q_next", mech.nq), at.read("v_next", mech.nv)
     gap = at.read("joined", 1) * np.concatenate([missing(mech, after[0], q), v - after[1]])
     pull = None
@@ -125,7 +147,7 @@ def _expanded(at: Writing, s: Structure) -> tuple[Any, ...]:
 
 
 def knot(at: Writing, s: Structure) -> tuple[Any, Any, tuple[Layout, ...]]:
-    """W (k, n + m), all other numbers of an expansion, and where each of these is."""
+    """W (or D) (k, n + m), all other numbers of an expansion, and where each of these is."""
     arrays = _expanded(at, s)
     W, rest = arrays[2], tuple(x for i, x in enumerate(arrays) if i != 2)
     values, layout = _layout(at, rest)

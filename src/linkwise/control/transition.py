@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwise.dynamics.derivative_formula import balance
 from linkwise.dynamics.passive import Passive, carried_numbers
 from linkwise.dynamics.quantity import expression
 from linkwise.simulation.holding import Held, held
@@ -70,3 +71,25 @@ def transition(
     assert rows.by is not None
     by_q, by_v, by_tau = (x[:nv] for x in rows.by)
     return *chained(at, integrator, h, lambda q, v: (rows.vdot, by_q, by_v, by_tau)), rows
+
+
+def balanced(
+    at: Writing, tau: Any, h: Any, forces: Passive | None, given: tuple[str, ...]
+) -> tuple[Any, Any, Any, Any, Any]:
+    """q' and v' after a step of semi-implicit Euler of plain hinges, with F, G and D.
+
+    δx' = F δx + G δv', and the joint forces that do this are δτ = D (δx, δv').
+    """
+    mech, nv = at.mech, at.mech.nv
+    force, slopes = tau, None
+    if forces is not None:
+        force = forces.added(at, tau, at.q, at.v, carried_numbers(at, mech, given))
+        flat = passive_rates(at, at.q, at.v, forces, given)
+        slopes = flat[:, :nv], flat[:, nv:]
+    zero, one = (np.full((nv, nv), 0.0, dtype=object), np.eye(nv).astype(object))
+    vdot, by_q, by_v, M = balance(at, force, given, slopes)
+    M = M * (1.0 / h)
+    F = np.block([[one, zero], [zero, zero]])
+    v = at.v + h * vdot
+    G, D = np.concatenate([h * one, one]), np.concatenate([by_q, by_v - M, M], axis=1)
+    return at.q + h * v, v, F, G, D

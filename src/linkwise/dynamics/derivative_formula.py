@@ -26,7 +26,7 @@ from linkwise.model.embedded import Embedded
 from linkwise.model.hinges import Free
 from linkwise.model.hinges.hinge import Hinge
 from linkwise.model.hinges.jet import Jet
-from linkwise.sweeps.factored import factored
+from linkwise.sweeps.factored import Factored, factored
 from linkwise.sweeps.sparse import is_zero
 
 if TYPE_CHECKING:
@@ -127,17 +127,7 @@ def moving(
         slopes: How `tau` changes with q and v (nv, nv) each; default: not.
     """
     state = {"q": at.q, "v": at.v} if state is None else state
-    expr, given = _applied(at, pushed)
-    parts = mass, differentiate(expr, "v"), bias
-    M, by_v, c = at.value(*parts, parameters=parameters, **state)
-    if pushed:
-        tau = tau + at.value(expression("equivalent_force", frame=cast("Frame", pushed)))
-    # From the tips to the base: entries between branches, which are zero, stay zero.
-    inverse = factored(M[::-1, ::-1])
-    for pivot, scale in zip(inverse.pivots, np.diag(M)[::-1], strict=True):
-        at.check(status_code.MATRIX, pivot - SINGULAR[at.itemsize] * scale, 0.0, np.inf)
-    vdot = (inverse @ (tau - c)[::-1, None])[::-1, 0]
-    by_q = at.value(differentiate(expr, "q"), parameters=parameters, vdot=vdot, **state, **given)
+    inverse, vdot, by_q, by_v, _ = _balance(at, tau, pushed, parameters, state)
     none = dict[int, Any](), dict[int, Any]()
     known = _free_roots(at, state, pushed) if not parameters else none
     if slopes is not None:
@@ -153,6 +143,43 @@ def moving(
         for j, column in columns.items():
             result[::-1, j] = column
     return vdot, *(x[::-1] for x in solved), by_tau[::-1, ::-1]
+
+
+def balance(
+    at: Writing,
+    tau: Any,
+    parameters: tuple[str, ...] = (),
+    slopes: tuple[Any, Any] | None = None,
+) -> tuple[Any, Any, Any, Any]:
+    """v̇ of a tree, and the derivatives of the forces that balance it by q, v and v̇: the last is M.
+
+    Args:
+        tau: Joint forces (nv,).
+        parameters: Numbers of the mechanism that are inputs.
+        slopes: How `tau` changes with q and v (nv, nv) each; default: not.
+    """
+    _, vdot, by_q, by_v, M = _balance(at, tau, "", parameters, {"q": at.q, "v": at.v})
+    if slopes is not None:
+        by_q, by_v = by_q - slopes[0], by_v - slopes[1]
+    return vdot, by_q, by_v, M
+
+
+def _balance(
+    at: Writing, tau: Any, pushed: str, parameters: tuple[str, ...], state: Mapping[str, Any]
+) -> tuple[Factored, Any, Any, Any, Any]:
+    """M⁻¹ from the tips to the base, v̇, and what forces change by with q, v and v̇."""
+    expr, given = _applied(at, pushed)
+    parts = mass, differentiate(expr, "v"), bias
+    M, by_v, c = at.value(*parts, parameters=parameters, **state)
+    if pushed:
+        tau = tau + at.value(expression("equivalent_force", frame=cast("Frame", pushed)))
+    # From the tips to the base: entries between branches, which are zero, stay zero.
+    inverse = factored(M[::-1, ::-1])
+    for pivot, scale in zip(inverse.pivots, np.diag(M)[::-1], strict=True):
+        at.check(status_code.MATRIX, pivot - SINGULAR[at.itemsize] * scale, 0.0, np.inf)
+    vdot = (inverse @ (tau - c)[::-1, None])[::-1, 0]
+    by_q = at.value(differentiate(expr, "q"), parameters=parameters, vdot=vdot, **state, **given)
+    return inverse, vdot, by_q, by_v, M
 
 
 def _free_roots(
