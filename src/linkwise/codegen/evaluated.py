@@ -111,11 +111,13 @@ class _Evaluating(FormulaInputs):
         given: Any = (),
         *,
         most: int,
+        when: Any = 1.0,
     ) -> tuple[Any, Any]:
         """x, again = step(at, x, given), as long as again > 0; returns the last of both."""
-        active, calls, codes = np.ones(self.count, np.bool_), self.calls, self.codes.copy()
+        again = np.array(np.broadcast_to(_row(when), self.count), self.dtype)
+        active, calls, codes = again > 0.0, self.calls, self.codes.copy()
         rows = [np.array(np.broadcast_to(_row(e), self.count), self.dtype) for e in x]
-        again, end = np.ones(self.count, self.dtype), calls
+        end = calls
         for _ in range(most):
             self.calls = calls
             after, more = step(self, _lanes(rows), _lanes([_row(e) for e in given]))
@@ -134,11 +136,11 @@ class _Evaluating(FormulaInputs):
         exprs: tuple[Expr, ...],
         nodes: tuple[str, ...],
         part: ResultPart,
-        parameters: tuple[str, ...],
+        request: Request,
         given: Mapping[str, Any],
     ) -> list[Any]:
-        changed = {"nodes": nodes, "names": (), "chosen": part, "parameters": parameters}
-        return [self._called(replace(self.request, quantity=(x,), **changed), given) for x in exprs]
+        changed = {"nodes": nodes, "names": (), "chosen": part}
+        return [self._called(replace(request, quantity=(x,), **changed), given) for x in exprs]
 
     def _called(self, request: Request, given: Mapping[str, Any]) -> Any:
         from linkwise.codegen.kernel import kernel as kernel_of

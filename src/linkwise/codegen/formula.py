@@ -11,7 +11,7 @@ kernel, for every target.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -76,6 +76,7 @@ class FormulaInputs:
         columns: Names | None = None,
         blocks: bool = False,
         parameters: Sequence[str] = (),
+        mech: Mechanism | None = None,
         **given: Any,
     ) -> Any:
         """The value of an expression, or of several that share what they have in common.
@@ -87,10 +88,14 @@ class FormulaInputs:
             columns: As in `lw.compile`.
             blocks: As in `lw.compile`.
             parameters: As in `lw.compile`.
+            mech: Another mechanism that has the same bodies, with other loops or couplings.
             given: Values for its inputs; others are inputs of the kernel of the same name.
         """
         chosen = self.nodes if nodes is None else tuple(nodes)
-        values = self.values(exprs, chosen, choice(rows, columns, blocks), tuple(parameters), given)
+        part = choice(rows, columns, blocks)
+        request = self.request if mech is None else replace(self.request, mech=mech)
+        request = replace(request, parameters=tuple(parameters))
+        values = self.values(exprs, chosen, part, request, given)
         return values[0] if len(values) == 1 else values
 
     def values(
@@ -98,7 +103,7 @@ class FormulaInputs:
         exprs: tuple[Expr, ...],
         nodes: tuple[str, ...],
         part: ResultPart,
-        parameters: tuple[str, ...],
+        request: Request,
         given: Mapping[str, Any],
     ) -> list[Any]:
         """The values of expressions."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -58,6 +57,7 @@ class Writing(Sketch, FormulaInputs):
         given: Any = (),
         *,
         most: int,
+        when: Any = 1.0,
     ) -> tuple[Any, Any]:
         """x, again = step(at, x, given), as long as again > 0; returns the last of both.
 
@@ -69,6 +69,7 @@ class Writing(Sketch, FormulaInputs):
             x: The initial values (n,).
             given: Values that stay the same (m,).
             most: The largest number of rounds.
+            when: Without this being positive there is no round.
         """
         inner = Writing(self.request, axes=self.axes)
         inner._known = self._known
@@ -81,7 +82,7 @@ class Writing(Sketch, FormulaInputs):
                 f"a round reads {list(inner.reads)}; only x and given are available."
             )
         inner.checks.clear()
-        nodes = tuple(self.scalar(e).node for e in (*x, *given))
+        nodes = tuple(self.scalar(e).node for e in (*x, when, *given))
         results = self.graph.loop(Loop(inner.traced(), nodes, len(x), most))
         out = objects([Scalar(self.graph, node) for node in results])
         return out[:-1], out[-1]
@@ -111,13 +112,13 @@ class Writing(Sketch, FormulaInputs):
         exprs: tuple[Expr, ...],
         nodes: tuple[str, ...],
         part: ResultPart,
-        parameters: tuple[str, ...],
+        request: Request,
         given: Mapping[str, Any],
     ) -> list[Any]:
         """The values of expressions, as nodes of the graph."""
-        key = (exprs, nodes, part, parameters)
+        key = (exprs, nodes, part, request.parameters, request.mech)
         if key not in self._known:
-            self._known[key] = self._traced(*key)
+            self._known[key] = self._traced(exprs, nodes, part, request)
         kinds = self._known[key]
         axes: Axes = self.axes or min(kinds, key=lambda kind: kinds[kind].operations())
         if len(kinds) > 1:
@@ -134,15 +135,12 @@ class Writing(Sketch, FormulaInputs):
         exprs: tuple[Expr, ...],
         nodes: tuple[str, ...],
         part: ResultPart,
-        parameters: tuple[str, ...],
+        request: Request,
     ) -> dict[Axes, Traced]:
         """The graphs of expressions; raises where they would be too long."""
-        tree: object = self.mech
-        request = replace(self.request, parameters=parameters)
+        mech, more = request.mech, request.parameters
         first, *rest = (derived(request, expr).result for expr in exprs)
-        program = lower(first, part.checked(exprs[0], self.mech, nodes), rest)
-        if isinstance(tree, Mechanism) and worth_rolling(program, tree):
-            raise TooLongError(tree)
-        return variants(
-            program, self.mech, nodes, parameters, itemsize=self.itemsize, plain=self.plain
-        )
+        program = lower(first, part.checked(exprs[0], mech, nodes), rest)
+        if isinstance(cast(object, mech), Mechanism) and worth_rolling(program, mech):
+            raise TooLongError(mech)
+        return variants(program, mech, nodes, more, itemsize=self.itemsize, plain=self.plain)

@@ -351,7 +351,7 @@ class _Looping:
         after, again = step(inner, inner.read("x", len(x)), inner.read("given", len(given)))
         inner.write("x", list(after))
         inner.write("again", [again])
-        nodes = tuple(self.sketch.scalar(e).node for e in (*x, *given))
+        nodes = tuple(self.sketch.scalar(e).node for e in (*x, 1.0, *given))
         results = self.sketch.graph.loop(Loop(inner.traced(), nodes, len(x), most))
         out = np.empty(len(results), dtype=object)
         out[:] = [Scalar(self.sketch.graph, node) for node in results]

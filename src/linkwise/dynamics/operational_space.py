@@ -26,7 +26,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -39,7 +39,7 @@ from linkwise.bare_call import begins_bare
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar.orthogonal import singular, solved, triangle_of
 from linkwise.codegen.scalar.status import FINE, MATRIX
-from linkwise.dynamics.held_motion import held_inputs, held_motion, loops_of
+from linkwise.dynamics.held_motion import held_inputs, held_motion, loops_of, usual_rows
 from linkwise.dynamics.kernels import (
     BatchOptions,
     Loops,
@@ -205,7 +205,7 @@ def operational_space(
     check_frame(frame)
     given: dict[str, Any] = {"length": np.array([length]), "tolerance": np.array([tolerance])}
     if is_closed(mech, loops):
-        formula = written(mech, HELD_SPACE[frame], nodes)
+        formula = written(mech, _held_space(frame, usual_rows(mech, q)), nodes)
         given |= held_inputs(mech, formula, q)
     else:
         mech = tree_of(mech)
@@ -237,10 +237,10 @@ def space(at: Writing, frame: Frame) -> Any:
     return space.inertia, inverse, *rest
 
 
-def held_space(at: Writing, frame: Frame) -> Any:
+def held_space(at: Writing, frame: Frame, usual: tuple[int, ...]) -> Any:
     """The same with loops and couplings held; singular values count in units of the open tree."""
     J_n = at.value(rot_W @ J if frame == "world" else J)
-    held = held_motion(at, J_n, *loops_of(at))
+    held = held_motion(at, J_n, loops_of(at, usual))
     (length,), (tolerance,) = at.read("length", 1), at.read("tolerance", 1)
     measure = np.tile(np.array([length] * 3 + [1.0] * 3, dtype=object), len(at.nodes))
     opened = measure[:, None] * J_n * scale(at.mech).columns
@@ -264,8 +264,12 @@ def embedded_space(at: Writing, frame: Frame) -> Any:
 RESULTS = ("inertia", "inverse", "rank", "basis", "singular_values", "condition")
 FRAMES: tuple[Frame, ...] = ("node", "world")
 SPACE = {frame: Formula(space, (frame,), RESULTS) for frame in FRAMES}
-HELD_SPACE = {frame: Formula(held_space, (frame,), RESULTS) for frame in FRAMES}
 EMBEDDED_SPACE = {frame: Formula(embedded_space, (frame,), RESULTS) for frame in FRAMES}
+
+
+@cache
+def _held_space(frame: Frame, usual: tuple[int, ...]) -> Formula:
+    return Formula(held_space, (frame, usual), RESULTS)
 
 
 def _listed(nodes: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from linkwise.arguments import option
 from linkwise.bare_call import begins_bare
+from linkwise.dynamics.held_motion import usual_rows
 from linkwise.dynamics.operational_space import TOLERANCE
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ModelError, ShapeError
@@ -73,7 +74,8 @@ def effective_mass(
             instead, with a warning.
     """
     option(what, get_args(What), "what")
-    options = node, what == "rotation", frame, loops, tolerance
+    usual = usual_rows(mech, q, loops)
+    options = node, what == "rotation", frame, loops, tolerance, usual
     choices = node, what, frame, loops, tolerance
     keep_bare_call(mech, "effective_mass", choices, felt_call(mech, *options))
     return felt(mech, q, direction, *options)

@@ -8,12 +8,13 @@ from typing import ClassVar
 import numpy as np
 
 from linkwise.dynamics.batched import Batched
+from linkwise.dynamics.held_motion import usual_rows
 from linkwise.dynamics.kernels import written
 from linkwise.dynamics.operational_space import TOLERANCE
 from linkwise.dynamics.quantity import Frame
 from linkwise.inertial.response import (
-    PRINCIPAL,
     Loops,
+    principal_formula,
     setting,
 )
 from linkwise.model.embedded import Embedded
@@ -135,8 +136,8 @@ def inertial_properties(
         SingularHingeError: Nothing resists the hinge of the named body. In a batch its row is NaN
             instead, with a warning.
     """
-    at = setting(mech, node, frame, loops, tolerance)
-    kernel = written(at.mech, PRINCIPAL[at.kind, frame], node)
+    at = setting(mech, node, frame, loops, tolerance, usual_rows(mech, q, loops))
+    kernel = written(at.mech, principal_formula(at.kind, frame), node)
     parts = kernel(*at.arrays(q, kernel))
     return InertialProperties(node, frame, *_sorted(*parts.values()))
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -42,8 +43,9 @@ if TYPE_CHECKING:
     from linkwise.codegen.kernel import Kernel
     from linkwise.codegen.writing import Writing
 
-Kind: TypeAlias = Literal["open", "held", "embedded"]
-"""A tree; one whose loops and couplings are held; one that has them built in."""
+Kind: TypeAlias = tuple[Literal["open", "held", "embedded"], tuple[int, ...]]
+"""A tree; one whose loops and couplings are held, with the rows that are usually independent; one
+that has them built in."""
 
 TURNING, MOVING = slice(0, 3), slice(3, 6)
 """Rows of angular and of linear velocities."""
@@ -58,6 +60,7 @@ class Setting:
         node: Name of the node.
         frame: Axes of directions.
         closed: Whether loops or couplings act.
+        usual: Rows of loops and couplings that are usually independent.
         length: At which turning is compared with moving [m].
         tolerance: Motions below this fraction of the largest count as blocked.
     """
@@ -66,6 +69,7 @@ class Setting:
     node: str
     frame: Frame
     closed: bool
+    usual: tuple[int, ...]
     length: float
     tolerance: float
 
@@ -73,8 +77,8 @@ class Setting:
     def kind(self) -> Kind:
         """Which form the equations have."""
         if self.closed:
-            return "held"
-        return "embedded" if isinstance(self.mech, Embedded) else "open"
+            return "held", self.usual
+        return "embedded" if isinstance(self.mech, Embedded) else "open", ()
 
     def arrays(self, q: ArrayLike, formula: Kernel, **given: ArrayLike) -> list[Any]:
         """The inputs of a formula's kernel."""
@@ -101,6 +105,7 @@ def setting(
     frame: Frame,
     loops: Loops = "closed",
     tolerance: float = TOLERANCE,
+    usual: tuple[int, ...] = (),
 ) -> Setting:
     """Check everything that does not depend on the state."""
     check_mechanism(mech)
@@ -121,7 +126,7 @@ def setting(
     closed = is_closed(mech, loops)
     length = reach(mech, (node,))
     mech = mech if closed else tree_of(mech)
-    return Setting(mech, node, frame, closed, length, float(tolerance))
+    return Setting(mech, node, frame, closed, usual, length, float(tolerance))
 
 
 def _meant(frame: object) -> str:
@@ -192,10 +197,11 @@ def _prepared(
     frame: Frame,
     loops: Loops,
     tolerance: float,
+    usual: tuple[int, ...],
 ) -> tuple[Setting, Any]:
     """The checked request and its kernel."""
-    at = setting(mech, node, frame, loops, tolerance)
-    return at, written(at.mech, ALONG[at.kind, frame, turning], node)
+    at = setting(mech, node, frame, loops, tolerance, usual)
+    return at, written(at.mech, _along(at.kind, frame, turning), node)
 
 
 def along(at: Writing, kind: Kind, frame: Frame, turning: bool) -> Any:
@@ -207,7 +213,7 @@ def along(at: Writing, kind: Kind, frame: Frame, turning: bool) -> Any:
     w = np.concatenate([u, none] if turning else [none, u])
     size = np.concatenate([w[:3] / length, w[3:]])
     of_node = rot_W @ J if frame == "world" else J
-    if kind == "open":
+    if kind[0] == "open":
         jacobian, pull = at.value(of_node, articulated.whitening @ of_node.T @ f, f=w)
         opened, allowed = jacobian, jacobian.T @ w
         eps = root_of(at).solved(pull[:, None])[:, 0]
@@ -221,11 +227,11 @@ def along(at: Writing, kind: Kind, frame: Frame, turning: bool) -> Any:
 
 def _moved(at: Writing, kind: Kind, jacobian: Any, rows: Any) -> tuple[Any, Any, Any]:
     """Rows of a node whitened, what loops leave of them, and J as it would be with loops open."""
-    if kind == "held":
-        loops = loops_of(at)
-        held = held_motion(at, rows, *loops)
-        return held.whitened, held.allowed, jacobian * loops[1]
-    if kind == "embedded":  # the blocks of D differ in size: by the root of 𝓜
+    if kind[0] == "held":
+        loops = loops_of(at, kind[1])
+        held = held_motion(at, rows, loops)
+        return held.whitened, held.allowed, jacobian * loops.columns
+    if kind[0] == "embedded":  # the blocks of D differ in size: by the root of 𝓜
         return solved(triangle_of(at.value(mass)), rows.T).T, rows, jacobian
     raise AssertionError(kind)
 
@@ -238,7 +244,7 @@ def principal(at: Writing, kind: Kind, frame: Frame) -> Any:
     """
     _, (length, tolerance) = at.q, at.read("least", 2)
     of_node = rot_W @ J if frame == "world" else J
-    if kind == "open":
+    if kind[0] == "open":
         jacobian, columns = at.value(of_node, articulated.whitening @ of_node.T)
         A, allowed, opened = root_of(at).solved(columns).T, jacobian, jacobian
     else:
@@ -269,14 +275,12 @@ def _scaled(jacobian: Any, length: Any) -> Any:
     return np.concatenate([length * jacobian[:3], jacobian[3:]])
 
 
-FRAMES: tuple[Frame, ...] = ("node", "world")
-KINDS: tuple[Kind, ...] = ("open", "held", "embedded")
-ALONG = {
-    (kind, x, turn): Formula(along, (kind, x, turn))
-    for kind in KINDS
-    for x in FRAMES
-    for turn in (False, True)
-}
-PRINCIPAL = {
-    (kind, x): Formula(principal, (kind, x), tuple("abcdefg")) for kind in KINDS for x in FRAMES
-}
+@cache
+def _along(kind: Kind, frame: Frame, turning: bool) -> Formula:
+    return Formula(along, (kind, frame, turning))
+
+
+@cache
+def principal_formula(kind: Kind, frame: Frame) -> Formula:
+    """The formula of `principal`, made once."""
+    return Formula(principal, (kind, frame), tuple("abcdefg"))

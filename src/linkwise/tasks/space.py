@@ -25,14 +25,14 @@ from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar.orthogonal import factored, singular
 from linkwise.dynamics.batched import Batched
 from linkwise.dynamics.closure import Setting
-from linkwise.dynamics.held_motion import given_loops, held_motion, read_loops
+from linkwise.dynamics.held_motion import held_inputs, held_motion, loops_of, usual_rows
 from linkwise.dynamics.kernels import Loops, is_closed, written
 from linkwise.dynamics.mass_root import root_of
 from linkwise.dynamics.motion_space import Motions, lost_in_words, motions
 from linkwise.dynamics.operational_space import TOLERANCE, ranked
 from linkwise.errors import ModelError
 from linkwise.model.body import WORLD
-from linkwise.model.closure import closure_nodes, constraint_sizes
+from linkwise.model.closure import closure_nodes
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.spatial.choice import maximum, where
@@ -219,12 +219,15 @@ def task_space(
     limits = least(stack, tolerance, length)
     if not damping and not is_closed(mech, loops):
         return recorded(stack, by_rank(stack, space)(q, *limits), length)
-    held = sum(constraint_sizes(mech)) if is_closed(mech, loops) else 0
+    arrays: dict[str, Any] = {"q": q, "scale": limits[0], "least": limits[1]}
+    if damping:
+        arrays["damping"] = np.array([damping])
+    held = (mech, usual_rows(mech, q)) if is_closed(mech, loops) else None
     kernel = by_rank(stack, careful_space, ("weakened",), held, bool(damping))
-    arrays = [*limits, *([np.array([damping])] if damping else [])]
     if held:
-        arrays += given_loops(mech, q)
-    return recorded(stack, kernel(q, *arrays), length, damping)
+        arrays |= held_inputs(mech, kernel, q)
+    given = [arrays[name] for name in kernel.arguments]
+    return recorded(stack, kernel(*given), length, damping)
 
 
 def recorded(
@@ -269,8 +272,13 @@ def space(at: Writing, order: tuple[int, ...] | None) -> Any:
     return jacobian, inverse, motion.inertia, response @ motion.inertia, *rest
 
 
-def careful_space(at: Writing, order: tuple[int, ...] | None, held: int, damped: bool) -> Any:
-    """The same with `held` rows of loops and couplings held, and with damping.
+def careful_space(
+    at: Writing,
+    order: tuple[int, ...] | None,
+    held: tuple[Mechanism, tuple[int, ...]] | None,
+    damped: bool,
+) -> Any:
+    """The same with the loops and couplings of a mechanism held, and with damping.
 
     In a closed chain with 𝓜_c⁻¹ of `held_motion` in place of 𝓜⁻¹; what counts as possible is
     measured by the largest motion of the open mechanism.
@@ -280,13 +288,9 @@ def careful_space(at: Writing, order: tuple[int, ...] | None, held: int, damped:
     measure, (tolerance, floor) = at.read("scale", len(J)), at.read("least", 2)
     damping = at.read("damping", 1)[0] if damped else 0.0
     if held:
-        rows, columns, shortest = read_loops(at, held)
-        motion_held = held_motion(at, J, rows, columns, shortest)
-        A, response, allowed = (
-            motion_held.whitened,
-            motion_held.response,
-            motion_held.allowed / columns,
-        )
+        closed, usual = held
+        motion_held = held_motion(at, J, loops_of(at, usual, closed), response=True, scaled=False)
+        A, response, allowed = motion_held.whitened, motion_held.response, motion_held.allowed
         easiest = singular(at, measure[:, None] * J, vectors=False)[1][0]
         floor = maximum(floor, tolerance * easiest)
     else:

@@ -301,17 +301,17 @@ class Straight:
     def _loop(self, number_: int, named: dict[int, str]) -> Iterator[str]:
         """All rounds of a loop; x and again are in an array from then on."""
         loop, kind = self.traced.graph.loops[number_], self.face.type
-        zero, one = number(0.0, self.face.dtype), number(1.0, self.face.dtype)
+        zero = number(0.0, self.face.dtype)
         name, array = f"{self.face.name}_round{len(self.rounds)}", f"loop{number_}"
         inner, size = Straight(loop.body, self.face), loop.size
         entries = [f"x[{i}]" for i in range(size)]
-        entries += [f"given[{i}]" for i in range(len(loop.inputs) - size)]
+        entries += [f"given[{i}]" for i in range(len(loop.inputs) - size - 1)]
         lines = list(inner.straight(entries, "x", {}))
         head = f"static void {name}({kind} *x, const {kind} *given)"
-        quiet = [] if len(loop.inputs) > size else ["    (void)given;"]
+        quiet = [] if len(loop.inputs) > size + 1 else ["    (void)given;"]
         self.rounds += [*inner.rounds, "\n".join([head, "{", *quiet, *lines, "}", ""])]
-        start = [named[n] for n in loop.inputs[:size]] + [one]
-        given = [named[n] for n in loop.inputs[size:]] or [zero]
+        start = [named[n] for n in loop.inputs[: size + 1]]
+        given = [named[n] for n in loop.inputs[size + 1 :]] or [zero]
         yield f"    {kind} {array}[{size + 1}] = {{{', '.join(start)}}};"
         yield f"    const {kind} {array}_given[{len(given)}] = {{{', '.join(given)}}};"
         yield f"    for (i = 0; i < {loop.most} && {array}[{size}] > {zero}; ++i) {{"

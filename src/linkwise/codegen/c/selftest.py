@@ -317,7 +317,8 @@ def _values(
 def _looped(loop: Loop, value: dict[int, Any], count: int, dtype: str) -> list[Any]:
     """The rounds of a loop, each state until it is done: x and again."""
     columns = [value[n] for n in loop.inputs]
-    x, given = [*columns[: loop.size], np.ones(count, dtype)], columns[loop.size :]
+    x: list[Any] = columns[: loop.size + 1]
+    given = columns[loop.size + 1 :]
     for _ in range(loop.most):
         going = x[-1] > 0.0
         if not going.any():

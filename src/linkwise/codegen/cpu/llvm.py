@@ -309,7 +309,7 @@ class _Loop:
 
     def __init__(self, emit: Emitter, loop: Loop, at: int) -> None:
         self.emit, self.loop, self.at = emit, loop, at
-        self.registers = self.FIRST + len(loop.inputs)
+        self.registers = self.FIRST + len(loop.inputs) - 1
         pointer = emit.number.as_pointer()
         kind = ir.FunctionType(ir.VOID, [pointer, pointer])
         name = emit.module.unique_name(f"round_{emit.lanes}")
@@ -329,9 +329,10 @@ class _Loop:
             return build
         self.begun = True
         emit, at = self.emit, self.at
-        for i, node in enumerate(self.loop.inputs):
-            put(emit, build, work, at + self.FIRST + i, value[node])
-        put(emit, build, work, at + self.AGAIN, emit.constant(1.0))
+        size = self.loop.size
+        for slot, node in enumerate(self.loop.inputs[:size] + self.loop.inputs[size + 1 :]):
+            put(emit, build, work, at + self.FIRST + slot, value[node])
+        put(emit, build, work, at + self.AGAIN, value[self.loop.inputs[size]])
         parts = [ir.Constant(INT, x * emit.lanes) for x in (at, at + self.registers)]
         registers, frame = (build.gep(work, [x]) for x in parts)
 

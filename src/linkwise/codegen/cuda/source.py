@@ -425,8 +425,8 @@ class _Worker:
         """All rounds of a loop: x, and behind it whether there should be another."""
         loop = self.e.traced.graph.loops[number_]
         names = [self._name(x) for x in self.items[i].arguments]
-        x, given = names[: loop.size], names[loop.size :]
-        yield f"T loop{i}[{loop.size + 1}] = {{{', '.join(x)}, (T)1}};"
+        x, given = names[: loop.size + 1], names[loop.size + 1 :]
+        yield f"T loop{i}[{loop.size + 1}] = {{{', '.join(x)}}};"
         yield f"const T given{i}[{max(1, len(given))}] = {{{', '.join(given)}}};"
         yield f"for (int k = 0; k < {loop.most} && loop{i}[{loop.size}] > (T)0; ++k)"
         yield f"    round{number_}(loop{i}, given{i});"

@@ -50,10 +50,10 @@ def table_name(table: bytes) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loop:
-    """Numbers that are changed again and again: x, again = body(x, given) while again > 0."""
+    """Numbers that are changed again and again: while again > 0, x, again = body(x, given)."""
 
     body: Any  # the graph of one round (a `Traced`), of x and given; its outputs are x and again
-    inputs: tuple[int, ...]  # the nodes that x begins with, and those that are given
+    inputs: tuple[int, ...]  # the nodes that x and again begin with, and those that are given
     size: int  # how many numbers x has
     most: int  # how many rounds there are at most
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from linkwise.spatial.choice import absolute, gate, maximum, root, where
+from linkwise.sweeps.sparse import is_zero
 
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
@@ -38,7 +39,7 @@ def singular(at: Writing, W: Any, *, vectors: bool = True) -> tuple[Any, Any]:
     orthogonal, the longer one first. Small values have as many correct digits as large ones.
     """
     m = len(W)
-    short = _triangle(W) if W.shape[1] > m + 1 else W
+    short = shortened(W)
     n = short.shape[1]
     eps = ROUNDING[at.itemsize]
 
@@ -83,19 +84,74 @@ def _turn(one: Any, two: Any, both: Any, swap: Any) -> tuple[Any, Any]:
     return where(swap, -s, c), where(swap, c, s)
 
 
-def _triangle(W: Any) -> Any:
-    """L (m, m) with L L* = W W*, by Householder's reflections of W's columns."""
-    m, rest = len(W), np.array(W, dtype=object)
+class Reflected(NamedTuple):
+    """Householder's reflections F_1, ..., F_m that turn rows W (m, n) into a triangle.
+
+    W F_1 ... F_m has L in the columns `places`, and zeros in all others.
+
+    Attributes:
+        triangle: L (m, m), L L* = W W*.
+        places: The column of each row of L that no later reflection changes.
+        mirrors: Of each reflection I - s x x* the columns that it changes, x there, and s.
+        width: n.
+    """
+
+    triangle: Any
+    places: list[int]
+    mirrors: list[tuple[list[int], Any, Any]]
+    width: int
+
+    def across(self, X: Any) -> Any:
+        """What X (k, n) has across to W: its components (k, n - m) along orthonormal rows."""
+        rest = np.array(X, dtype=object)
+        for columns, x, s in self.mirrors:
+            for row in rest:
+                row[columns] = row[columns] - (s * dot(x, row[columns])) * x
+        return np.delete(rest, self.places, axis=1)
+
+    def back(self, Y: Any) -> Any:
+        """The rows (k, n) that have the components Y (k, n - m)."""
+        rows = np.full((len(Y), self.width), 0.0, dtype=object)
+        rows[:, np.delete(np.arange(self.width), self.places)] = Y
+        for columns, x, s in reversed(self.mirrors):
+            for row in rows:
+                row[columns] = row[columns] - (s * dot(x, row[columns])) * x
+        return rows
+
+
+def reflected(W: Any) -> Reflected:
+    """Reflections of the columns of W (m, n), m ≤ n, that keep what is zero in all states.
+
+    Of the columns in which a row is not zero, its own is the one that fewest later rows have.
+    """
+    m, n = W.shape
+    rest, left = np.array(W, dtype=object), list(range(n))
+    places, mirrors = list[int](), list[tuple[list[int], Any, Any]]()
     for k in range(m):
-        x = rest[k, k:]
+        filled = [j for j in left if not is_zero(rest[k, j])]
+        shared = {j: sum(not is_zero(x) for x in rest[k + 1 :, j]) for j in filled or left}
+        place = min(shared, key=lambda j: (shared[j], j))
+        left.remove(place)
+        places.append(place)
+        if filled in ([], [place]):
+            continue
+        columns = [place, *(j for j in filled if j != place)]
+        x = rest[k, columns]
         length = root(dot(x, x))
-        v = x.copy()
-        v[0] = x[0] + where(x[0], length, -length)
-        square = dot(v, v)
-        scale = gate(square, 2.0) / where(square, square, 1.0)
-        for i in range(k, m):
-            rest[i, k:] = rest[i, k:] - (scale * dot(v, rest[i, k:])) * v
-    return rest[:, :m]
+        end = where(x[0], -length, length)
+        x[0] = x[0] - end
+        square = absolute(end * x[0])
+        s = 1.0 / where(square, square, 1.0)
+        mirrors.append((columns, x, s))
+        rest[k, columns] = [end, *[0.0] * (len(columns) - 1)]
+        for row in rest[k + 1 :]:
+            row[columns] = row[columns] - (s * dot(x, row[columns])) * x
+    return Reflected(rest[:, places], places, mirrors, n)
+
+
+def shortened(W: Any) -> Any:
+    """Rows with the same products as those of W (m, n): m columns, a triangle, if W has more."""
+    return reflected(W).triangle if W.shape[1] > len(W) + 1 else W
 
 
 class Independent(NamedTuple):
@@ -113,7 +169,13 @@ class Independent(NamedTuple):
 
 
 def independent(
-    at: Writing, W: Any, tolerance: float, floor: float, beside: Any = None
+    at: Writing,
+    W: Any,
+    tolerance: float,
+    floor: float,
+    beside: Any = None,
+    *,
+    when: Any = 1.0,
 ) -> Independent:
     """Rows that span those of W (m, n).
 
@@ -126,16 +188,14 @@ def independent(
         tolerance: What is left of a row below this part of the longest row is rounding.
         floor: So is what is left of all rows if the longest is below this.
         beside: Right-hand sides: of W x = beside they make rows x = their new ones (m, k).
+        when: Without this being positive the result means nothing, and takes no time.
     """
     m, n = W.shape
     more = np.zeros((m, 0)) if beside is None else beside
     if not m:
         return Independent(W, np.zeros(0), more)
     width = n + more.shape[1]
-    longest: Any = 0.0
-    for row in W:
-        longest = maximum(longest, dot(row, row))
-    least = tolerance * tolerance * maximum(longest, floor * floor)
+    least = tolerance * tolerance * longest_square(W, floor)
 
     def take(at: Any, x: Any, given: Any) -> tuple[Any, Any]:
         rows, taken = x[: m * width].reshape(m, width), x[m * width :]
@@ -160,10 +220,18 @@ def independent(
         return np.concatenate([*after, taken + counts * np.array(pick)]), counts
 
     first = np.concatenate([np.concatenate([W, more], axis=1).ravel(), np.zeros(m)])
-    x, _ = at.loop(take, first, [least], most=min(m, n))
+    x, _ = at.loop(take, first, [least], most=min(m, n), when=when)
     taken = x[m * width :]
     rows = taken[:, None] * x[: m * width].reshape(m, width)
     return Independent(rows[:, :n], taken, rows[:, n:])
+
+
+def longest_square(W: Any, floor: Any) -> Any:
+    """The square of the longest row, at least that of `floor`."""
+    longest = floor * floor
+    for row in W:
+        longest = maximum(longest, dot(row, row))
+    return longest
 
 
 def complement(at: Writing, V: Any) -> Independent:
@@ -182,7 +250,7 @@ def packed(rows: Any, exists: Any) -> Any:
     return out
 
 
-def across(at: Writing, A: Any, R: Any, exists: Any) -> Any:
+def across(at: Writing, A: Any, R: Any, exists: Any, *, when: Any = 1.0) -> Any:
     """A (k, n) without its components along the rows R (m, n): A (I - Q Q*), R* = Q T.
 
     Gram and Schmidt, one row of R a round; then once more, for what that leaves of rounding.
@@ -192,6 +260,7 @@ def across(at: Writing, A: Any, R: Any, exists: Any) -> Any:
         A: Rows.
         R: Other rows, independent of each other, and zeros.
         exists: 0 for rows of R that are zeros, 1 for others (m,).
+        when: Without this being positive the result is A, and takes little time.
     """
     (m, n), k = R.shape, len(A)
     if not m:
@@ -205,9 +274,13 @@ def across(at: Writing, A: Any, R: Any, exists: Any) -> Any:
         turned = [*rest[: m - 1], u, *rest[m - 1 :]]
         return np.concatenate([*turned, there[1:], there[:1]]), 1.0
 
-    x, _ = at.loop(take, np.concatenate([R.ravel(), A.ravel(), exists]), most=m)
-    Q, rest = x[: m * n].reshape(m, n), x[m * n : (m + k) * n].reshape(k, n)
-    return rest - (rest @ Q.T) @ Q
+    def again(at: Any, x: Any, given: Any) -> tuple[Any, Any]:
+        Q, rest = given.reshape(m, n), x.reshape(k, n)
+        return (rest - (rest @ Q.T) @ Q).ravel(), 0.0
+
+    x, _ = at.loop(take, np.concatenate([R.ravel(), A.ravel(), exists]), most=m, when=when)
+    x, _ = at.loop(again, x[m * n : (m + k) * n], x[: m * n], most=1, when=when)
+    return x.reshape(k, n)
 
 
 def orthonormal(X: Any) -> Any:

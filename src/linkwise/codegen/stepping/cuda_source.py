@@ -400,8 +400,8 @@ class Body:
         self.looped.add(number)
         loop = self.graph.loops[number]
         names = [self._name(n) for n in loop.inputs]
-        x, given = names[: loop.size], names[loop.size :] or ["(T)0"]
-        yield f"T loop{number}[{loop.size + 1}] = {{{', '.join([*x, '(T)1'])}}};"
+        x, given = names[: loop.size + 1], names[loop.size + 1 :] or ["(T)0"]
+        yield f"T loop{number}[{loop.size + 1}] = {{{', '.join(x)}}};"
         yield f"const T given{number}[{len(given)}] = {{{', '.join(given)}}};"
         yield f"for (int k = 0; k < {loop.most} && loop{number}[{loop.size}] > (T)0; ++k)"
         yield f"    round{self.e.round_of(loop)}(loop{number}, given{number});"
