@@ -135,14 +135,17 @@ class InMemory:
     def place(self, name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
         """Where to write, as NumPy sees it."""
         dtype = np.dtype(dtype)
-        kind = "an array" if name == "out" else "a contiguous array"
-        allowed = f"it must be {kind} of {dtype} {shape}."
+
+        def allowed() -> str:
+            kind = "an array" if name == "out" else "a contiguous array"
+            return f"it must be {kind} of {dtype} {shape}."
+
         if not hasattr(value, "__dlpack__"):
-            raise ShapeError(f"{name} is a {type(value).__name__}; {allowed}")
+            raise ShapeError(f"{name} is a {type(value).__name__}; {allowed()}")
         array: NDArray[Any] = arrays.here(name, value)
         contiguous = name == "out" or array.flags.c_contiguous
         if array.shape != shape or array.dtype != dtype or not contiguous:
-            raise ShapeError(f"{name} is {array.dtype} {array.shape}; {allowed}")
+            raise ShapeError(f"{name} is {array.dtype} {array.shape}; {allowed()}")
         if not array.flags.writeable:
             raise ShapeError(f"{name} is read-only.")
         return array

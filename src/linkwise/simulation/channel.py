@@ -225,8 +225,6 @@ def split_label(text: str) -> tuple[str, str | None]:
     return (match["name"], match["label"]) if match else (text, None)
 
 
-def as_channels(given: Mapping[str, ArrayLike] | Sequence[Channel]) -> list[Channel]:
-    """Channels, or arrays by their names with units."""
-    if isinstance(given, Mapping):
-        return [Channel.of(name, values) for name, values in given.items()]
-    return list(given)
+def as_channels(given: Mapping[str, ArrayLike]) -> list[Channel]:
+    """Channels of arrays by their names with units."""
+    return [Channel.of(name, values) for name, values in given.items()]

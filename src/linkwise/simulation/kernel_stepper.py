@@ -149,7 +149,7 @@ class KernelStepper:
             states: q and v at the beginning and at each end (k + 1, nq + nv).
         """
         work = np.zeros((len(ends), len(WORKERS)))
-        q, v = states[:, : self.mech.nq], states[:, self.mech.nq :]
+        q, v = (np.ascontiguousarray(x) for x in np.split(states, [self.mech.nq], axis=1))
         stored = np.broadcast_to(self.applied.stored(q), len(states))
         work[:, 1] = stored[0] - stored[1:]
         if not (self._damped or tau.any()):

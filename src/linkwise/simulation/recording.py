@@ -100,7 +100,7 @@ class Recording:
         steps: int | None = None,
         stopped: str | None = None,
         events: Iterable[object] = (),
-        channels: Mapping[str, ArrayLike] | Sequence[Channel] = (),
+        channels: Mapping[str, ArrayLike] | Sequence[Channel | Group] = (),
         works: Mapping[str, ArrayLike | None] | None = None,
         work_error: float = 0.0,
         forces: Mapping[str, ArrayLike] | None = None,
@@ -219,7 +219,7 @@ class Recording:
             Group(standard.momentum_names(mech), lambda: standard.momentum_channels(mech, q, v)),
             Group(standard.loop_names(mech), lambda: standard.loop_channels(mech, q, v)),
             *pushes,
-            *as_channels(channels),
+            *(as_channels(channels) if isinstance(channels, Mapping) else channels),
         ]
         return made(
             mech, mech.name, times, columns, notes,

@@ -56,6 +56,8 @@ class Happenings:
     def _of_contacts(self, steps: Steps, times: Array) -> list[tuple[int, Event]]:
         touches, events = steps.touches, list[tuple[int, Event]]()
         near, first = touches.names, float(times[0])
+        if not (near or self._touching):
+            return events
         for name, on in self._touching.items():
             if on and name not in near:  # nothing is near any more
                 events.append((0, Event(first, "contact", name, "leaves", 0.0)))
@@ -87,18 +89,20 @@ class Happenings:
     def _of_limits(self, steps: Steps, times: Array, h: float) -> list[tuple[int, Event]]:
         events = list[tuple[int, Event]]()
         impulse = limit_impulses(self._joints, steps.joints[0], h)
-        q = values(self._joints, steps.q)
-        away = (q > self._lower + AWAY) & (q < self._upper - AWAY)
+        some = np.flatnonzero(impulse.any(axis=0) | (self._at != 0))  # others stay away
+        joints, impulse = tuple(self._joints[k] for k in some), impulse[:, some]
+        q = values(joints, steps.q)
+        away = (q > self._lower[some] + AWAY) & (q < self._upper[some] - AWAY)
         at = np.where(impulse > 0.0, 1, np.where(impulse < 0.0, 2, np.where(away, 0, -1)))
-        at = _filled(at.astype(np.int8), self._at)
+        at = _filled(at.astype(np.int8), self._at[some])
+        self._at[some] = at[-1]
         for i, k in np.argwhere(np.diff(at, axis=0)).tolist():
-            side, joint = int(at[i + 1, k]), self._joints[k]
+            side, joint, name = int(at[i + 1, k]), joints[k], self._names[int(some[k])]
             if not side:
                 continue
             end = joint.lower if side == 1 else joint.upper
             text = f"reaches its {_ENDS[side - 1]} limit {end:.6g}"
-            events.append((int(i), Event(float(times[i]), "limit", self._names[k], text, end)))
-        self._at = at[-1]
+            events.append((int(i), Event(float(times[i]), "limit", name, text, end)))
         return events
 
 

@@ -91,6 +91,18 @@ def directions(joints: tuple[Joint, ...], q: Array, nv: int) -> Array:
     return out
 
 
+def on_velocities(joints: tuple[Joint, ...], force: Array, q: Array, nv: int) -> Array:
+    """Joint forces (n, nv) of forces at joints (n, j), of q (n, nq)."""
+    out = np.zeros((len(force), nv))
+    for k in np.flatnonzero(force.any(axis=0)):
+        joint = joints[int(k)]
+        if joint.ball:
+            out += force[:, k, None] * directions((joint,), q, nv)[:, 0]
+        else:
+            out[:, joint.v] += force[:, k]
+    return out
+
+
 def joints_with_rows(
     mech: Mechanism, *, friction: bool = True, given: bool = False
 ) -> tuple[Joint, ...]:

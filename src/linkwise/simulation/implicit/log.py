@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from linkwise.dynamics.actuator_force import with_activation
 from linkwise.simulation.applied_force import AppliedForces
 from linkwise.simulation.channel import Channel, Event
+from linkwise.simulation.channel_table import Group
 from linkwise.simulation.controller import Commands
 from linkwise.simulation.implicit.event import limit_impulses
-from linkwise.simulation.implicit.joint import directions
+from linkwise.simulation.implicit.joint import on_velocities
 from linkwise.simulation.implicit.step_record import NEVER, Steps
 from linkwise.simulation.implicit.steps import Stepper
 from linkwise.simulation.implicit.work import WORKERS
@@ -48,12 +49,14 @@ class ImplicitLog:
         self._work = np.zeros(len(WORKERS))
         self._probed, self._outside = list[list[Array]](), list[dict[str, Array]]()
         self._forces, self._gaps = list[Named](), list[Named]()
+        self._count = 0
         self._open = True  # the gaps at the last record are those before the next step
 
     def __len__(self) -> int:
-        return len(self._probed)
+        return self._count
 
     def _add(self, **columns: Array) -> None:
+        self._count += len(columns.get("t", ()))
         for name, values in columns.items():
             self._columns.setdefault(name, []).append(values)
 
@@ -94,8 +97,6 @@ class ImplicitLog:
         self._add(t=times[rows], q=steps.q[rows], v=steps.v[rows], work=done[rows])
         self._act(steps, rows, h, pushed, control)
         if not (self.probes or self.applied.at_nodes):
-            self._outside += [{}] * len(rows)
-            self._probed += [[]] * len(rows)
             return
         for i in rows.tolist():
             self._look(float(times[i]), steps.q[i], steps.v[i], steps.effort[i] - pushed[0])
@@ -116,11 +117,10 @@ class ImplicitLog:
         self._forces.append((touches.names, both))
         limit, rub = np.zeros((2, len(rows), self.mech.nv))
         if steps.joints[0][rows].any():
-            along = directions(self.stepper.joints, steps.before[0][rows], self.mech.nv)
+            joints, q = self.stepper.joints, steps.before[0][rows]
             force = off * steps.joints[0][rows] / h
-            ends = limit_impulses(self.stepper.joints, h * force, h) / h
-            limit = np.einsum("nj,njv->nv", ends, along)
-            rub = np.einsum("nj,njv->nv", force - ends, along)
+            ends = limit_impulses(joints, h * force, h) / h
+            limit, rub = (on_velocities(joints, x, q, self.mech.nv) for x in (ends, force - ends))
         self._add(
             tau=steps.effort[rows] - pushed,
             limit=limit,
@@ -148,9 +148,7 @@ class ImplicitLog:
             self._gaps.append((gap[0], gap[1]))
             self._open = False
         columns = {name: np.concatenate(parts) for name, parts in self._columns.items()}
-        names = dict.fromkeys(x for chunk, _ in self._gaps for x in chunk)
-        forces = {x: _column(self._forces, x, (4,), 0.0) for x in names}
-        pushed = self.applied.pushed or any(x.any() for x in forces.values())
+        pushed = self.applied.pushed or any(both.any() for _, both in self._forces)
         work = columns["work"]
         known = ("joints", "passive", "forces", "steps")
         return Recording.of(
@@ -159,20 +157,19 @@ class ImplicitLog:
             forces=together(self._outside), forces_frame=self.applied.frame,
             passive=self.stepper.passive, friction=self.stepper.passive,
             actuated=self.stepper.actuated, pushed=pushed,
-            channels=self._channels(columns, forces), events=tuple(self.events), **facts,
+            channels=self._channels(columns), events=tuple(self.events), **facts,
         )  # fmt: skip
 
-    def _channels(self, columns: dict[str, Array], forces: dict[str, Array]) -> list[Channel]:
+    def _channels(self, columns: dict[str, Array]) -> list[Channel | Group]:
         """Contacts, limits, friction, actuators and probes."""
-        mech, channels = self.mech, list[Channel]()
-        for name, both in forces.items():
-            depth = -_column(self._gaps, name, (), NEVER)
-            channels += [
-                Channel(f"contact.{name}.force", "N", "mean over the step before, in world axes",
-                        both[:, :3], ("x", "y", "z")),
-                Channel(f"contact.{name}.penetration", "m", "negative away from it", depth),
-                Channel(f"contact.{name}.slip", "m/s", "sliding speed", both[:, 3]),
-            ]  # fmt: skip
+        mech, channels = self.mech, list[Channel | Group]()
+        touched = list(dict.fromkeys(x for chunk, _ in self._gaps for x in chunk))
+        of_contacts = [
+            f"contact.{name}.{what}"
+            for name in touched
+            for what in ("force", "penetration", "slip")
+        ]
+        channels.append(Group(tuple(of_contacts), lambda: self._contacts(touched)))
         units, names = force_units(mech), mech.velocity_names
         for name, column, about in (
             ("limit.force", "limit", "of joint limits, mean over the step before"),
@@ -187,10 +184,24 @@ class ImplicitLog:
             if lasting:
                 a = columns["activation"]
                 channels.append(Channel("activation", "", "of actuators", a, lasting))
-        if self.stepper.joints or forces:
+        if self.stepper.joints or touched:
             about = "largest change of a velocity in the last sweep over the impulses"
             channels.append(Channel("residual", "m/s or rad/s", about, columns["residual"]))
         return channels + probe_channels(self.probes, self._probed)
+
+    def _contacts(self, touched: Sequence[str]) -> list[Channel]:
+        """Forces, penetrations and slips of contacts."""
+        channels = list[Channel]()
+        for name in touched:
+            both = _column(self._forces, name, (4,), 0.0)
+            depth = -_column(self._gaps, name, (), NEVER)
+            channels += [
+                Channel(f"contact.{name}.force", "N", "mean over the step before, in world axes",
+                        both[:, :3], ("x", "y", "z")),
+                Channel(f"contact.{name}.penetration", "m", "negative away from it", depth),
+                Channel(f"contact.{name}.slip", "m/s", "sliding speed", both[:, 3]),
+            ]  # fmt: skip
+        return channels
 
 
 def _column(chunks: list[Named], name: str, shape: tuple[int, ...], missing: float) -> Array:

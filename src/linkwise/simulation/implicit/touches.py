@@ -189,9 +189,10 @@ class PointTouches:
     @property
     def force(self) -> Array:
         """Mean force on the body, in world axes (n, c, 3) [N]."""
-        out, pushing = np.zeros((len(self.gap), len(self.points), 3)), np.flatnonzero(self.pushing)
-        if not len(pushing):
+        out = np.zeros((len(self.gap), len(self.points), 3))
+        if not self.points or not self.pushing.any():
             return out
+        pushing = np.flatnonzero(self.pushing)
         if any(isinstance(self.points[i].ground, HeightField) for i in pushing):
             axes = axes_of(self.points, self.normals)[:, pushing]
             out[:, pushing] = np.einsum("nci,ncij->ncj", self._push(pushing), axes) / self.h
