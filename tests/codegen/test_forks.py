@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.codegen.cpu import emit
+from linkwise.codegen.cpu import emit, packed_values
 from linkwise.codegen.scalar.forks import Fork, compared, outside, steps, where_of
 from linkwise.codegen.stepping import llvm_packed
 from linkwise.codegen.stepping.kernel import MotionKernel
@@ -207,6 +207,6 @@ def test_comparing_changes_no_bit_of_a_motion(monkeypatch):
     impulse = compares[:, mech.nq + mech.nv :][:, :4]
     limit = 2e-3 * 0.05
     assert (np.abs(impulse) > 1.001 * limit).any() and (np.abs(impulse) < 0.999 * limit).any()
-    for module in (emit, llvm_packed):
+    for module in (emit, packed_values):
         monkeypatch.setattr(module, "compared", lambda graph, choice: None)
     np.testing.assert_array_equal(compares, moved())

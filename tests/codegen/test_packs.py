@@ -7,11 +7,11 @@ import pytest
 
 import linkwise as lw
 from linkwise.codegen.request import Request
+from linkwise.codegen.scalar.limb_entries import limb_entries
 from linkwise.codegen.scalar.packs import PACKED, Packs
 from linkwise.codegen.stages import traced
 from linkwise.codegen.stepping import llvm, llvm_packed
 from linkwise.codegen.stepping.kernel import MotionKernel
-from linkwise.codegen.stepping.sides import limb_entries
 from linkwise.dynamics.quantity import expression
 from linkwise.simulation import ContactPoint, Ground, ground_contacts
 from linkwise.simulation.motion_request import MotionRequest

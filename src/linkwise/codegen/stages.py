@@ -66,6 +66,15 @@ def program(request: Request) -> Program:
 @once_per_request
 def traced(request: Request) -> Traced:
     """The graph of straight code: of the sweeps over all bodies, or of a formula."""
+    from linkwise.codegen.scalar.limb_entries import alike_inputs
+
+    graph = _traced(request)
+    if isinstance(cast(object, request.mech), Embedded):
+        return graph
+    return replace(graph, alike=alike_inputs(request.mech, graph.inputs))
+
+
+def _traced(request: Request) -> Traced:
     if isinstance(request.quantity, Formula):
         return request.quantity.traced(request)
     from linkwise.codegen.scalar.trace import trace

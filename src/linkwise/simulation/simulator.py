@@ -16,11 +16,10 @@ from linkwise.codegen import arrays
 from linkwise.codegen.stepping.device import Course
 from linkwise.dynamics.actuator_force import actuator_commands
 from linkwise.dynamics.kernels import Loops, tree_of
-from linkwise.errors import LoweringError, ModelError, ShapeError, SimulationError, unknown_name
+from linkwise.errors import ModelError, ShapeError, SimulationError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.implicit.ground import ContactPoint, Ground
 from linkwise.simulation.implicit.inside import warn_if_inside
-from linkwise.simulation.long_simulator import long_simulation
 from linkwise.simulation.motion_setup import LARGEST_SEED, motion_setup
 from linkwise.simulation.observation import Observations
 from linkwise.simulation.rollout_kernel import motion_kernel
@@ -40,9 +39,6 @@ class Simulator:
     the observations. Everything that lasts stays in the kernel's memory between calls: positions
     and velocities, the impulses of contacts, which the next step starts from, and activations. So
     `n` steps from Python and one rollout of `n` steps agree bit for bit.
-
-    Mechanisms of more than about 64 bodies have no such kernel: by "implicit" steps their robots
-    move in sequence, on the CPU.
 
     An action is the commands of the actuators, or joint forces if the mechanism has none.
     `not_modelled` lists what the mechanism and its file have that does not act.
@@ -110,8 +106,7 @@ class Simulator:
 
         Raises:
             ModelError: An unknown integrator, target or observation, or an invalid number.
-            LoweringError: A hinge without a formula for its steps; or more than about 64 bodies
-                with something that steps one by one do not have; says which.
+            LoweringError: Too many bodies for straight-line code; says which.
         """
         setup = motion_setup(
             mech, step=step, integrator=integrator, target=target, dtype=dtype, passive=passive,
@@ -133,10 +128,7 @@ class Simulator:
         self._stops, rows = request.episode.stop, self.batch or 1
         workers = None if threads is None else count(threads, "threads", least=1)
         start = count(seed, "seed", most=LARGEST_SEED)
-        try:
-            self.kernel: Any = motion_kernel(request, target)
-        except LoweringError as error:  # too many bodies
-            self.kernel = long_simulation(request, target, error)
+        self.kernel: Any = motion_kernel(request, target)
         held = {
             name: _rows(setup.held[name] if name in setup.held else np.zeros(n), rows, n, name)
             for name, n in self.kernel.held

@@ -71,7 +71,9 @@ def emit_graph(traced: Traced, *, itemsize: int, lanes: int, packed: int = 1) ->
         places = traced.solve.placed(traced.outputs)
         body = None if places is None else ColumnBody(emit, traced, places, width)
     if body is None:
-        body = GraphBody(emit, traced, at_once=True)
+        from linkwise.codegen.cpu.llvm_limbs import limb_body
+
+        body = limb_body(emit, traced) or GraphBody(emit, traced, at_once=True)
         body.blank = body.zero_runs()
     emit_loop(module, body.emit, len(traced.inputs), body.state)
     return finished(module, traced, body.emit, lanes * body.slots)

@@ -91,12 +91,34 @@ class Packs:
         same = first is not None and self.packs[first[0]] == column
         return first[0] if first is not None and same else None
 
-    def units(self, order: Sequence[int]) -> list[Pack]:
-        """Packs, and single nodes as packs of one, each behind its operands."""
+    def depth_first(self, roots: Sequence[int]) -> list[Pack]:
+        """What the roots need, depth first: packs, and single nodes as packs of one."""
+        unit, done, out = self._unit_of(self._depth), set[Pack](), list[Pack]()
+        stack = [unit[n] for n in reversed(roots)]
+        while stack:
+            nodes, before = stack[-1], list[Pack]()
+            if nodes not in done:
+                operands = (unit[x] for n in nodes for x in self.graph.arguments(n))
+                before = [x for x in dict.fromkeys(operands) if x not in done]
+            stack += reversed(before)
+            if not before:
+                stack.pop()
+                if nodes not in done:
+                    done.add(nodes)
+                    out.append(nodes)
+        return out
+
+    def _unit_of(self, order: Iterable[int]) -> dict[int, Pack]:
+        """The pack that computes each node, or the node by itself."""
         unit = {n: (n,) for n in order}
         for i, nodes in enumerate(self.packs):
             if self.computed(i):
                 unit |= dict.fromkeys(nodes, nodes)
+        return unit
+
+    def units(self, order: Sequence[int]) -> list[Pack]:
+        """Packs, and single nodes as packs of one, each behind its operands."""
+        unit = self._unit_of(order)
         rank = dict[Pack, int]()
         for at, n in enumerate(order):
             rank.setdefault(unit[n], at)

@@ -35,6 +35,7 @@ class Traced:
     # of several results that stand one after another, the shape of each
     parts: tuple[tuple[int, ...], ...] = ()
     solve: ColumnSolve | None = None  # columns that may be done side by side
+    alike: tuple[tuple[int, ...], ...] = ()  # numbers of inputs that limbs have alike
 
     @property
     def roots(self) -> list[int]:
@@ -74,7 +75,11 @@ class Traced:
 
     def from_results(self) -> list[int]:
         """All nodes that are needed, depth first from the results, column by column."""
-        return depth_first(self.graph, [*self._results(), *self.roots])
+        return depth_first(self.graph, self.results_first())
+
+    def results_first(self) -> list[int]:
+        """The nodes that are stored or checked, column by column."""
+        return [*self._results(), *self.roots]
 
     def needed_late(self) -> list[int]:
         """All nodes that are needed, in an order that takes few registers from there on."""

@@ -27,6 +27,7 @@ from linkwise.codegen.cpu.llvm import Place, counted, get, put
 from linkwise.codegen.cpu.llvm_visit import splat
 from linkwise.codegen.cpu.rows import load_rows, store_rows
 from linkwise.codegen.scalar import status as code_of
+from linkwise.codegen.scalar.limb_entries import limb_entries
 from linkwise.codegen.stepping.llvm_packed import PackedBody
 from linkwise.codegen.stepping.llvm_registers import (
     ACTIVE,
@@ -38,7 +39,7 @@ from linkwise.codegen.stepping.llvm_registers import (
     is_code,
 )
 from linkwise.codegen.stepping.noise import emit_function
-from linkwise.codegen.stepping.sides import Sides, limb_entries
+from linkwise.codegen.stepping.sides import Sides
 from linkwise.codegen.stepping.stepping import (
     STEP,
     Loop,

@@ -5,36 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from linkwise.codegen.cuda.split import limbs
 from linkwise.codegen.scalar.packs import Pack, Packs
 from linkwise.codegen.stepping.stepping import STEP, Segment, Stepping, placed
-from linkwise.model.mechanism import Mechanism
 
 Entry = tuple[str, int]
 """A register, and which of its numbers."""
-
-
-def limb_entries(mech: Mechanism) -> dict[int, list[Pack]]:
-    """Entries of q and v that limbs of equal build have alike, by the length of q and v.
-
-    Such limbs begin at the same body and have hinges of the same kinds, in any directions.
-    """
-    limb, alike = limbs(mech.parent.tolist()), defaultdict[object, list[list[int]]](list)
-    for number in sorted(set(limb)):
-        bodies = [k for k, x in enumerate(limb) if x == number]
-        hinges = [mech.bodies[k].hinge for k in bodies]
-        if not mech.children[bodies[-1]]:
-            build = tuple((type(x), x.nq, x.nv) for x in hinges)
-            alike[int(mech.parent[bodies[0]]), build].append(bodies)
-    entries: dict[int, list[Pack]] = {mech.nv: [], mech.nq: []}
-    for family in (x for x in alike.values() if len(x) > 1):
-        for j, first in enumerate(family[0]):
-            places, hinge = [bodies[j] for bodies in family], mech.bodies[first].hinge
-            for i in range(hinge.nv):
-                entries[mech.nv].append(tuple(int(mech.v_start[k]) + i for k in places))
-            for i in range(hinge.nq if mech.nq != mech.nv else 0):
-                entries[mech.nq].append(tuple(int(mech.q_start[k]) + i for k in places))
-    return entries
 
 
 class Sides:
