@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+import warnings
 
 import numpy as np
 import pytest
 
 import linkwise as lw
 from linkwise.algebra import bias, mass, tau, vdot
-from linkwise.errors import ExpressionError, ModelError, ShapeError
+from linkwise.errors import ExpressionError, ModelError, ShapeError, TroubleWarning
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -254,7 +255,8 @@ def test_states_without_a_result_are_nan_and_have_a_code():
     bad = np.flatnonzero(codes)
     assert list(bad) == [17, 400] and codes.shape == (600,) and codes.dtype == np.int32
     assert np.isnan(result[bad]).all() and np.isfinite(np.delete(result, bad, 0)).all()
-    gradient, _ = jax.vmap(jax.grad(lambda q, v: (f(q, v, 1.0 * v)[0].sum(), 0)[0]))(q, v), None
+    with pytest.warns(TroubleWarning, match="in the gradient of"):
+        gradient = jax.vmap(jax.grad(lambda q, v: f(q, v, 1.0 * v)[0].sum()))(q, v)
     assert np.isnan(gradient[bad]).any(1).all() and np.isfinite(np.delete(gradient, bad, 0)).all()
 
 
@@ -327,3 +329,56 @@ def test_errors_say_what_fits():
     near(g(q, v, tau), lw.forward_dynamics(long, q, v, tau), 1e-8)
     with pytest.raises(ExpressionError, match="straight code would be too long"):
         jax.grad(lambda q: g(q, v, tau).sum())(q)
+
+
+def gimbal(inertia):
+    """A body on a gimbal hinge, which is locked where the second angle is a right one."""
+    part = lw.SpatialInertia.solid_box(inertia, (0.1, 0.2, 0.3))
+    return lw.Builder("gimbal").body("rotor", hinge=lw.hinges.Gimbal(), inertia=part).build()
+
+
+@pytest.mark.parametrize("count", [3, 5000])
+def test_singular_states_are_reported_and_the_others_are_right(count):
+    """Values and gradients, once for each machine code; a large batch has several chunks."""
+    mech = gimbal(1.0 + count)  # machine code that no other test has met
+    f, (q, v, force) = lw.convert.to_jax("forward_dynamics", mech), state(mech, count)
+    q = np.array(q)
+    q[count // 2, 1] = np.pi / 2
+    good = np.arange(count) != count // 2
+
+    def cost(q, v, force):
+        return jnp.sum(f(q, v, force) ** 2)
+
+    each = jax.jit(jax.vmap(jax.grad(cost)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plain = np.asarray(each(q[good], v[good], force[good]))
+        assert np.isfinite(f(q[good], v[good], force[good])).all()
+    with pytest.warns(TroubleWarning, match=r"state has no result in 𝓜⁻¹ .*hinge of body 'rotor'"):
+        values = np.asarray(f(q, v, force))
+    assert np.isnan(values[~good]).all() and np.isfinite(values[good]).all()
+    with pytest.warns(TroubleWarning, match=r"no result in the gradient of 𝓜⁻¹ .*status=True"):
+        slopes = np.asarray(each(q, v, force))
+    assert np.isnan(slopes[~good]).all()
+    near(slopes[good], plain)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        each(q, v, force).block_until_ready()  # reported before
+        codes = lw.convert.to_jax("forward_dynamics", mech, status=True)(q, v, force)[1]
+    assert np.flatnonzero(codes).tolist() == [count // 2]
+
+
+def test_jax_raises_where_it_looks_for_nan():
+    mech = gimbal(2.0)
+    f, (q, v, force) = lw.convert.to_jax("forward_dynamics", mech), state(mech)
+    q = np.array(q)
+    q[1] = np.pi / 2
+    slope = jax.jit(jax.grad(lambda q: jnp.sum(f(q, v, force))))
+    with jax.debug_nans(True), warnings.catch_warnings():
+        warnings.simplefilter("ignore", TroubleWarning)
+        with pytest.raises(FloatingPointError):
+            f(q, v, force).block_until_ready()
+        with pytest.raises(FloatingPointError):
+            slope(q).block_until_ready()
+    with jax.disable_jit():
+        near(f(1.0 + 0.0 * q, v, force), lw.forward_dynamics(mech, 1.0 + 0.0 * q, v, force))

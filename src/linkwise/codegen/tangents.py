@@ -223,3 +223,12 @@ def _depending(request: Request) -> Request:
 def is_made_here(quantity: object) -> TypeGuard[Formula]:
     """Whether it is a formula of this file: its q may have quaternions of any length."""
     return isinstance(quantity, Formula) and quantity.write in (_value, _pushforward, _pullback)
+
+
+def described(request: Request) -> str:
+    """A request in words: of which function it is the derivative."""
+    formula = request.quantity
+    if not is_made_here(formula):
+        return str(request)
+    words = {_value: "", _pushforward: "the derivative of ", _pullback: "the gradient of "}
+    return words[formula.write] + described(formula.options[0])

@@ -20,6 +20,7 @@ import itertools
 import math
 import threading
 import uuid
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -33,8 +34,9 @@ from linkwise.codegen.cpu.device import Processor
 from linkwise.codegen.cpu.digest import file_key
 from linkwise.codegen.kernel import kernel
 from linkwise.codegen.request import Request
+from linkwise.codegen.scalar import status as status_code
 from linkwise.codegen.stages import MOST_BODIES, Signature
-from linkwise.errors import MissingExtraError, ModelError, ShapeError
+from linkwise.errors import MissingExtraError, ModelError, ShapeError, TroubleWarning
 from linkwise.loops.named import Named, requested_by
 from linkwise.pipeline import Tree, written_by
 
@@ -62,7 +64,9 @@ def to_jax(
     are broadcast. float64 and float32 follow from the arrays; 64 bits have to be enabled in JAX.
     XLA runs the machine code on its own arrays, on the processor or the GPU that has them.
 
-    States without a result are NaN, since nothing can raise inside XLA; see `status`.
+    States without a result are NaN, in values and in gradients, since nothing can raise inside XLA;
+    see `status`. On the processor a `TroubleWarning` reports the first one that each machine code
+    meets. JAX raises at them where `jax_debug_nans` is set.
 
     Derivatives are by the entries of arrays. Quaternions in q are scaled to unit length first, so
     that gradients by their four numbers are tangent to the sphere: add a multiple of them, and the
@@ -73,7 +77,8 @@ def to_jax(
             quantity (`lw.dynamics.QUANTITIES`, and those of closed chains), such as
             "forward_dynamics", "mass_matrix" or "forward_dynamics_derivatives"; or a control law.
         status: Whether the function returns the codes (...) of the states too, 0 for success, as
-            the second of a pair; `Kernel.describe` explains them.
+            the second of a pair; `Kernel.describe` explains them. Values are then not reported,
+            gradients are.
 
     Returns:
         The function. Of several results it returns a dictionary.
@@ -88,7 +93,7 @@ def to_jax(
     )
     with written_by(expr):
         signature = kernel(request).signature
-    root = root_call(request, signature)
+    root = root_call(request, signature, reports=not status)
     layout = _layout(request, signature)
     names = tuple(name for name, _ in signature.inputs)
 
@@ -170,6 +175,7 @@ class Call:
         width: Length of a row of results.
         linear: How many of its last inputs it is linear in.
         transpose: The call of its transpose, where it is linear.
+        reports: Whether the first state without a result is reported.
     """
 
     request: Request
@@ -177,6 +183,7 @@ class Call:
     width: int
     linear: int = 0
     transpose: Callable[[], Call] | None = None
+    reports: bool = True
     _made: dict[Any, Any] = field(default_factory=dict[Any, Any])
 
     def along(self, wrt: tuple[str, ...]) -> Call:
@@ -211,18 +218,17 @@ class Call:
             many = batch > 1
             key = platform, itemsize, many
             if key not in self._made:
-                self._made[key] = _registered(
-                    replace(self.request, itemsize=itemsize), platform, many
-                )
+                request = replace(self.request, itemsize=itemsize)
+                self._made[key] = _registered(request, platform, many, self.reports)
             return self._made[key]
 
 
-def root_call(request: Request, signature: Signature) -> Call:
+def root_call(request: Request, signature: Signature, *, reports: bool = True) -> Call:
     """The call of a request, with quaternions of any length."""
     tree = getattr(request.mech, "mech", request.mech)  # of an embedded mechanism
     named = any(name == "q" for name, _ in signature.inputs)
     runs = tangents.value(request) if named and tangents.quaternions(tree) else request
-    return Call(runs, signature.inputs, math.prod(signature.shape))
+    return Call(runs, signature.inputs, math.prod(signature.shape), reports=reports)
 
 
 _LOCK = threading.RLock()
@@ -230,18 +236,19 @@ _HANDLERS: dict[str, Any] = {}
 """Handlers by the name under which XLA knows them; it never forgets one."""
 
 
-def _registered(request: Request, platform: str, many: bool) -> str:
+def _registered(request: Request, platform: str, many: bool, reports: bool) -> str:
     key = file_key(request, machine.versions()) or uuid.uuid4().hex
-    name = f"linkwise_{platform}_{'many' if many else 'one'}_{key[:40]}"
+    kind = f"{'many' if many else 'one'}_{'reporting' if reports else 'quiet'}"
+    name = f"linkwise_{platform}_{kind}_{key[:40]}"
     if name not in _HANDLERS:
-        handler = _handler(request, platform, many)
+        handler = _handler(request, platform, many, reports)
         ffi = importlib.import_module("jax.ffi")
         ffi.register_ffi_target(name, handler.capsule, platform=platform)
         _HANDLERS[name] = handler
     return name
 
 
-def _handler(request: Request, platform: str, many: bool) -> Any:
+def _handler(request: Request, platform: str, many: bool, reports: bool) -> Any:
     if platform == "CUDA":
         from linkwise.codegen.cuda.device import Gpu
         from linkwise.codegen.cuda.xla import gpu_handler
@@ -257,7 +264,21 @@ def _handler(request: Request, platform: str, many: bool) -> Any:
             f"{request} has no machine code: formulas are compiled for about {MOST_BODIES} bodies "
             f"at most, and {request.mech.name!r} has {request.mech.n_bodies}."
         )
-    return processor_handler(device, many=many)
+    return processor_handler(device, many=many, report=_reporter(request) if reports else None)
+
+
+def _reporter(request: Request) -> Callable[[int], None]:
+    """Warns of a state without a result, by its code."""
+
+    def report(code: int) -> None:
+        text = (
+            f"a state has no result in {tangents.described(request)}, called by JAX, and is NaN: "
+            f"{status_code.describe(code, request.mech)}. This is reported once; to_jax(..., "
+            "status=True) gives a code for each state."
+        )
+        warnings.warn(text, TroubleWarning, stacklevel=1)
+
+    return report
 
 
 # ------------------------------------------------------------------------------------------ rules
@@ -287,7 +308,8 @@ def _operation() -> tuple[Any, Any]:
 
     @p.def_impl
     def run(*args: Any, call: Call) -> Any:
-        return jax.jit(lambda *x: p.bind(*x, call=call))(*args)
+        with jax.disable_jit(False), jax.debug_nans(False):  # either would call this again
+            return jax.jit(lambda *x: p.bind(*x, call=call))(*args)
 
     def differentiated(primals: Any, tangents_in: Any, *, call: Call) -> Any:
         split = len(primals) - call.linear

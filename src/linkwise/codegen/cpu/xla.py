@@ -4,8 +4,8 @@
 
 XLA calls `handler(frame)` with the addresses and shapes of its arrays. The
 handler runs the kernel on them, by registers of states first and the rest one by one, and sets rows
-without a result to NaN. Results are the rows (..., width) and a status code for each of them.
-Inputs have the same leading axes, or none: one row for all states.
+without a result to NaN; the first of these is reported. Results are the rows (..., width) and a
+status code for each of them. Inputs have the same leading axes, or none: one row for all states.
 
 A large batch is cut into chunks. The calling thread and tasks on XLA's thread pool take one after
 another; nothing depends on when, or whether, a task starts. The job they share is freed by the last
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -33,8 +34,8 @@ WORTH = 500_000
 """Operations for which a task on another thread is worth it."""
 
 # Entries of the table, 8 bytes each.
-ONE, MANY, LANES, ITEMSIZE, WIDTH, INPUTS, WORK, STATES, SIZES = range(9)
-ENTRIES = 9
+ONE, MANY, LANES, ITEMSIZE, WIDTH, INPUTS, WORK, STATES, SIZES, REPORT, REPORTED = range(11)
+ENTRIES = 11
 
 ANSWER = """
 ; Whether this call asks about the handler only: then answer with the version of the interface.
@@ -138,7 +139,7 @@ define private ptr @failure(ptr %frame, i32 %code, ptr %text) {
 """What handlers on all devices have in common."""
 
 HANDLER = """
-@table = global [9 x i64] zeroinitializer
+@table = global [11 x i64] zeroinitializer
 @memory = private constant [15 x i8] c"out of memory.\\00"
 
 declare ptr @malloc(i64)
@@ -154,6 +155,25 @@ define private i64 @fact(i64 %i) {
 ; A job: 0 holders, 8 next chunk, 16 chunks done, 24 threads in, 32 states, 40 states of a chunk,
 ; 48 inputs, 56 strides, 64 output, 72 status, then scratch memory for each thread.
 %Job = type { i64, i64, i64, i64, i64, i64, ptr, ptr, ptr, ptr }
+
+; Report the first state without a result, once.
+define private void @report(i32 %code) {
+entry:
+  %report = call i64 @fact(i64 9)
+  %none = icmp eq i64 %report, 0
+  br i1 %none, label %done, label %some
+some:
+  %once = getelementptr i64, ptr @table, i64 10
+  %before = atomicrmw xchg ptr %once, i64 1 seq_cst
+  %first = icmp eq i64 %before, 0
+  br i1 %first, label %now, label %done
+now:
+  %to = inttoptr i64 %report to ptr
+  call void %to(i32 %code)
+  br label %done
+done:
+  ret void
+}
 
 ; States from begin up to end.
 define private void @part(ptr %job, i64 %begin, i64 %end, ptr %work) {
@@ -199,9 +219,12 @@ look:
   %code = load i32, ptr %code.at
   %fine = icmp eq i32 %code, 0
   %start = mul i64 %i, %width
-  br i1 %fine, label %checked, label %fill
+  br i1 %fine, label %checked, label %bad
+bad:
+  call void @report(i32 %code)
+  br label %fill
 fill:
-  %k = phi i64 [ 0, %look ], [ %k.next, %filled ]
+  %k = phi i64 [ 0, %bad ], [ %k.next, %filled ]
   %inside = icmp slt i64 %k, %width
   br i1 %inside, label %put, label %checked
 put:
@@ -475,12 +498,19 @@ class Handler:
         return make(self.address, None, None)
 
 
-def processor_handler(device: Processor, *, many: bool) -> Handler:
+REPORTER = ctypes.CFUNCTYPE(None, ctypes.c_int32)
+"""What a handler calls, at most once, with the code of the first state without a result."""
+
+
+def processor_handler(
+    device: Processor, *, many: bool, report: Callable[[int], None] | None = None
+) -> Handler:
     """The handler of a kernel on the processor.
 
     Args:
         device: The kernel.
         many: Whether batches fill vector registers; else states are done one by one.
+        report: Called with the code of the first state without a result.
     """
     engine = machine.linked(code(ANSWER.replace("TRAITS", "0") + HANDLER))
     signature, single = device.signature, device.machine
@@ -494,7 +524,10 @@ def processor_handler(device: Processor, *, many: bool) -> Handler:
     table[WIDTH], table[INPUTS] = math.prod(signature.shape), len(sizes)
     table[WORK] = max(single.work, 0 if together is None else together.work)
     table[STATES], table[SIZES] = -(-states // lanes) * lanes, sizes.ctypes.data
-    return Handler(engine.get_function_address("handler"), (engine, device, sizes))
+    reporter = None if report is None else REPORTER(report)
+    table[REPORT] = 0 if reporter is None else ctypes.cast(reporter, ctypes.c_void_p).value or 0
+    owned = (engine, device, sizes, reporter)
+    return Handler(engine.get_function_address("handler"), owned)
 
 
 def _address(compiled: machine.Machine) -> int:
