@@ -8,7 +8,7 @@ import pytest
 import linkwise as lw
 from linkwise.dynamics.regressor import BaseParameters, independent
 from linkwise.identification import closed, model, rows
-from linkwise.identification.fit import Identification
+from linkwise.identification.estimate import Identification
 from linkwise.identification.rows import Rows, base_and_equations
 from linkwise.spatial.array import Array
 

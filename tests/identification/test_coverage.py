@@ -5,7 +5,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.identification import model
-from linkwise.identification.rollout_fit import _Problem
+from linkwise.identification.rollout_windows import Windows
 from linkwise.identification.rows import base_of
 from linkwise.spatial.array import Array
 from tests.identification.test_correlated import KINDS, arm, recorded
@@ -38,7 +38,7 @@ def test_no_noise_of_rollouts_counts_twice() -> None:
     t = h * np.arange(steps + 1)
     tau = np.stack([10.0 + 8.0 * np.sin(3.0 * t), 3.0 * np.sin(5.0 * t)], axis=-1)
     run = lw.rollout(mech, [-1.2, 0.4], tau=tau[:-1], duration=steps * h, step=h)
-    problem = _Problem.of(mech, KINDS, t, run.q, tau, window, "rk4")
+    problem = Windows.of(mech, KINDS, t, run.q, tau, window, "rk4")
     first = [int(np.abs(run.q - q[0]).sum(axis=1).argmin()) for q in problem.q]
     states = np.concatenate([run.q[first], run.v[first]], axis=1)
     free = model.FreeNumbers.of(mech, KINDS)

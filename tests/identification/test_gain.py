@@ -10,7 +10,7 @@ import pytest
 import linkwise as lw
 from linkwise.cli import main
 from linkwise.identification import model
-from linkwise.identification.fit import Identification
+from linkwise.identification.estimate import Identification
 from linkwise.identification.least_squares import Equations
 from linkwise.identification.rows import base_of
 from linkwise.spatial.array import Array

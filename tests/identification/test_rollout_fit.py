@@ -8,7 +8,8 @@ import pytest
 import linkwise as lw
 from linkwise.errors import TroubleWarning
 from linkwise.identification import identify_rollout, model
-from linkwise.identification.rollout_fit import RolloutFit, _base, _Problem
+from linkwise.identification.rollout_fit import RolloutFit, _base
+from linkwise.identification.rollout_windows import Windows
 from linkwise.identification.rows import base_of
 from linkwise.spatial.array import Array
 from tests.identification.test_measured import arm
@@ -72,7 +73,7 @@ def test_a_linkage_through_rollouts() -> None:
     q = clean + 1e-3 * np.random.default_rng(0).standard_normal(clean.shape)
     guess = model.with_numbers(mech, kinds, 1.2 * model.nominal(mech, kinds))
     fit = identify_rollout(guess, t, q, tau, parameters=kinds, window=30)
-    problem = _Problem.of(mech, kinds, t, q, tau, 30, "implicit")
+    problem = Windows.of(mech, kinds, t, q, tau, 30, "implicit")
     right = _base(mech, kinds, problem).matrix @ model.nominal(mech, kinds)
     assert fit.converged and fit.mech.loops == mech.loops
     assert np.isclose(fit.noise, 1e-3, rtol=0.15)

@@ -10,11 +10,13 @@ from linkwise.identification.cross_validation import (
     CrossValidation as CrossValidation,
     cross_validate as cross_validate,
 )
+from linkwise.identification.estimate import (
+    Identification as Identification,
+)
 from linkwise.identification.excitation import (
     exciting_motion as exciting_motion,
 )
 from linkwise.identification.fit import (
-    Identification as Identification,
     identify as identify,
 )
 from linkwise.identification.measurement import (

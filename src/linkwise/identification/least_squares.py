@@ -155,8 +155,14 @@ def least_squares(eq: Equations, weighted: bool, robust: bool, good: NDArray[np.
     known, y, count = eq.known, eq.y, eq.count
     rows = y.shape[1]
     if known.sum() <= count:
+        still = int(known.size - known.sum())
+        why = (
+            f" {still} more are left out: their joints with friction stand still." if still else ""
+        )
         raise ModelError(
-            f"{int(known.sum())} measured forces are too few for {count} base parameters."
+            f"{int(known.sum())} measured forces are too few for {count} base parameters.{why} "
+            "Record a longer motion of all joints (lw.identification.exciting_motion), or identify "
+            "fewer parameters."
         )
     if not np.abs((y - eq.k) * known).max() > NOTHING:
         raise ModelError("the measured joint forces are zero; there is nothing to identify.")

@@ -3,13 +3,14 @@
 A table has the column `t` [s], and for each joint `q[NAME]` and `tau[NAME]`, perhaps `v[NAME]` and
 `vdot[NAME]`: what `Recording.save("run.csv")` writes. Where a joint has no `tau[NAME]`, its motor
 current or command is `u[NAME]`. Forces at nodes, such as those of a load cell, are `f[NODE].0` to
-`f[NODE].5`: a moment and a force. Units behind the name, as in
-`q[elbow] [rad]`, are left out, and so are further columns. Empty cells are gaps.
+`f[NODE].5`: a moment and a force. Units behind the name, as in `q[elbow] [rad]`, are left out, and
+so are further columns, those of other joints with a warning. Empty cells are gaps.
 """
 
 from __future__ import annotations
 
 import csv
+import warnings
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +20,7 @@ import numpy as np
 
 from linkwise.arguments import path as checked_path
 from linkwise.dynamics.kernels import check_mechanism
-from linkwise.errors import MissingExtraError, ModelError, ParseError
+from linkwise.errors import MissingExtraError, ModelError, ParseError, TroubleWarning, caller
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 
@@ -90,9 +91,26 @@ def load_measurements(mech: Mechanism, path: str | Path) -> Measurements:
         arrays[kind] = None if missing else np.stack([table[x] for x in columns], axis=-1)
     q = arrays["q"]
     assert q is not None
+    _report_unknown(mech, table, file)
     forces = _forces(mech, table, file)
     some = q, arrays["v"], arrays["vdot"], arrays["tau"]
     return Measurements(table["t"], *some, forces, tuple(commanded))
+
+
+def _report_unknown(mech: Mechanism, table: dict[str, Array], file: Path) -> None:
+    """Warn about columns of joints that the mechanism does not have."""
+    known = {f"{kind}[{x}]" for kind in (*KINDS, "u") for x in mech.velocity_names}
+    known |= {f"q[{x}]" for x in mech.coordinate_names}
+    heads = tuple(f"{kind}[" for kind in (*KINDS, "u"))
+    others = [x for x in table if x.startswith(heads) and x not in known]
+    if others:
+        more = f" and {len(others) - 4} more" if len(others) > 4 else ""
+        warnings.warn(
+            f"{file} has columns of no joint of {mech.name!r}, which are left out: "
+            f"{', '.join(others[:4])}{more}. Its joints are {', '.join(mech.velocity_names[:8])}.",
+            TroubleWarning,
+            stacklevel=caller(),
+        )
 
 
 def _forces(mech: Mechanism, table: dict[str, Array], file: Path) -> dict[str, Array]:

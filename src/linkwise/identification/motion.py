@@ -126,7 +126,10 @@ def smoothed(
         )
     cut = int(np.ceil(CUT / (f * step)))
     if len(times) <= 2 * cut + 16:
-        raise ModelError(f"{len(times)} samples are too few; more than {2 * cut + 16} are needed.")
+        raise ModelError(
+            f"{len(times)} samples are too few for a bandwidth of {f:g} Hz: more than "
+            f"{2 * cut + 16} are needed. Record for longer, or raise the bandwidth."
+        )
     forces, kept = None, slice(cut, len(times) - cut)
     if tau is not None:
         given = floats(tau, "tau")

@@ -49,14 +49,26 @@ def complete_samples(
             raise ShapeError(f"{name} has shape {array.shape}; it must be (samples, {size}).")
         arrays.append(array)
     if len({len(x) for x in arrays}) > 1:
-        called = ", ".join(ARRAYS[: len(arrays)])
-        raise ShapeError(f"{called} have {[len(x) for x in arrays]} samples.")
+        sizes = ", ".join(
+            f"{len(x)} of {name}" for name, x in zip(ARRAYS[:4], arrays, strict=False)
+        )
+        raise ShapeError(
+            f"arrays have different numbers of samples: {sizes}. Give as many of each."
+        )
+    if not len(arrays[0]):
+        raise ShapeError("arrays have no samples; give at least one.")
     counted = list(arrays)
     if places is not None:
         counted[3:] = [x[:, list(places)] for x in arrays[3:]]
     good = np.all([np.isfinite(x).all(axis=1) for x in counted], axis=0)
     if not good.any():
-        raise ModelError("every sample has a number that is not finite.")
+        often = [int((~np.isfinite(x)).any(axis=1).sum()) for x in counted]
+        sizes = ", ".join(f"{n} in {name}" for name, n in zip(ARRAYS, often, strict=False) if n)
+        raise ModelError(
+            f"every sample has a number that is not finite ({sizes} of {len(good)}). Leave out "
+            "joints that were not measured (measured=...), or fill gaps "
+            "(lw.identification.smoothed)."
+        )
     return [x[good] for x in arrays], good
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from linkwise.arguments import path
 from linkwise.atomic_file import write_file
 from linkwise.errors import ModelError
-from linkwise.identification.fit import Identification
+from linkwise.identification.estimate import Identification
 from linkwise.plot.canvas import Axes, ThemeLike, axes_given, legend, off_screen, panels, themed
 from linkwise.plot.time_panel import short
 from linkwise.spatial.array import ArrayLike

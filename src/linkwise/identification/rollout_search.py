@@ -1,0 +1,148 @@
+"""Searches over numbers of a mechanism and first states of windows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.identification import model
+from linkwise.identification.rollout_windows import CHANGE, WIDE, Windows
+from linkwise.spatial.array import Array
+
+FARTHEST = 0.2
+"""Change of a coordinate of an inertia in one step."""
+
+LEFT, KINKED = 0.01, 0.1
+"""Relative decrease of the sum of squares that linear equations promise at the end of a search that
+has converged: bodies cannot be flatter than flat. The second with friction."""
+
+ROUNDS = 100
+"""Of the search, at most."""
+
+LARGEST = 1e12
+"""Damping of a step that ends the search: none is small enough."""
+
+DONE = 1e-8
+"""Relative decrease of the sum of squares that ends it."""
+
+
+def covariance_of(J: Array, n: int, scale: float, pull: float) -> tuple[Array, Array]:
+    """What the first states do not explain of the derivatives by x, and the covariance of x (n, n).
+
+    By singular values, so that what no measurement shows keeps the variance 1/pull of the prior.
+    """
+    by_x, by_states = J[:, :n], J[:, n:]
+    seen = by_x - by_states @ cast("Array", np.linalg.lstsq(by_states, by_x, rcond=None)[0])
+    _, values, turn = np.linalg.svd(seen / scale, full_matrices=True)
+    information = pull + np.pad(values, (0, n - len(values))) ** 2
+    return seen, np.asarray((turn.T / information) @ turn, dtype=np.float64)
+
+
+def settled(problem: Windows, free: model.FreeNumbers, x: Array, states: Array) -> Array:
+    """First states that fit best with the numbers as they are, by a few rounds of Gauss-Newton."""
+    numbers = free.numbers(x)[0][None]
+    for _ in range(3):
+        miss, J = problem.linear(free, x, states)
+        step = cast("Array", np.linalg.lstsq(J[:, len(x) :], -miss, rcond=None)[0])
+        tried = problem.moved(states, step)
+        after = problem.misses(numbers, tried[None])[0]
+        if not (np.isfinite(after).all() and after @ after < miss @ miss):
+            break  # too far for a straight step; the search takes shorter ones
+        states = tried
+    return states
+
+
+class Search:
+    """Levenberg and Marquardt's search over x and the first states, with σ from the residual."""
+
+    def __init__(
+        self,
+        problem: Windows,
+        free: model.FreeNumbers,
+        weight: float,
+        x: Array,
+        states: Array,
+        miss: Array,
+        J: Array,
+    ) -> None:
+        self.problem, self.free, self.weight = problem, free, weight
+        self.x, self.states, self.miss, self.J = x, states, miss, J
+        self.scale, self.damping = self._noise(), 1e-3
+
+    def _noise(self) -> float:
+        left = max(len(self.miss) - self.J.shape[1], 1)
+        return max(float(np.sqrt(self.miss @ self.miss / left)), 1e-12)
+
+    def run(self) -> tuple[int, bool]:
+        """Rounds, and whether the search ended where nothing is left to gain."""
+        rounds, limit = 0, KINKED if self.problem.rubs else LEFT
+        for width in WIDE if self.problem.rubs else (CHANGE,):
+            if width != self.problem.width:
+                self.problem, self.damping = replace(self.problem, width=width), 1e-3
+                self.miss, self.J = self.problem.linear(self.free, self.x, self.states)
+            rounds += self._descend()
+            if self._promise() < limit:
+                return rounds, True
+        return rounds, False
+
+    def _descend(self) -> int:
+        """Rounds until no step leads down by much."""
+        for done in range(1, ROUNDS + 1):
+            decrease = self._round()
+            if decrease is None:
+                return done
+            noise = self._noise()
+            steady = abs(noise - self.scale) < 1e-3 * self.scale
+            self.scale = noise
+            if steady and decrease < DONE:
+                return done
+        return ROUNDS
+
+    def _promise(self) -> float:
+        """By what share the sum of squares would decrease if the equations were linear."""
+        n, sides = len(self.x), self._sides(self.miss, self.x)
+        A = np.vstack([self.J / self.scale, self.weight * np.eye(n, self.J.shape[1])])
+        A[:, self._at_bounds(A.T @ sides)] = 0.0
+        step = cast("Array", np.linalg.lstsq(A, -sides, rcond=None)[0])
+        after, total = sides + A @ step, float(sides @ sides)
+        return 1.0 - float(after @ after) / total if total > 0.0 else 0.0
+
+    def _at_bounds(self, slope: Array) -> NDArray[np.intp]:
+        """Coordinates that are zero and would become negative."""
+        n = len(self.x)
+        return np.flatnonzero(self.free.bounded & (self.x <= 0.0) & (slope[:n] > 0.0))
+
+    def _sides(self, miss: Array, x: Array) -> Array:
+        return np.concatenate([miss / self.scale, self.weight * (x - self.free.first)])
+
+    def _round(self) -> float | None:
+        """One step that makes the sum of squares smaller, by what share; None if there is none."""
+        n, sides = len(self.x), self._sides(self.miss, self.x)
+        total, columns = float(sides @ sides), self.J.shape[1]
+        A = np.vstack([self.J / self.scale, self.weight * np.eye(n, columns)])
+        held = self._at_bounds(A.T @ sides)
+        A[:, held] = 0.0
+        M, right = A.T @ A, -(A.T @ sides)
+        M[held, held] = 1.0
+        while self.damping < LARGEST:
+            damped = M + self.damping * np.diag(np.diag(M) + 1e-300)
+            step = cast("Array", np.linalg.solve(damped, right))
+            # Coordinates of inertias are logarithms: long steps lead to where bodies are flat.
+            curved = 10 * len(self.free.bodies)
+            step *= FARTHEST / max(FARTHEST, float(np.abs(step[:curved]).max(initial=0.0)))
+            x, states = self.x + step[:n], self.problem.moved(self.states, step[n:])
+            x = np.where(self.free.bounded, np.maximum(x, 0.0), x)
+            trial = self._sides(
+                self.problem.misses(self.free.numbers(x)[0][None], states[None])[0], x
+            )
+            after = float(trial @ trial) if np.isfinite(trial).all() else np.inf
+            if after < total:
+                self.x, self.states = x, states
+                self.damping = max(0.1 * self.damping, 1e-12)
+                self.miss, self.J = self.problem.linear(self.free, x, states)
+                return (total - after) / total
+            self.damping *= 10.0
+        return None
