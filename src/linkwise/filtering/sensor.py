@@ -80,7 +80,8 @@ class Sensed:
             rows: As in `lw.compile`.
         """
         part = choice(rows, None, False)
-        return self._at.values((expr,), tuple(nodes), part, (), _Given(self))[0]
+        request = replace(self._at.request, parameters=())
+        return self._at.values((expr,), tuple(nodes), part, request, _Given(self))[0]
 
 
 class _Given(Mapping[str, Any]):
