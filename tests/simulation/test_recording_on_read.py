@@ -9,7 +9,8 @@ import pytest
 import linkwise as lw
 from linkwise.errors import ShapeError, UnknownNameError
 from linkwise.model.body import Coupling
-from linkwise.simulation import Recording, standard_channel
+from linkwise.simulation import Recording, run, standard_channel
+from linkwise.simulation.report import energy_flow
 
 
 @pytest.fixture
@@ -94,3 +95,17 @@ def test_mistakes_are_reported_at_once():
         Recording.of(mech, *states, works={"joints": [0.0, 1.0]})
     with pytest.raises(UnknownNameError, match="hnd"):
         Recording.of(mech, *states, forces={"hnd": np.zeros(6)})
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "euler", "adaptive"])
+def test_the_energy_that_is_looked_at_is_that_of_the_channels(integrator, monkeypatch):
+    looked = []
+    monkeypatch.setattr(run, "adds_up", lambda flow, mech: looked.append(flow) or True)
+    mech = lw.models.pendulum(2).with_drive("pin_1", damping=0.3, stiffness=2.0)
+    rec = lw.simulate(mech, [1.0, 0.2], [3.0, 0.0], duration=0.2, tau=0.5, integrator=integrator)
+    (flow,), known = looked, energy_flow(rec.channels)
+    assert flow.kinetic == known.kinetic > 0.0
+    assert flow.drift == pytest.approx(known.drift, rel=1e-6, abs=1e-14)
+    assert known.works["joints"] != 0.0 != known.works["passive"]
+    works = {name: work for name, work in flow.works.items() if work}
+    assert works == pytest.approx({name: x for name, x in known.works.items() if x}, rel=1e-14)

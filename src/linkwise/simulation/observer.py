@@ -17,7 +17,8 @@ from linkwise.simulation.divergence import EnergyGuard
 from linkwise.simulation.margin import MarginGroup, State, lost_within
 from linkwise.simulation.moment import Moment
 from linkwise.simulation.recording import Recording
-from linkwise.simulation.standard_channel import force_units
+from linkwise.simulation.report import EnergyFlow
+from linkwise.simulation.standard_channel import energies, force_units
 from linkwise.simulation.stepper import Stepper
 from linkwise.simulation.stiffness import Stiffness
 from linkwise.simulation.timetable import Timetable
@@ -40,6 +41,7 @@ class Log:
         self.mech, self.applied, self.probes = mech, applied, check_probes(probes)
         self._states = list[States]()
         self._more, self._count = list[More](), 0  # none where nothing more is recorded
+        self._energies: tuple[Array, Array] | None = None
 
     def __len__(self) -> int:
         return self._count
@@ -81,6 +83,16 @@ class Log:
             probes = [probed(name, f, t, *shown) for name, f in self.probes.items()]
             self._more.append((applied.given(t, q, v), touch, pushed, probes))
 
+    @np.errstate(over="ignore", invalid="ignore")  # values that are not finite are reported
+    def flow(self) -> EnergyFlow:
+        """Where the energy comes from and goes to, where all work is counted."""
+        _, q, v, _, work = self.states
+        self._energies = kinetic, potential = energies(self.mech, q, v)
+        spent = work - work[0]
+        left = kinetic + potential - spent.sum(axis=1)
+        works: dict[str, float] = dict(zip(WORKERS, spent[-1].tolist(), strict=True))
+        return EnergyFlow(float(kinetic.max()), works, float(np.abs(left - left[0]).max()))
+
     def recording(self, *, counted: bool, **facts: Any) -> Recording:
         """All of it."""
         mech, applied = self.mech, self.applied
@@ -93,6 +105,7 @@ class Log:
         return Recording.of(
             mech, t, q, v, tau,
             works=works,
+            energy=self._energies,
             forces=together([x[0] for x in self._more]),
             forces_frame=applied.frame,
             held=not counted,
@@ -367,15 +380,18 @@ class Observer:
                 return self.advance_by_kernel(int(np.argmax(lost)))
         at = made + done.made
         rows = np.flatnonzero((at % plan.record_every == 0) | (at == plan.steps))
-        sound = self.guard.sound(done.q[rows], done.v[rows])
+        all_rows = len(rows) == len(at)  # which need not be copied
+        recorded: Any = slice(None) if all_rows else rows
+        sound = self.guard.sound(done.q[recorded], done.v[recorded])
         stop = len(at) if sound == len(rows) else int(rows[sound]) + 1
         if not stop:
             return False
-        kept = rows[: sound + 1]
-        if len(kept):
-            acts = kernel_stepper.forces(plan.ticks(at[kept]), done.path, made)
-            columns = done.q[kept], done.v[kept], acts, done.work[kept]
-            self.log.extend((plan.times(at[kept]), *columns))
+        if len(rows):
+            recorded = slice(sound + 1) if all_rows else rows[: sound + 1]
+            times, acts = at[recorded], plan.ticks(at[recorded])
+            acts = kernel_stepper.forces(acts, done.path, made)
+            columns = done.q[recorded], done.v[recorded], acts, done.work[recorded]
+            self.log.extend((plan.times(times), *columns))
         self.made, last = int(at[stop - 1]), stop - 1
         self.now = Moment(plan.time(self.made), done.q[last], done.v[last], done.work[last])
         if plan.per_tick:  # what acts now
@@ -390,9 +406,15 @@ class Observer:
         now = self.now
         self.guard.check(now.t, now.q, now.v, self.stepper.length)
 
+    @property
+    def counted(self) -> bool:
+        """Whether all work is counted; else it follows from the records."""
+        kernel_stepper = self.stepper.kernel_stepper
+        return kernel_stepper is None or kernel_stepper.count_work
+
     def recording(self, **facts: Any) -> Recording:
         """The recording so far."""
-        loops, kernel_stepper = self.stepper.loops, self.stepper.kernel_stepper
+        loops = self.stepper.loops
         if loops is not None:
             facts["worst_loop"] = (loops.worst.distance, loops.worst.angle)
             facts["added_loop"] = (loops.worst_before.distance, loops.worst_before.angle)
@@ -402,7 +424,7 @@ class Observer:
             facts["not_modelled"] = [*facts.get("not_modelled", ()), line]
         fixed = self.stepper.scheme.step is not None
         return self.log.recording(
-            counted=kernel_stepper is None or kernel_stepper.count_work,
+            counted=self.counted,
             step=self.plan.step if fixed else float("nan"),
             steps=self.made,
             events=tuple(self.events),

@@ -103,6 +103,7 @@ class Recording:
         channels: Mapping[str, ArrayLike] | Sequence[Channel | Group] = (),
         works: Mapping[str, ArrayLike | None] | None = None,
         work_error: float = 0.0,
+        energy: tuple[Array, Array] | None = None,
         forces: Mapping[str, ArrayLike] | None = None,
         forces_frame: Frame = "node",
         held: bool = False,
@@ -136,6 +137,7 @@ class Recording:
                 others, as "contacts". One that is None did work that is not known. What is not
                 given is integrated from the records.
             work_error: How far the given works may be off [J].
+            energy: Kinetic and potential energy at each record (k,) [J], if they are known.
             forces: Forces from outside at the records, (moment, force) (k, 6) by node.
             forces_frame: Their axes, "node" or "world".
             held: Whether the joint forces of each record act unchanged until the next one.
@@ -177,8 +179,7 @@ class Recording:
         acting = {node: checked_force(node, f, len(times)) for node, f in (forces or {}).items()}
         for node in acting:
             mech.node(node)
-        states = standard.state_channels(mech, q, v, force)
-        q, v, force = (channel.values for channel in states)  # nobody writes into these
+        q, v, force = (frozen(np.array(x)) for x in (q, v, force))  # nobody writes into these
         axes = "of the node" if forces_frame == "node" else "of the world"
         pushes = [
             Channel(f"force.{node}", ("N m",) * 3 + ("N",) * 3, f"from outside, in axes {axes}", f,
@@ -187,7 +188,7 @@ class Recording:
         ]  # fmt: skip
         acting = {node: x.values for node, x in zip(acting, pushes, strict=True)}
         known = checked_works(works or {}, len(times))
-        energies = OnRead(lambda: standard.energy_channels(mech, q, v))
+        energies = OnRead(lambda: standard.energy_channels(mech, q, v, energy))
         spent = OnRead(lambda: budget(
             mech, times, (q, v, force), energies()[-1].values, works=known, error=work_error,
             forces=acting, forces_frame=forces_frame, held=held, passive=passive,
@@ -213,7 +214,7 @@ class Recording:
             )
 
         columns: list[Channel | Group] = [
-            *states,
+            Group(standard.STATES, lambda: standard.state_channels(mech, q, v, force)),
             Group(standard.ENERGIES, energies),
             Group(work_names(known), lambda: spent().channels),
             Group(standard.momentum_names(mech), lambda: standard.momentum_channels(mech, q, v)),
@@ -226,6 +227,7 @@ class Recording:
             integrator=integrator, step=float(step),
             steps=len(times) - 1 if steps is None else int(steps),
             events=tuple(as_event(x) for x in events), stopped=stopped, dense=dense,
+            states=(q, v, force),
         )  # fmt: skip
 
     # ------------------------------------------------------------------------------- reading
@@ -447,14 +449,19 @@ def made(
     events: tuple[Event, ...],
     stopped: str | None,
     dense: Dense | None = None,
+    states: tuple[Array, Array, Array] | None = None,
 ) -> Recording:
-    """A recording of channels that are complete: with q, v and tau, and its report."""
+    """A recording of channels that are complete: with q, v and tau, and its report.
+
+    Args:
+        states: The values of q, v and tau, if they are at hand.
+    """
     known, times = ChannelTable(channels, len(t)), frozen(np.array(t))
     summary = OnRead(lambda: report(
         name, times, known, notes() if callable(notes) else notes, integrator=integrator,
         step=step, steps=steps, events=events, stopped=stopped,
     ))  # fmt: skip
-    q, v, tau = (known[x].values for x in ("q", "v", "tau"))
+    q, v, tau = states or (known[x].values for x in standard.STATES)
     return Recording(
         mech, name, times, q, v, tau, known, events, cast("Report", summary), integrator, step,
         steps, stopped, dense,

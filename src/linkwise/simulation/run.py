@@ -287,11 +287,7 @@ def _run(
     def recording() -> Recording | None:
         if not len(observer.log):
             return None
-        return observer.recording(**facts).with_notes(stiffness=str(observer.stiffness))
-
-    def unfinished() -> Recording | None:
-        rec = recording()
-        return None if rec is None else _timed(rec, began)
+        return _timed(observer.recording(**facts), began, stiffness=str(observer.stiffness))
 
     try:
         observer.begin(first)
@@ -307,22 +303,23 @@ def _run(
         observer.stopped = f"interrupted at t = {observer.now.t:.9g} s"
     except DivergenceError as error:
         observer.stopped = f"{error} {advice(observer.stepper, observer.now, observer.log.states)}"
-        raise SimulationError(observer.stopped, recording=unfinished()) from error.__cause__
+        raise SimulationError(observer.stopped, recording=recording()) from error.__cause__
     except SimulationError as error:
         observer.stopped = str(error)
-        error.recording = unfinished()
+        error.recording = recording()
         raise
     except Exception as error:
         error.add_note(f"lw.simulate had reached t = {observer.now.t:.9g} s.")
         raise
     observer.record()
+    flow = observer.log.flow() if observer.counted else None
     rec = recording()
     assert rec is not None
-    if not adds_up(energy_flow(rec.channels), observer.stepper.mech):
+    if not adds_up(energy_flow(rec.channels) if flow is None else flow, observer.stepper.mech):
         lost = energy_lost(rec.report, observer.stepper.mech)
         if lost:
             warnings.warn(lost, EnergyWarning, stacklevel=caller())
-    return _timed(rec, began)
+    return rec
 
 
 def _implicit(
@@ -394,11 +391,11 @@ def _run_implicit(
     return _timed(run.recording(integrator="implicit", **facts), began)
 
 
-def _timed(rec: Recording, began: tuple[float, float]) -> Recording:
+def _timed(rec: Recording, began: tuple[float, float], **notes: Any) -> Recording:
     """A recording whose report says how long it took since the time and the compiling before."""
     compiling = time_compiling() - began[1]
     wall = max(time.monotonic() - began[0] - compiling, 0.0)
-    return rec.with_notes(wall=wall, compiling=compiling)
+    return rec.with_notes(wall=wall, compiling=compiling, **notes)
 
 
 def fixed_steps(observer: Observer, bar: Progress) -> None:

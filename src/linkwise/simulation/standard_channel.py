@@ -145,6 +145,10 @@ def force_units(mech: Mechanism) -> tuple[str, ...]:
     return tuple("N" if unit == "m" else "N m" for unit in units(mech)[1])
 
 
+STATES = ("q", "v", "tau")
+"""Names of `state_channels`."""
+
+
 def state_channels(mech: Mechanism, q: Array, v: Array, tau: Array) -> list[Channel]:
     """q, v and tau with the names and units of the hinges."""
     of_q, of_v = units(mech)
@@ -161,14 +165,20 @@ ENERGIES = ("energy.kinetic", "energy.potential", "energy.total")
 """Names of `energy_channels`."""
 
 
-def energy_channels(mech: Mechanism, q: Array, v: Array) -> list[Channel]:
-    """Kinetic, potential (gravity) and total energy."""
+def energies(mech: Mechanism, q: Array, v: Array) -> tuple[Array, Array]:
+    """Kinetic and potential energy (k,)."""
+    if not mech.n_bodies:
+        return np.zeros(len(q)), np.zeros(len(q))
     quiet = np.zeros(len(q), dtype=np.int32)  # a state in trouble is NaN, which the report tells
-    if mech.n_bodies:
-        both = energy(mech, q, v, status=quiet)
-        kinetic, potential = np.asarray(both.kinetic), np.asarray(both.potential)
-    else:
-        kinetic, potential = np.zeros(len(q)), np.zeros(len(q))
+    both = energy(mech, q, v, status=quiet)
+    return np.asarray(both.kinetic), np.asarray(both.potential)
+
+
+def energy_channels(
+    mech: Mechanism, q: Array, v: Array, known: tuple[Array, Array] | None = None
+) -> list[Channel]:
+    """Kinetic, potential (gravity) and total energy, of states or of energies that are known."""
+    kinetic, potential = energies(mech, q, v) if known is None else known
     return [
         Channel("energy.kinetic", "J", "energy of motion", kinetic),
         Channel("energy.potential", "J", "energy in the field of gravity", potential),

@@ -58,14 +58,14 @@ def works_by_kernel(
 ) -> tuple[Array, Limited]:
     """What `works` gives, by one kernel for everything but contacts."""
     kernel = written(tree_of(mech), WORKS[passive])
-    given = (*steps.before, steps.reached, steps.effort, tau, pushed, np.array([h]))
-    given = (*given, *steps.joints) if steps.joints[0].shape[1] else given
-    made = kernel(*given, status=np.zeros(len(steps), dtype=np.int32))
+    given = *steps.before, steps.reached, steps.effort, tau, pushed, np.array([h])
+    given = [*given, *steps.joints] if steps.joints[0].shape[1] else [*given]
+    codes = np.zeros(len(steps), dtype=np.int32)  # steps in trouble are NaN, which the report tells
+    made, _ = kernel.device.run(given, len(steps), None, codes, None)
     out = np.empty((len(steps), len(WORKERS)))
     out[:, :6], out[:, 6:8] = made[:, :6], steps.touches.work
-    last = np.zeros(1, dtype=np.int32)
-    end = energy(mech, steps.q[-1:], steps.v[-1:], status=last).total
-    out[:-1, 8], out[-1, 8] = made[1:, 6], end[0]
+    end = energy(mech, *(np.array(x[-1:]) for x in (steps.q, steps.v)), status=codes[:1])
+    out[:-1, 8], out[-1, 8] = made[1:, 6], end.total[0]
     out[:, 8] -= made[:, 7]
     return out, made[:, 8] != 0.0
 
