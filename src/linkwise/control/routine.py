@@ -504,7 +504,8 @@ class Routine:
         sums = dict(zip(SUMS, note.read("sums", len(SUMS)), strict=True))
         note.write(history, [sums[x] for x in NOTED])
         noted = replace(note.segment(), moves=((history, len(NOTED)),))
-        solve = Loop((*self.iteration(), noted), ROUNDS, again="running")
+        least = "" if self.spread else "together"
+        solve = Loop((*self.iteration(), noted), ROUNDS, again="running", least=least)
         enter: list[Statement] = [self.begun(), s.segment()]
         enter += [self.penalised()] if self.bounds else []
         sizes = {"history": len(NOTED) * ROUNDS}
@@ -512,7 +513,7 @@ class Routine:
         shown |= {"price": 2} if self.bounds else {}
         begins = self.state | self.inputs | dict.fromkeys(("tolerance", "most", "turns"), 1)
         begins |= {"allowed": 1} if self.bounds else {}
-        begins |= {"shares": TRIALS} if self.spread else {}
+        begins |= {"shares": TRIALS} if self.spread else {"together": 1}
         return Stepping(
             "shooting", 0, 0, (), (), tuple(enter), (solve, *self._priced()), (),
             tuple(shown.items()), tuple(begins.items()), memory=(*self.memory, *sizes.items()),

@@ -172,9 +172,9 @@ def _given(routine: Routine, data: Data, limits: Limits) -> dict[str, Array]:
     return fixed | state
 
 
-FIRST, NEXT = 8, 4
-"""Iterations of the first call and of others, after which problems that go on fill lanes anew: a
-lane whose problem has ended waits for its neighbours."""
+TOGETHER = 0.5
+"""Share of the lanes whose problems have to go on for a call to do so: lanes whose problems have
+ended wait for their neighbours, and are filled anew by another call, which takes its time, too."""
 
 
 class OnCores:
@@ -195,43 +195,50 @@ class OnCores:
 
     def advance(self, turns: int) -> dict[str, Array]:
         """Make iterations."""
-        going, made, lanes = self._going(), 0, self._kernel.lanes
-        wide = self._at["history"].start, len(NOTED)
-        while made < turns and len(going):
-            part = turns - made
-            if len(going) > lanes:
-                part = min(part, NEXT if made else FIRST)
-            records = self._called(going, part)
-            if len(going) == self._total and not made:
+        made = np.zeros(self._total, np.intp)
+        history = np.full((self._total, ROUNDS, len(NOTED)), np.nan)
+        going = self._going(made, turns)
+        while len(going):
+            before, had = self._count(going), made[going]
+            records = self._called(going, turns - had)
+            if len(going) == self._total:
                 self._records = records
             else:
-                before = self._records[going, wide[0] : wide[0] + wide[1] * made]
                 self._records[going] = records
-                new = records[:, wide[0] : wide[0] + wide[1] * part]
-                both = np.concatenate([before, new], axis=1)
-                self._records[going, wide[0] : wide[0] + both.shape[1]] = both
-            made += part
-            going = self._going()
+            new = self._count(going) - before
+            rows = records[:, self._at["history"]].reshape(len(going), ROUNDS, -1)
+            for start, count in {*zip(had.tolist(), new.tolist(), strict=True)}:
+                alike = (had == start) & (new == count)
+                history[going[alike], start : start + count] = rows[alike, :count]
+            made[going] += new
+            going = self._going(made, turns)
         done = {x: self._records[:, self._at[x]][:, 0] for x in ("cost", "ended", "count")}
-        # a copy: the next call writes over the rows of problems that go on
-        return done | {"history": self._records[:, self._at["history"]].copy()}
+        return done | {"history": history}
 
-    def _going(self) -> NDArray[np.intp]:
-        """Problems that have not ended."""
+    def _count(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Iterations of some problems."""
+        if not len(self._records):
+            return np.zeros(len(rows), np.intp)
+        return self._records[rows, self._at["count"].start].astype(np.intp)
+
+    def _going(self, made: NDArray[np.intp], turns: int) -> NDArray[np.intp]:
+        """Problems that have not ended, nor made all iterations of a call."""
         if not len(self._records):
             return np.arange(self._total)
-        return np.flatnonzero(self._records[:, self._at["ended"]][:, 0] == 0.0)
+        on = self._records[:, self._at["ended"].start] == 0.0
+        return np.flatnonzero(on & (made < turns))
 
-    def _called(self, rows: NDArray[np.intp], turns: int) -> Array:
-        """Records (rows, .) of some problems after more iterations."""
+    def _called(self, rows: NDArray[np.intp], turns: NDArray[np.intp]) -> Array:
+        """Records (rows, .) of some problems after more iterations, one or more of each."""
         kernel, lanes = self._kernel, self._kernel.lanes
         # lanes that are full: the last problem is repeated
-        full = rows[np.minimum(np.arange(-(-len(rows) // lanes) * lanes), len(rows) - 1)]
+        each = np.minimum(np.arange(-(-len(rows) // lanes) * lanes), len(rows) - 1)
+        full, least = rows[each], max(TOGETHER * lanes, 1.0) if len(rows) > lanes else 1.0
         given = {x: a if len(a) == 1 else a[full] for x, a in self._given.items()}
         if len(self._records):
             given |= {x: self._records[full, self._at[x]] for x in self._state}
-        inputs = {x: a[:, None] for x, a in given.items()} | {"turns": np.full(1, float(turns))}
-        nothing = np.zeros((len(full), 0))
+        given |= {"turns": turns[each, None].astype(float), "together": np.full((1, 1), least)}
+        inputs, nothing = {x: a[:, None] for x, a in given.items()}, np.zeros((len(full), 0))
         done = kernel.run(nothing, nothing, inputs, self._step, 1, 1, self._threads)
         return done.records[: len(rows), 0]
 

@@ -211,6 +211,14 @@ class Emitter:
         bits = ir.IntType(self.lanes)
         return build.icmp_unsigned("!=", build.bitcast(mask, bits), Constant(bits, 0))
 
+    def lanes_of(self, build: IRBuilder, mask: Any) -> Any:
+        """In how many lanes a condition holds, as an integer."""
+        total: Any = Constant(INT, 0)
+        for lane in (Constant(INT32, i) for i in range(self.lanes)):
+            holds = build.extract_element(mask, lane)
+            total = build.add(total, build.select(holds, Constant(INT, 1), Constant(INT, 0)))
+        return total
+
     # ------------------------------------------------------------------------------ status
 
     def checked(self, build: IRBuilder, check: Check, x: Any, status: Any) -> Any:

@@ -314,7 +314,8 @@ class Motion:
             return self.run(build, loop.body, work, frame, turn)
 
         def going(build: ir.IRBuilder) -> Any:
-            return self._some(build, work, at(self.offset, loop.again))
+            least = at(self.offset, loop.least) if loop.least else None
+            return self._some(build, work, at(self.offset, loop.again), least)
 
         alive = going if loop.again else None
         return counted(build, ir.Constant(INT, loop.count), once, alive=alive)
@@ -356,11 +357,14 @@ class Motion:
         inside.branch(after)
         return ir.IRBuilder(after)
 
-    def _some(self, build: ir.IRBuilder, work: Any, place: int) -> Any:
-        """Whether a register is above zero in some motion."""
+    def _some(self, build: ir.IRBuilder, work: Any, place: int, least: int | None = None) -> Any:
+        """Whether a register is above zero in some motion, or in as many as another one says."""
         emit = self.emit_
         above = build.fcmp_ordered(">", get(emit, build, work, place), emit.constant(0.0))
-        return emit.any_lane(build, above)
+        if least is None or emit.lanes == 1:
+            return emit.any_lane(build, above)
+        first = build.extract_element(get(emit, build, work, least), ir.Constant(INT32, 0))
+        return build.icmp_signed(">=", emit.lanes_of(build, above), build.fptosi(first, INT))
 
     def _judge(self, build: ir.IRBuilder, work: Any, n: Any) -> None:
         """After a step: numbers that are not finite, and the first step with trouble."""

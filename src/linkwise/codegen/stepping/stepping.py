@@ -164,6 +164,8 @@ class Loop:
     down: bool = False  # from the last index to the first
     # a register of one number: there is another turn only while that is above zero in some motion
     again: str = ""
+    # a register with how many of the motions in the lanes have to want that; nothing for one
+    least: str = ""
     # whether turns need nothing of each other, so that they may be made at the same time
     apart: bool = False
     # of such turns, registers of which each has its own part, and their distances
@@ -212,7 +214,8 @@ def prefixed(statements: Iterable[Statement], prefix: str) -> tuple[Statement, .
     def other(x: Statement) -> Statement:
         again = prefix + x.again if x.again else ""
         if isinstance(x, Loop):
-            return replace(x, body=tuple(other(y) for y in x.body), again=again)
+            least = prefix + x.least if x.least else ""
+            return replace(x, body=tuple(other(y) for y in x.body), again=again, least=least)
         if id(x) not in known:
             traced = replace(x.traced, inputs=named(x.traced.inputs))
             when = prefix + x.when if x.when else ""
