@@ -416,14 +416,31 @@ ready:
   %less = sub i64 %full, 1
   %chunks = sdiv i64 %less, %chunk
   %large = icmp sgt i64 %chunks, 1
-  br i1 %large, label %ask, label %make
+  br i1 %large, label %ask, label %small
+small:                            ; one chunk: on this thread, with scratch memory on its stack
+  %space = call i64 @room()
+  %fits = icmp ule i64 %space, 16384
+  br i1 %fits, label %alone, label %make
+alone:
+  %own = alloca %Job
+  %own.inputs = getelementptr %Job, ptr %own, i64 0, i32 6
+  store ptr %inputs, ptr %own.inputs
+  %own.strides = getelementptr %Job, ptr %own, i64 0, i32 7
+  store ptr %strides, ptr %own.strides
+  %own.output = getelementptr %Job, ptr %own, i64 0, i32 8
+  store ptr %output, ptr %own.output
+  %own.status = getelementptr %Job, ptr %own, i64 0, i32 9
+  store ptr %status, ptr %own.status
+  %scratch.here = alloca i8, i64 %space, align 64
+  call void @part(ptr %own, i64 0, i64 %count, ptr %scratch.here)
+  ret ptr null
 ask:
   %pool = call i64 @pool_size(ptr %frame)
   %fewer = icmp slt i64 %pool, %chunks
   %some = select i1 %fewer, i64 %pool, i64 %chunks
   br label %make
 make:
-  %threads = phi i64 [ 1, %ready ], [ %some, %ask ]
+  %threads = phi i64 [ 1, %small ], [ %some, %ask ]
   %room = call i64 @room()
   %scratch = mul i64 %threads, %room
   %bytes = add i64 %scratch, 80
