@@ -18,15 +18,17 @@ from numpy.typing import NDArray
 
 from linkwise.arguments import count, generator, number
 from linkwise.dynamics.inverse_dynamics import inverse_dynamics
-from linkwise.dynamics.kernels import Loops, check_mechanism, require_open, tree_of
+from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, tree_of
 from linkwise.dynamics.passive import passive
 from linkwise.errors import ModelError
 from linkwise.identification import model
+from linkwise.identification.closed_excitation import ClosedSeries, excited
 from linkwise.identification.least_squares import scipy
 from linkwise.identification.motion import SmoothMotion, derivatives, require_rotations
 from linkwise.identification.rows import base_of
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.state import moved_places
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
 
@@ -80,6 +82,7 @@ def exciting_motion(
     tries: int = 100,
     rounds: int = 10,
     seed: int | np.random.Generator | None = 0,
+    driven: Sequence[str] | None = None,
     loops: Loops = "closed",
 ) -> SmoothMotion:
     """A periodic motion that shows the parameters of a mechanism well, within its limits.
@@ -87,6 +90,11 @@ def exciting_motion(
     Each joint follows a Fourier series over the duration, within its limits of position, speed and
     force; the forces are those of `mech`, friction and springs included. Motions with a large
     determinant of the information matrix W* W, a small volume of uncertainty, are best.
+
+    With loops and couplings as many hinges follow series as can move independently; the others
+    follow so that loops stay closed, within their limits of position and speed. Motions keep away
+    from where loops are singular. Limits of force are those of the independent hinges, as if only
+    they had motors.
 
     Args:
         mech: The mechanism; joints without limits move within ±π or ±0.5 m, spherical and free
@@ -96,19 +104,28 @@ def exciting_motion(
         harmonics: Terms of the series, the highest with `harmonics` periods.
         parameters: What is to be identified, as in `lw.identify`.
         tries: Random motions that are compared.
-        rounds: Steps of the search that improves the best of them; 0 for none.
-        loops: "open" moves all hinges of the tree; "closed" raises if there are loops or couplings.
+        rounds: Steps of the search that improves the best of them; 0 for none. With loops ten
+            random changes each.
+        seed: Of the random motions; the same seed gives the same motion.
+        driven: With loops and couplings, names of hinges that are independent rather than others,
+            such as those with motors; default: those that move the others best.
+        loops: "closed" holds loops and couplings; "open" moves all hinges of the tree.
 
     Raises:
         ModelError: A mechanism that cannot move or hold itself within its force limits, too few or
-            too many samples, loops, or no motion that shows all base parameters.
+            too many samples, or no motion that shows all base parameters.
+        ClosureError: Loops that cannot be closed.
         MissingExtraError: SciPy is not installed (extra `optimize`).
     """
     check_mechanism(mech)
     name = "lw.identification.exciting_motion"
-    require_open(mech, loops, name, "Give loops='open' to move all hinges of the tree.")
-    mech, (kinds, _) = tree_of(mech), model.checked_kinds(parameters)
-    require_rotations(mech, name)
+    held = is_closed(mech, loops)
+    mech, (kinds, _) = mech if held else tree_of(mech), model.checked_kinds(parameters)
+    first = moved_places(mech, driven, "driven") if held and driven is not None else []
+    if driven is not None and not held:
+        raise ModelError("driven is for loops and couplings; without them all joints move.")
+    if not held:
+        require_rotations(mech, name)
     if not mech.nv:
         raise ModelError(f"{mech.name!r} has no degrees of freedom; no motion can excite it.")
     length, h = number(duration, "duration", above=0.0), number(step, "step", above=0.0)
@@ -122,6 +139,12 @@ def exciting_motion(
     t = np.arange(0.0, length, h)
     if len(t) < 4 * terms:
         raise ModelError(f"{len(t)} samples cannot show {terms} harmonics; shorten the step.")
+    if held:
+        w: Array = 2.0 * np.pi / length * np.arange(1, terms + 1, dtype=np.float64)
+        closed = ClosedSeries.of(mech, kinds, w, first, rng)
+        found = excited(closed, t, tried, steps, rng)
+        q, v, vdot = found.q, found.v, found.vdot
+        return SmoothMotion(t, q, v, vdot, None, slice(0, len(t)), np.zeros(q.shape, bool))
     series = _Series.of(mech, kinds, length, terms)
     few = t[:: max(1, len(t) // COMPARED)]
     best, value = series.drawn(rng, tried, few)
