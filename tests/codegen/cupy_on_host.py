@@ -48,7 +48,9 @@ def fake():
     result.ascontiguousarray = lambda x: np.ascontiguousarray(x).view(CardArray)
     result.zeros = lambda shape, dtype: np.zeros(shape, dtype).view(CardArray)
     result.zeros_like, result.empty_like, result.copyto = np.zeros_like, np.empty_like, np.copyto
-    result.split, result.where = np.split, np.where
+    result.split, result.where, result.clip = np.split, np.where, np.clip
+    result.broadcast_to = lambda x, shape: np.broadcast_to(x, shape).view(CardArray)
+    result.ones = lambda shape, dtype: np.ones(shape, dtype).view(CardArray)
     result.concatenate = lambda x, axis: np.concatenate(x, axis=axis).view(CardArray)
     result.empty = lambda shape, dtype: np.full(shape, 77, dtype).view(CardArray)
     runtime = types.SimpleNamespace(getDeviceCount=lambda: 1, getDevice=lambda: 0)

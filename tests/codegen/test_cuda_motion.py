@@ -256,6 +256,33 @@ def test_gradients_are_those_of_the_processor(card, integrator, monkeypatch):
                 assert np.abs(np.array(x) - y).max() < 1e-11 * np.abs(y).max()
 
 
+def test_gradients_with_activations_are_those_of_the_processor(card, monkeypatch):
+    """Commands in the memory of the computer, and on the card."""
+    of_velocities(monkeypatch)
+    bounds = {"control": (-0.5, 0.8), "activation": (-0.004, 0.006)}
+    hinges = [x.hinge_name for x in lw.models.puma560().bodies]
+    slow = lw.Actuator("slow", ((hinges[1], 2.0),), gain=(30.0, 0.0, 0.0), dynamics="filter",
+                       time_constant=0.02)  # fmt: skip
+    motor = lw.Actuator.motor("motor", hinges[0])
+    held = lw.Actuator("held", ((hinges[2], 1.0),), gain=(9.0, 1.0, 0.0), dynamics="integrator",
+                       **bounds)  # fmt: skip
+    arm = lw.models.puma560()
+    mech = lw.Mechanism(arm.name, arm.bodies, arm.nodes, actuators=(slow, motor, held))
+    q, v = states(mech, 4, "float64")
+    rng, steps = np.random.default_rng(8), 12
+    u = rng.standard_normal((4, steps, 3))
+    options = {"duration": steps * 1e-3, "integrator": "euler"}
+    weights = rng.standard_normal((4, steps + 1, mech.nq))
+    right = lw.rollout(mech, q, v, controls=u, **options).gradient(q=weights)
+    there = {"q": on_card(q), "v": on_card(v), "target": "cuda"} | options
+    for command in (u, on_card(u)):
+        ours = lw.rollout(mech, controls=command, **there).gradient(q=on_card(weights))
+        x, y = ours.inputs["control"], right.inputs["control"]
+        assert isinstance(x, CardArray) and x.shape == y.shape
+        assert np.abs(np.array(x) - y).max() < 1e-11 * np.abs(y).max()
+        assert (np.abs(y).max(axis=(0, 1)) > 1e-9).all() and (y[..., 2] == 0.0).sum() > 8
+
+
 def test_gradients_of_motions_that_fail(card, monkeypatch):
     of_velocities(monkeypatch)
     mech = lw.models.puma560()

@@ -103,7 +103,7 @@ def gradient(
     library: Any = arrays.cupy() if arrays.is_on_gpu(records[0]) else np
     there = {n: arrays.taken(n, x) for n, x in origin.held.items() if arrays.is_on_gpu(x)}
     origin = replace(origin, held={**origin.held, **there})
-    origin, follow = _known_activations(origin)
+    origin, follow = _known_activations(origin, library)
     single, bad = records[0].ndim == 2, np.atleast_1d(status) != 0
     states = [x[None] if single else x for x in records]
     pairs = [
@@ -156,7 +156,7 @@ def finished(
     return RolloutGradient(parts.pop("q"), parts.pop("v"), parts, codes[0] if single else codes)
 
 
-def _known_activations(origin: Origin) -> tuple[Origin, Callable[[Any], Any] | None]:
+def _known_activations(origin: Origin, library: Any) -> tuple[Origin, Callable[[Any], Any] | None]:
     """The same motions of actuators without dynamics, and gradients by commands of those by them.
 
     No record contains activations, which commands alone determine (`activation.py`).
@@ -168,7 +168,10 @@ def _known_activations(origin: Origin) -> tuple[Origin, Callable[[Any], Any] | N
     acts, keeps, takes = following.along(origin.held["control"], course.steps)
     request = replace(origin.request, mech=without_dynamics(mech))
     held = {**origin.held, "control": acts}
-    return replace(origin, request=request, held=held), lambda by: following.back(by, keeps, takes)
+    if library is np:
+        keeps, takes = (arrays.copied("control", x) for x in (keeps, takes))
+    slopes = library.asarray(keeps), library.asarray(takes)
+    return replace(origin, request=request, held=held), lambda by: following.back(by, *slopes)
 
 
 def _padded(shape: tuple[int, ...]) -> tuple[int, ...]:
