@@ -7,7 +7,9 @@ import pytest
 
 import linkwise as lw
 from linkwise.codegen.formula import Formula
+from linkwise.codegen.scalar.orthogonal import part_of_largest, singular
 from linkwise.dynamics.held_motion import usual_rows
+from linkwise.dynamics.hybrid import _held_formula
 from linkwise.dynamics.kernels import written
 from linkwise.dynamics.operational_space import RESULTS, held_space
 from linkwise.dynamics.velocity_space import velocity_spaces
@@ -60,6 +62,28 @@ def test_states_of_a_batch_decide_alone():
         assert np.abs(space.inertia[i] - alone.inertia).max() < 1e-9 * np.abs(alone.inertia).max()
 
 
+def test_a_part_of_the_largest_value_divides_others():
+    """Whatever the others are, in a formula and on numbers."""
+    mech, m = lw.models.pendulum(), 3
+    kernel = written(mech, Formula(divided, (m,), ("least", "values")))
+    rng = np.random.default_rng(0)
+    for part in (1e-10, 0.3, 0.6, 0.9):
+        for _ in range(20):
+            W = rng.standard_normal((m, 5)) * [[1.0], [0.5], [0.1]]
+            results = kernel(np.concatenate([W.ravel(), [part]]))
+            values = np.linalg.svd(W, compute_uv=False)
+            assert np.abs(results["values"] - values).max() < 1e-14 * values[0]
+            assert ((values > results["least"]) == (values > part * values[0])).all()
+
+
+def divided(at, m):
+    """The formula of the test."""
+    given = at.read("W", 5 * m + 1)
+    W = given[:-1].reshape(m, 5)
+    values = singular(at, W, vectors=False)[1]
+    return part_of_largest(at, W, given[-1], values), values
+
+
 def test_rows_of_first_states_are_kept():
     mech = lw.models.dual_arm()
     q = spread(mech, 2)
@@ -68,3 +92,27 @@ def test_rows_of_first_states_are_kept():
     assert usual_rows(mech, q[:0]) == tuple(range(12))
     assert usual_rows(mech, q, "open") == ()
     assert usual_rows(lw.models.dual_arm(), "nothing") == ()
+
+
+SHOULDER = "arm_1_shoulder_yaw_link", "arm_1_shoulder_pitch_link"
+
+
+@pytest.mark.parametrize(("prescribed", "rank"), [(SHOULDER[:1], 12), (("object", *SHOULDER), 11)])
+def test_hybrid_dynamics_in_any_order_of_rows(prescribed, rank):
+    """Five of the hinges of an arm cannot follow all motions of the object."""
+    mech, rng = lw.models.dual_arm(), np.random.default_rng(0)
+    driven = np.zeros(mech.nv, dtype=bool)
+    for name in prescribed:
+        driven[mech.v_slice(mech.body(name).hinge_name)] = True
+    q = mech.integrate(mech.neutral(), 0.3 * rng.standard_normal(mech.nv))
+    J_c = lw.loops.constraint_jacobian(mech, q)[:, ~driven]
+    assert np.linalg.matrix_rank(J_c, tol=1e-9) == rank
+    given = dict(zip(("v", "tau", "vdot"), rng.standard_normal((3, mech.nv)), strict=True))
+    results = list[dict[str, np.ndarray]]()
+    for full in (True, False):
+        kernel = written(mech, _held_formula(tuple(driven.tolist()), "node", full))
+        results.append(kernel(*[({"q": q} | given)[name] for name in kernel.arguments]))
+    one, other = results
+    for name in ("vdot", "tau", "rest", "slack"):
+        size = max(1.0, np.abs(other[name]).max())
+        assert np.abs(one[name] - other[name]).max() < 1e-9 * size, name

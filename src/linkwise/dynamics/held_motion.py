@@ -160,7 +160,7 @@ def _joined(arrays: list[Any]) -> Any:
 
 
 def _fitted(W: Any, width: int) -> Any:
-    """Rows with the same products in so many columns."""
+    """Rows with the same products in another number of columns."""
     if W.shape[1] > width:
         return reflected(W).triangle
     return np.concatenate([W, np.zeros((len(W), width - W.shape[1]))], axis=1)

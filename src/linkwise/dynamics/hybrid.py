@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
@@ -30,9 +30,21 @@ from linkwise.algebra.space import BODY, JOINT
 from linkwise.brief import brief
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar import status as codes
-from linkwise.codegen.scalar.orthogonal import independent, solved, solved_below
+from linkwise.codegen.scalar.orthogonal import (
+    independent,
+    longest_square,
+    reflected,
+    solved,
+    solved_below,
+)
 from linkwise.dynamics.constrained import OBEYED, broken_rows
-from linkwise.dynamics.held_motion import bias_rows, constraint_rows, held_inputs
+from linkwise.dynamics.held_motion import (
+    SURE,
+    bias_rows,
+    constraint_rows,
+    held_inputs,
+    usual_rows,
+)
 from linkwise.dynamics.kernels import (
     BatchOptions,
     Forces,
@@ -53,11 +65,12 @@ from linkwise.dynamics.quantity import Frame, check_frame, expression, pushing
 from linkwise.dynamics.velocity_space import TOLERANCE, scale
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.body import Body
+from linkwise.model.closure import constraint_sizes
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.pipeline import compile
 from linkwise.spatial.array import Array, ArrayLike, floats
-from linkwise.spatial.choice import norm
+from linkwise.spatial.choice import gate, minimum, norm, where
 
 if TYPE_CHECKING:
     from linkwise.codegen.kernel import Kernel
@@ -399,7 +412,8 @@ def _held(
         SingularHingeError: Nothing resists a driven hinge.
     """
     nodes = pushed_nodes(forces) if acting(forces) else ()
-    kernel = _held_kernel(mech, tuple(driven.tolist()), nodes, forces_frame)
+    full = len(usual_rows(mech, q)) == sum(constraint_sizes(mech))
+    kernel = _held_kernel(mech, tuple(driven.tolist()), nodes, forces_frame, full)
     given: dict[str, Any] = {"q": q, "v": v, "tau": tau, "vdot": vdot}
     if acting(forces):
         given["f"] = side_by_side(forces, nodes)
@@ -426,18 +440,22 @@ def _held(
 
 @once_per_mechanism
 def _held_kernel(
-    mech: Mechanism, driven: tuple[bool, ...], nodes: tuple[str, ...], frame: Frame
+    mech: Mechanism, driven: tuple[bool, ...], nodes: tuple[str, ...], frame: Frame, full: bool
 ) -> Kernel:
-    return written(mech, _held_formula(driven, frame), nodes)
+    return written(mech, _held_formula(driven, frame, full), nodes)
 
 
 @cache
-def _held_formula(driven: tuple[bool, ...], frame: Frame) -> Formula:
-    return Formula(held_motion, (driven, frame), ("vdot", "tau", "rest", "slack"))
+def _held_formula(driven: tuple[bool, ...], frame: Frame, full: bool) -> Formula:
+    return Formula(held_motion, (driven, frame, full), ("vdot", "tau", "rest", "slack"))
 
 
-def held_motion(at: Writing, driven: tuple[bool, ...], frame: Frame) -> Any:
-    """v̇ and τ, what is left of J_c v̇ + γ, and how much more of it would count as zero."""
+def held_motion(at: Writing, driven: tuple[bool, ...], frame: Frame, full: bool) -> Any:
+    """v̇ and τ, what is left of J_c v̇ + γ, and how much more of it would count as zero.
+
+    Where all rows are usually independent (`full`), they are taken as they come in states where
+    they clearly are.
+    """
     nv, measure = at.mech.nv, scale(at.mech)
     _, _ = at.q, at.v  # the first inputs
     tau, vdot = at.read("tau", nv), at.read("vdot", nv)
@@ -451,13 +469,23 @@ def held_motion(at: Writing, driven: tuple[bool, ...], frame: Frame) -> Any:
     root = mass_triangle(at, inertia, moving)
     W = solved(root, (D[:, None] * J_c[:, moving]).T).T  # D J_U L⁻*
     free = y = solved(root, (tau - needed)[moving])
-    force = np.zeros(len(rows))
+    force, doubtful = np.zeros(len(rows)), 1.0
     if moving:
-        V, _, right = independent(at, W, TOLERANCE, 0.0, rows[:, None])
+        regular = full and len(rows) <= len(moving)
+        span = reflected(W if regular else W[:0])
+        if regular:
+            left = reduce(minimum, [x * x for x in span.triangle.diagonal()])
+            doubtful = 0.5 - gate(left - SURE * SURE * longest_square(W, 0.0), 1.0)
+        V, _, right = independent(at, W, TOLERANCE, 0.0, rows[:, None], when=doubtful)
         y = free - V.T @ (right[:, 0] + V @ free)
         # The least λ with W* λ = y - y₀.
-        across, _, push = independent(at, W.T, TOLERANCE, 0.0, (y - free)[:, None])
-        force = D * (across.T @ push[:, 0])
+        across, _, push = independent(at, W.T, TOLERANCE, 0.0, (y - free)[:, None], when=doubtful)
+        force = across.T @ push[:, 0]
+        if regular:  # W = L V
+            z = solved_below(span.triangle.T, rows) + span.along(free[None])[0]
+            y = where(doubtful, y, free - span.within(z[None])[0])
+            force = where(doubtful, force, -solved(span.triangle.T, z))
+        force = D * force
     rest = rows + W @ y
     size = norm(rows) + norm(W @ free) + measure.length * norm(motion / measure.columns)
     motion[moving] = solved_below(root, y)

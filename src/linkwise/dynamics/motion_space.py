@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.codegen.scalar.orthogonal import orthonormal, singular, solved_below, triangular
+from linkwise.codegen.scalar.orthogonal import (
+    orthonormal,
+    part_of_largest,
+    singular,
+    solved_below,
+    triangular,
+)
 from linkwise.spatial.array import Array
 from linkwise.spatial.choice import gate, maximum, where
 
@@ -50,7 +56,9 @@ class Motions(NamedTuple):
     exists: Any
 
 
-def motions(at: Writing, J: Any, A: Any, scale: Any, tolerance: Any, floor: Any) -> Motions:
+def motions(
+    at: Writing, J: Any, A: Any, scale: Any, tolerance: Any, floor: Any, opened: Any = None
+) -> Motions:
     """The motions that exist, for one state.
 
     Lost directions are carried along as zeros, so that the code is the same for all ranks: the
@@ -63,9 +71,13 @@ def motions(at: Writing, J: Any, A: Any, scale: Any, tolerance: Any, floor: Any)
         scale: D, factors that make the rows of J comparable (m,), lengths for rows that turn.
         tolerance: Singular values of the scaled J below this part of the largest count as zero.
         floor: So do those below this.
+        opened: D J (m, n) before anything was held, which has the largest of all; J by default.
     """
     span, values = singular(at, scale[:, None] * J)
-    least = maximum(tolerance * values[0], floor)
+    if opened is None:
+        least = maximum(tolerance * values[0], floor)
+    else:
+        least = maximum(part_of_largest(at, opened, tolerance, values), floor)
     exists = np.array([gate(value - least, 1.0) for value in values])
     one, other = span / scale[:, None], span * scale[:, None]
     basis = orthonormal(

@@ -37,7 +37,7 @@ from linkwise.algebra.symbols import articulated
 from linkwise.arguments import number, row
 from linkwise.bare_call import begins_bare
 from linkwise.codegen.formula import Formula
-from linkwise.codegen.scalar.orthogonal import singular, solved, triangle_of
+from linkwise.codegen.scalar.orthogonal import solved, triangle_of
 from linkwise.codegen.scalar.status import FINE, MATRIX
 from linkwise.dynamics.held_motion import held_inputs, held_motion, loops_of, usual_rows
 from linkwise.dynamics.kernels import (
@@ -244,8 +244,7 @@ def held_space(at: Writing, frame: Frame, usual: tuple[int, ...]) -> Any:
     (length,), (tolerance,) = at.read("length", 1), at.read("tolerance", 1)
     measure = np.tile(np.array([length] * 3 + [1.0] * 3, dtype=object), len(at.nodes))
     opened = measure[:, None] * J_n * scale(at.mech).columns
-    floor = tolerance * singular(at, opened, vectors=False)[1][0]
-    space = motions(at, held.allowed, held.whitened, measure, 0.0, floor)
+    space = motions(at, held.allowed, held.whitened, measure, tolerance, 0.0, opened)
     rest = (space.rank, space.basis, space.singular_values, space.condition)
     return space.inertia, held.whitened @ held.whitened.T, *rest
 

@@ -35,7 +35,7 @@ from linkwise.model.body import WORLD
 from linkwise.model.closure import closure_nodes
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
-from linkwise.spatial.choice import maximum, where
+from linkwise.spatial.choice import where
 from linkwise.tasks.quantity import TASK
 from linkwise.tasks.task import Task, Tasks
 from linkwise.tasks.task_stack import TaskStack, task_stack
@@ -291,12 +291,12 @@ def careful_space(
         closed, usual = held
         motion_held = held_motion(at, J, loops_of(at, usual, closed), response=True, scaled=False)
         A, response, allowed = motion_held.whitened, motion_held.response, motion_held.allowed
-        easiest = singular(at, measure[:, None] * J, vectors=False)[1][0]
-        floor = maximum(floor, tolerance * easiest)
+        opened = measure[:, None] * J
     else:
         columns, response = at.value(TASK["task_columns"](s), TASK["task_response"](s))
         A, response, allowed = root_of(at).solved(columns[:, which]).T, response[:, which], J
-    motion = motions(at, allowed, A, measure, tolerance, floor)
+        opened = None
+    motion = motions(at, allowed, A, measure, tolerance, floor, opened)
     inertia, weakened = motion.inertia, 0.0 * motion.rank
     if damped:
         inertia, weakened = damped_inertia(at, A, motion, measure, damping)

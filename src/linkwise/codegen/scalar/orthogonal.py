@@ -32,11 +32,17 @@ def dot(x: Any, y: Any) -> Any:
     return sum(products[1:], products[0]) if products else 0.0
 
 
-def singular(at: Writing, W: Any, *, vectors: bool = True) -> tuple[Any, Any]:
+def singular(at: Writing, W: Any, *, vectors: bool = True, when: Any = 1.0) -> tuple[Any, Any]:
     """Left singular vectors U (m, m) and values (m,) of W (m, n), the largest first.
 
     Jacobi's method on one side: rows are turned against each other in pairs until all are
     orthogonal, the longer one first. Small values have as many correct digits as large ones.
+
+    Args:
+        at: The formula.
+        W: The matrix.
+        vectors: Whether U is needed.
+        when: Without this being positive the result means nothing, and takes little time.
     """
     m = len(W)
     short = shortened(W)
@@ -63,7 +69,7 @@ def singular(at: Writing, W: Any, *, vectors: bool = True) -> tuple[Any, Any]:
     first = [short.ravel()] + ([np.eye(m).ravel()] if vectors else [])
     x = np.concatenate([np.asarray(part, dtype=object) for part in first])
     total = dot(short.ravel(), short.ravel())
-    x, _ = at.loop(sweep, x, [total], most=ROUNDS)
+    x, _ = at.loop(sweep, x, [total], most=ROUNDS, when=when)
     rows = x[: m * n].reshape(m, n)
     values = np.array([root(dot(row, row)) for row in rows])
     return (x[m * n :].reshape(m, m).T if vectors else None), values
@@ -82,6 +88,20 @@ def _turn(one: Any, two: Any, both: Any, swap: Any) -> tuple[Any, Any]:
     c = root(0.5 * (1.0 + cosine))
     s = 0.5 * sine / c
     return where(swap, -s, c), where(swap, c, s)
+
+
+def part_of_largest(at: Writing, W: Any, part: Any, values: Any) -> Any:
+    """A part of the largest singular value of W (m, n), or a number that divides values like it.
+
+    The root r of the sum of all squares is at least that value and at most √m of it: it will do
+    where none of the values (k,) is between part r / √m and part r.
+    """
+    bound: Any = part * root(dot(W.ravel(), W.ravel()))
+    near: Any = 0.0
+    for value in values:
+        near = near + gate(bound - value, gate(value * len(W) ** 0.5 - bound, 1.0))
+    largest = singular(at, W, vectors=False, when=near)[1][0]
+    return where(near, part * largest, bound)
 
 
 class Reflected(NamedTuple):
@@ -103,20 +123,32 @@ class Reflected(NamedTuple):
 
     def across(self, X: Any) -> Any:
         """What X (k, n) has across to W: its components (k, n - m) along orthonormal rows."""
-        rest = np.array(X, dtype=object)
-        for columns, x, s in self.mirrors:
-            for row in rest:
-                row[columns] = row[columns] - (s * dot(x, row[columns])) * x
-        return np.delete(rest, self.places, axis=1)
+        return np.delete(_mirrored(np.array(X, dtype=object), self.mirrors), self.places, axis=1)
+
+    def along(self, X: Any) -> Any:
+        """The other components X V* (k, m), along orthonormal rows V with W = L V."""
+        return _mirrored(np.array(X, dtype=object), self.mirrors)[:, self.places]
 
     def back(self, Y: Any) -> Any:
         """The rows (k, n) that have the components Y (k, n - m)."""
+        return self._turned(Y, np.delete(np.arange(self.width), self.places))
+
+    def within(self, Y: Any) -> Any:
+        """The rows Y V (k, n) for Y (k, m)."""
+        return self._turned(Y, self.places)
+
+    def _turned(self, Y: Any, places: Any) -> Any:
         rows = np.full((len(Y), self.width), 0.0, dtype=object)
-        rows[:, np.delete(np.arange(self.width), self.places)] = Y
-        for columns, x, s in reversed(self.mirrors):
-            for row in rows:
-                row[columns] = row[columns] - (s * dot(x, row[columns])) * x
-        return rows
+        rows[:, places] = Y
+        return _mirrored(rows, self.mirrors[::-1])
+
+
+def _mirrored(rows: Any, mirrors: list[tuple[list[int], Any, Any]]) -> Any:
+    """Rows (k, n) after some reflections."""
+    for columns, x, s in mirrors:
+        for row in rows:
+            row[columns] = row[columns] - (s * dot(x, row[columns])) * x
+    return rows
 
 
 def reflected(W: Any) -> Reflected:
@@ -144,8 +176,7 @@ def reflected(W: Any) -> Reflected:
         s = 1.0 / where(square, square, 1.0)
         mirrors.append((columns, x, s))
         rest[k, columns] = [end, *[0.0] * (len(columns) - 1)]
-        for row in rest[k + 1 :]:
-            row[columns] = row[columns] - (s * dot(x, row[columns])) * x
+        _mirrored(rest[k + 1 :], mirrors[-1:])
     return Reflected(rest[:, places], places, mirrors, n)
 
 
