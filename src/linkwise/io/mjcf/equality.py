@@ -264,10 +264,10 @@ def read_tendons(
 ) -> dict[str, FixedTendon | None]:
     """Tendons by name: joints and coefficients of fixed ones, None for spatial ones."""
     tendons: dict[str, FixedTendon | None] = {}
-    users = [x for name in ("actuator", "equality") for section in root.findall(name)
-             for x in section.children]  # fmt: skip
-    pulled = {x.attrib.get(end, "") for x in users for end in ("tendon", "tendon1", "tendon2")} - {
-        ""
+    sections = [x for name in ("actuator", "equality") for x in root.findall(name)]
+    ends = ("tendon", "tendon1", "tendon2")
+    pulled = {
+        x.attrib[a] for part in sections for x in part.children for a in ends if a in x.attrib
     }
     for section in root.findall("tendon"):
         for element in section.children:
@@ -277,8 +277,9 @@ def read_tendons(
             idle = element.attrib.get("name", "") not in pulled
             _report_forces(defaults.apply(element, MAIN, "tendon"), element, reporter, idle=idle)
             for part in element.walk():
-                if part.tag in _PARTS:
-                    ignored.check(part, "tendon", unknown_only=True)
+                if part.tag in _PARTS:  # the item of a tendon that does not act is about all of it
+                    acts = part is element and not idle and not set(_FORCES) & set(part.attrib)
+                    ignored.check(part, "tendon", unknown_only=not acts)
                 else:
                     reporter.note(part, "ignored", "unknown element in a tendon", "motion")
             name = element.attrib.get("name", "")
