@@ -197,6 +197,9 @@ def _drawn(
     names = {x.name for x in face.inputs}
     if "goal" in names:  # without tasks, of the joints
         known["goal"] = task_rows.random_goal(mech, rng) if has_tasks(mech) else mech.random(rng)
+    for x in face.inputs:
+        if x.name == "P":  # a covariance
+            known["P"] = _covariance(x.size, rng)
     drawn = dict[str, Array]()
     for x in face.inputs:
         value = known[x.name] if x.name in known else rng.standard_normal(x.size)
@@ -204,6 +207,13 @@ def _drawn(
             value = 0.01 * (0.5 + np.abs(value))
         drawn[x.name] = value.astype(face.dtype).astype(np.float64)
     return drawn
+
+
+def _covariance(size: int, rng: np.random.Generator) -> Array:
+    """A positive definite matrix (n, n), as n n numbers."""
+    n = round(np.sqrt(size))
+    root = 0.1 * rng.standard_normal((n, n))
+    return (root @ root.T / n + 0.01 * np.eye(n)).ravel()
 
 
 def _variant(mech: Mechanism, name: str, rng: np.random.Generator) -> Array:
