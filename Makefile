@@ -88,6 +88,7 @@ bench: $(DEV)
 	$(BIN)/python benchmarks/chain.py
 	$(BIN)/python benchmarks/inverse_kinematics.py
 	$(BIN)/python benchmarks/stepping.py
+	$(BIN)/python benchmarks/simulate.py
 	$(BIN)/python benchmarks/c_export.py
 	$(BIN)/python benchmarks/operational_space.py
 	$(BIN)/python benchmarks/hybrid.py

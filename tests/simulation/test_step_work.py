@@ -116,3 +116,25 @@ def test_contacts_are_those_of_all_points_one_by_one(ground):
         strict=True,
     ):
         np.testing.assert_array_equal(part, whole[:, both])
+
+
+def test_works_at_some_records_are_sums_over_all_steps():
+    """Recorded after each step or after some, in parts or at once: the same works."""
+    mech = rubbing_arm()
+    options = {"duration": 0.2, "step": H, "integrator": "implicit", "tau": 1.0}
+    each = lw.simulate(mech, np.full(7, 0.25), np.full(7, 2.0), record_every=1, **options)
+    some = lw.simulate(mech, np.full(7, 0.25), np.full(7, 2.0), record_every=7, **options)
+    ticks = lw.simulate(
+        mech, np.full(7, 0.25), np.full(7, 2.0), record_every=7, duration=0.2, step=H,
+        integrator="implicit", controller=lambda t, q, v: 1.0, control_step=5 * H,
+    )  # fmt: skip
+    rows = np.searchsorted(each.t, some.t - 1e-9)
+    assert 14 < len(some) < 40 < len(each) == 101 and (each.t[rows] == some.t).all()
+    names = [name for name in each.channels if name.startswith("work.")]
+    kinds = ("joints", "passive", "forces", "joint_friction", "limits", "steps")
+    assert names == [f"work.{kind}" for kind in kinds]  # no actuators, not even by rounding
+    for rec in (some, ticks):
+        assert (rec.t == some.t).all()
+        for name in names:
+            assert rec[name] == pytest.approx(each[name][rows], rel=1e-12, abs=1e-13), name
+    assert some.report.drift < 1e-9

