@@ -263,23 +263,23 @@ def _of_step(
     known: dict[str, Any] = dict(zip(("q", "v", "tau"), given, strict=True))
     if more["controls"] is not None:
         known["controls"] = more["controls"]
-    bad, usable = input_status(mech, known)
-    if bad.any() and (bad.ndim or codes is not None):
-        known = usable
-    q, v, tau = mech.check_q(known["q"]), mech.check_v(known["v"]), joint_forces(mech, known["tau"])
-    command: list[Array] = []
-    if more["controls"] is not None:
-        command = [instant_commands(mech, known["controls"])]
-    lead = np.broadcast_shapes(*(x.shape[:-1] for x in (q, v, tau, *command)))
+    bad = np.zeros((), np.int32)
+    try:
+        states = _checked(mech, known)
+    except ModelError:  # of a batch, only the rows at fault have no result
+        bad, usable = input_status(mech, known)
+        if not bad.any() or (not bad.ndim and codes is None):
+            raise
+        states = _checked(mech, usable)
+    lead = states[0].shape[:-1]
     if codes is not None and getattr(codes, "shape", None) != lead:
         raise ShapeError(f"status is {shown(codes)}; it must be an array of int32 {lead}.")
-    states = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in (q, v, tau, *command)]
     if not bad.any():
         return _of_states(mech, states, step, integrator, passive, codes, threads, more)
     bad = np.broadcast_to(bad, lead)
     good, n = bad == 0, 2 * mech.nv
     shapes = {"A": (*lead, n, n), "B": (*lead, n, mech.nv)}
-    if command:
+    if len(states) > 3:
         shapes["command"] = (*lead, n, len(mech.actuators))
     parts = {name: np.full(shape, np.nan) for name, shape in shapes.items()}
     all_codes = np.array(bad)
@@ -296,6 +296,15 @@ def _of_step(
     else:
         codes[...] = all_codes
     return parts
+
+
+def _checked(mech: Mechanism, known: Mapping[str, Any]) -> list[Array]:
+    """q, v, tau and perhaps commands, in equal batches; raises for what is not finite."""
+    arrays = [mech.check_q(known["q"]), mech.check_v(known["v"]), joint_forces(mech, known["tau"])]
+    if "controls" in known:
+        arrays.append(instant_commands(mech, known["controls"]))
+    lead = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+    return [np.broadcast_to(x, (*lead, x.shape[-1])) for x in arrays]
 
 
 def _of_states(
