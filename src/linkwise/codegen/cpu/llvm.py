@@ -171,9 +171,8 @@ class GraphBody:
         elif len(self.needed) > LONGEST:
             late = self.at_once and len(self.needed) < LOOPED  # finding it takes its time
             self.needed = traced.needed_late() if late else traced.by_columns()
-        elif self.at_once:  # entries (i, j) of square matrices are made of much the same
-            square = all(len(set(shape)) == 1 for shape in traced.parts or (traced.shape,))
-            self.needed = traced.by_limbs() if square else traced.from_results()
+        elif self.at_once:
+            self.needed = traced.from_results()
         self.checks = {check.node: check for check in traced.checks}
         self.slots = 0
         self.span = 1 if emit.lanes == 1 else SPAN // emit.itemsize

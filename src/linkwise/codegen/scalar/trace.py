@@ -54,7 +54,7 @@ class Traced:
         """
         orders = [self.graph.used(self.roots), self.by_columns()]
         waits = [self.waiting(order) for order in orders]
-        by_limbs = self.by_limbs()
+        by_limbs = self._by_limbs()
         if self.waiting(by_limbs) < FEWER * min(waits):
             return by_limbs
         return orders[waits.index(min(waits))]
@@ -66,7 +66,7 @@ class Traced:
         """
         orders = [
             self.graph.used(self.roots),
-            self.by_limbs(),
+            self._by_limbs(),
             self.from_results(),
             self.needed_late(),
         ]
@@ -152,7 +152,7 @@ class Traced:
                 column[x] = here if column.get(x, here) == here else shared
         return sorted(needed, key=lambda node: (column[node] // ABREAST, node))
 
-    def by_limbs(self) -> list[int]:
+    def _by_limbs(self) -> list[int]:
         """All nodes that are needed, depth first from the results.
 
         These come from the last rows and columns to the first, those of all matrices together. So
