@@ -34,7 +34,7 @@ is added, on {SEEDS} seeds. *Coverage* is the share of base parameters that are 
 intervals; *error* is the root mean square of their errors in standard deviations, which should
 be 1. *Measured* has exact velocities and accelerations. *Smoothed* has positions with noise of
 {1e3 * STILL:g} mrad, through `smoothed` with {BANDWIDTH:g} Hz. *Numbers* are
-base parameters; times are those of one fit.
+base parameters; times are processor times of the fastest fit, on a machine with other work.
 
 | robot | numbers | condition | coverage, measured | error | coverage, smoothed | error | time |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |

@@ -1,6 +1,7 @@
 """Filters of many states, and of hinges on planes: against dense matrices, and by Monte Carlo."""
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -111,13 +112,37 @@ def cart() -> lw.Mechanism:
     return b.node("edge", "plate", (-0.1, 0.2, 0.1)).node("tip", "ball", (0.3, 0.1, 0.0)).build()
 
 
+def wavy(q: Array) -> tuple[Any, Any]:
+    """A slider on a wave that turns as it goes."""
+    s = q[..., 0]
+    turn = lw.hinges.Pin((0, 0, 1)).pose(q).rot
+    return turn, np.stack([s, 0.2 * np.sin(3.0 * s), 0.1 * s * s], axis=-1)
+
+
+@cache
+def screws() -> lw.Mechanism:
+    """Hinges with plain coordinates: a screw, two and three axes, a cylinder, and one by hand."""
+    rod = lw.SpatialInertia.solid_box(1.0, (0.3, 0.1, 0.2)).moved(lw.Pose.translation((0.2, 0, 0)))
+    hinges = (
+        lw.hinges.Helical((0, 0, 1), 0.1), lw.hinges.Universal((1, 0, 0), (0, 1, 0)),
+        lw.hinges.CustomHinge("wave", (("s", "m"),), wavy), lw.hinges.Cylindrical((1, 1, 0)),
+        lw.hinges.Gimbal(), lw.hinges.Translation(),
+    )  # fmt: skip
+    b, parent = lw.Builder("screws"), "world"
+    for i, hinge in enumerate(hinges):
+        b = b.body(f"b{i}", parent, hinge, inertia=rod, inboard=(0.2, 0, 0.1))
+        parent = f"b{i}"
+    return b.node("imu", parent, (0.1, 0.2, 0.0)).build()
+
+
 def moved(mech: lw.Mechanism, q: Array, d: Array) -> Array:
     return written(mech, CARRIED)(q, d)["q"]
 
 
-def test_hinges_on_planes_have_derivatives() -> None:
+@pytest.mark.parametrize("mech", [cart(), screws()], ids=lambda x: x.name)
+def test_hinges_have_derivatives(mech: lw.Mechanism) -> None:
     """F of the step against differences, at rest and in motion; displacements come back."""
-    mech, h = cart(), 1e-5
+    h = 1e-5
     few = filtering.kalman_filter(mech, [filtering.gyroscope("imu", noise=0.1)], step=STEP)
     nv, rng = mech.nv, np.random.default_rng(1)
     q, tau = mech.random(rng), rng.standard_normal(nv)
