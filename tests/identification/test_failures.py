@@ -9,6 +9,7 @@ import pytest
 import linkwise as lw
 from linkwise.errors import LinkwiseError, TroubleWarning
 from linkwise.identification import exciting_motion, identify_rollout, load_measurements, smoothed
+from linkwise.spatial.array import Array
 
 ARM = lw.models.pendulum(2)
 
@@ -74,3 +75,19 @@ def test_columns_of_unknown_joints_are_named(tmp_path: Path) -> None:
     with pytest.warns(TroubleWarning, match=r"no joint of 'pendulum_2'.*: q\[pin_3\]\. Its joints"):
         read = load_measurements(ARM, file)
     assert read.q.tolist() == [[1.0, 2.0], [1.0, 2.0]]
+
+
+@pytest.mark.parametrize(
+    ("t", "words"),
+    [
+        (np.zeros(1), "1 samples are too few"),
+        (np.array([0.0, 0.1, 0.2, 0.5, 0.6, 0.7]), r"0\.3 s from sample 2 to the next, and 0\.1 s"),
+        (-0.1 * np.arange(6.0), r"not evenly spaced: -0\.1 s"),
+    ],
+)
+def test_times_are_named(t: Array, words: str) -> None:
+    none = np.zeros((len(t), 2))
+    with pytest.raises(lw.ModelError, match=words):
+        smoothed(ARM, t, none, bandwidth=1.0)
+    with pytest.raises(lw.ModelError, match=words):
+        identify_rollout(ARM, t, none, none)

@@ -14,6 +14,7 @@ from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, tree_of
 from linkwise.errors import ModelError, ShapeError
 from linkwise.identification import closed
 from linkwise.identification.least_squares import scipy
+from linkwise.identification.samples import even_step
 from linkwise.model.hinges import Free, Spherical
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
@@ -116,9 +117,7 @@ def smoothed(
             f"(samples, {mech.nq})."
         )
     f = number(bandwidth, "bandwidth", above=0.0)
-    step = float(np.median(np.diff(times))) if len(times) > 1 else 0.0
-    if not step > 0.0 or np.abs(np.diff(times) - step).max() > 1e-3 * step:
-        raise ModelError("times are not evenly spaced; resample the measurements first.")
+    step = even_step(times)
     if f > 0.2 / step * (1.0 + 1e-9):
         raise ModelError(
             f"bandwidth is {f:g} Hz; with samples every {step:.3g} s it must be at most "

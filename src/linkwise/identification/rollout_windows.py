@@ -12,6 +12,7 @@ from linkwise.dynamics.configuration import difference, integrate
 from linkwise.dynamics.kernels import is_closed
 from linkwise.errors import ModelError, ShapeError, TroubleWarning
 from linkwise.identification import closed, model
+from linkwise.identification.samples import even_step
 from linkwise.loops.projection import project_position, project_velocity
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.rollout import rollout
@@ -76,9 +77,7 @@ class Windows:
                 raise ShapeError(f"{name} has shape {x.shape}; it must be {shape}.")
         if not np.isfinite(times).all():
             raise ModelError("t has gaps; give the times of all samples, and NaN in q or tau.")
-        step = float(np.median(np.diff(times))) if len(times) > 1 else 0.0
-        if not step > 0.0 or np.abs(np.diff(times) - step).max() > 1e-3 * step:
-            raise ModelError("times are not evenly spaced; resample the measurements first.")
+        step = even_step(times)
         # No sample belongs to two windows, since its noise would count twice.
         windows = len(times) // (length + 1)
         if windows < 1:

@@ -72,6 +72,21 @@ def complete_samples(
     return [x[good] for x in arrays], good
 
 
+def even_step(t: Array) -> float:
+    """The time between samples [s]; raises unless it is the same for all."""
+    if len(t) < 2:
+        raise ModelError(f"{len(t)} samples are too few: a motion has at least two. Record longer.")
+    steps = np.diff(t)
+    step = float(np.median(steps))
+    if not step > 0.0 or np.abs(steps - step).max() > 1e-3 * step:
+        worst = int(np.argmax(np.abs(steps - step)))
+        raise ModelError(
+            f"times are not evenly spaced: {steps[worst]:.4g} s from sample {worst} to the next, "
+            f"and {step:.4g} s mostly. Resample the measurements first, such as by numpy.interp."
+        )
+    return step
+
+
 def forces_from_outside(mech: Mechanism, q: ArrayLike, forces: Forces, frame: Frame) -> Array:
     """J* f (samples, nv); NaN where a force or a position is."""
     places, total = floats(q, "q"), np.zeros((len(floats(q, "q")), mech.nv))
