@@ -116,3 +116,33 @@ def test_hybrid_dynamics_in_any_order_of_rows(prescribed, rank):
     for name in ("vdot", "tau", "rest", "slack"):
         size = max(1.0, np.abs(other[name]).max())
         assert np.abs(one[name] - other[name]).max() < 1e-9 * size, name
+
+
+@pytest.mark.parametrize("name", ["dual_arm", "four_bar"])
+def test_task_dynamics_answers_like_forward_dynamics(name):
+    """One kernel gives the accelerations that forces of tasks cause in the closed chain."""
+    mech, rng = getattr(lw.models, name)(), np.random.default_rng(0)
+    q, task = spread(mech, 4), lw.Task.pose(mech.bodies[-1].name)
+    v = np.array([lw.loops.project_velocity(mech, x, rng.standard_normal(mech.nv)) for x in q])
+    force = rng.standard_normal((4, 6))
+    made = lw.tasks.task_dynamics(mech, q, v, task)
+    J = lw.tasks.task_jacobian(mech, q, task)
+    vdot = lw.forward_dynamics(mech, q, v, (force[:, None] @ J)[:, 0])
+    expected = (J @ vdot[..., None])[..., 0] + lw.tasks.task_bias(mech, q, v, task)
+    assert np.abs(made.acceleration(force) - expected).max() < 1e-9 * np.abs(expected).max()
+    rest = lw.forward_dynamics(mech, q, np.zeros_like(v), np.zeros_like(v))
+    weight = -(made.inertia @ (J @ rest[..., None]))[..., 0]
+    assert np.abs(weight).max() > 0.1
+    assert np.abs(made.gravity - weight).max() < 1e-9 * np.abs(weight).max()
+    alone = lw.tasks.task_dynamics(mech, q[2], v[2], task)
+    size = np.abs(made.coriolis).max()
+    assert np.abs(alone.coriolis - made.coriolis[2]).max() < 1e-9 * size
+
+
+def test_task_dynamics_of_singular_loops_warn():
+    """Where it moves in two ways, accelerations of a parallelogram are not unique."""
+    mech = lw.models.four_bar(ground=0.4, crank=0.2, coupler=0.4, rocker=0.2)
+    q = np.array([0.7, 0.5 * np.pi])[:, None] * [1.0, -1.0, 1.0]
+    lw.tasks.task_dynamics(mech, q[0], np.zeros(3), lw.Task.pose("coupler"))
+    with pytest.warns(lw.errors.RankWarning):
+        lw.tasks.task_dynamics(mech, q[1], np.zeros(3), lw.Task.pose("coupler"))

@@ -88,12 +88,14 @@ class HeldMotion(NamedTuple):
         allowed: Rows (k, p) with the products of J C (I - V V*).
         whitened: Rows (k, p) with the products of A (I - Q Q*).
         rows: A (I - Q Q*) (k, nv); none where they are not needed.
+        doubtful: Whether rows were chosen one by one, as a number that is positive then.
     """
 
     root: MassRoot
     allowed: Any
     whitened: Any
     rows: Any
+    doubtful: Any
 
     @property
     def response(self) -> Any:
@@ -124,7 +126,7 @@ def held_motion(
         V, exists, _ = independent(at, rows, TOLERANCE, floor)
         white = root.whitened(np.concatenate([(V / columns).T, J.T], axis=1)).T
         A = across(at, white[m:], white[:m], exists)
-        return HeldMotion(root, (opened - (opened @ V.T) @ V) / unit, A, A)
+        return HeldMotion(root, (opened - (opened @ V.T) @ V) / unit, A, A, 1.0)
     span, width = reflected(rows[list(usual)]), k if n > k else n
     white = root.whitened(np.concatenate([(rows[list(usual)] / columns).T, J.T], axis=1)).T
     seen, free = reflected(white[:r]), white[r:]
@@ -152,7 +154,8 @@ def held_motion(
     A = across(at, free, R.reshape(m, n), exists, when=doubtful)
     x, _ = at.loop(choose, _joined(parts), _joined([V, opened, A]), most=1, when=doubtful)
     each = np.split(x, np.cumsum([part.size for part in parts])[:-1])
-    return HeldMotion(root, *(y.reshape(part.shape) for y, part in zip(each, parts, strict=True)))
+    allowed, A, back = (y.reshape(part.shape) for y, part in zip(each, parts, strict=True))
+    return HeldMotion(root, allowed, A, back, doubtful)
 
 
 def _joined(arrays: list[Any]) -> Any:

@@ -324,7 +324,7 @@ def augmented(at: Writing, body: str) -> Any:
         inverse = solved_below(root[np.ix_(of.columns, of.columns)], arm.Q @ half)
         results += [arm.mobility, inertia, falling, hanging, J, inverse]
         total = tuple(x + y for x, y in zip(total, (inertia, falling, hanging), strict=True))
-    lost = complement(at, held.motions.T)
+    lost = complement(at, held.motions.T, held.exists)
     basis = np.zeros((6, 6), dtype=object)
     basis[: len(held.exists)] = packed(held.motions.T, held.exists)
     basis = basis + packed(lost.rows[::-1], lost.exists[::-1])[::-1]

@@ -326,7 +326,7 @@ def held_object(at: Writing, body: str) -> tuple[HeldObject, list[HeldArm]]:
     target = -np.concatenate([x.blocked @ x.bias for x in arms])[:, None]
     held = independent(at, blocking, REDUNDANT, measure.length, target)
     enforced = unit * (held.rows.T @ held.beside[:, 0])
-    free = complement(at, held.rows)
+    free = complement(at, held.rows, held.exists)
     left = unit[:, None] * free.rows.T  # Z
     motions, T = factored(J @ left, free.exists)
     to_hinge = left @ solved(T, motions.T)

@@ -12,7 +12,10 @@ from linkwise.algebra import bias, mass
 from linkwise.arguments import rows
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.batched import Batched
+from linkwise.dynamics.closure import CLOSED, setting_of
+from linkwise.dynamics.closure_rank import known_rank
 from linkwise.dynamics.forward_dynamics import forward_dynamics
+from linkwise.dynamics.held_motion import usual_rows
 from linkwise.dynamics.joint_force import bias_force
 from linkwise.dynamics.kernels import Loops, is_closed, written
 from linkwise.dynamics.mass_root import LARGE, mass_root
@@ -26,9 +29,11 @@ from linkwise.tasks.quantity import TASK, Law
 from linkwise.tasks.space import (
     RESULTS,
     ROUNDING,
+    Held,
     TaskSpace,
     by_rank,
     checked_options,
+    doubted_space,
     least,
     motions_of_tasks,
     recorded,
@@ -104,6 +109,10 @@ class TaskDynamics(Batched):
         return array
 
 
+PARTS = ("coriolis", "gravity", "bias", "falling")
+"""Results of kernels that stand behind those of the task space."""
+
+
 def task_dynamics(
     mech: Mechanism,
     q: ArrayLike,
@@ -130,10 +139,14 @@ def task_dynamics(
     stack = task_stack(mech, tasks)
     reach, damped = checked_options(stack, tolerance, length, damping)
     if not damped and not is_closed(mech, loops):
-        kernel = by_rank(stack, dynamics, ("coriolis", "gravity", "bias", "falling"))
+        parts = by_rank(stack, dynamics, PARTS)(q, v, *least(stack, tolerance, reach))
+        return TaskDynamics(recorded(stack, parts, reach), *(parts[name] for name in PARTS))
+    usual = usual_rows(mech, q, loops) if not damped else ()
+    if usual and len(usual) == known_rank(mech, q):
+        kernel = by_rank(stack, held_dynamics, ("weakened", *PARTS, "doubtful"), (mech, usual))
         parts = kernel(q, v, *least(stack, tolerance, reach))
-        rest = (parts[name] for name in ("coriolis", "gravity", "bias", "falling"))
-        return TaskDynamics(recorded(stack, parts, reach), *rest)
+        if not np.any(parts["doubtful"] > 0.0):
+            return TaskDynamics(recorded(stack, parts, reach), *(parts[name] for name in PARTS))
     single, rows, (speeds,) = states(mech, q, v=v)
     options: dict[str, Any] = {"tolerance": tolerance, "length": length, "damping": damping}
     space = task_space(mech, rows, tasks, **options, loops=loops)
@@ -163,6 +176,20 @@ def dynamics(at: Writing, order: tuple[int, ...] | None) -> Any:
     falling = at.value(TASK["task_drop"](s), v=np.zeros(at.mech.nv))[which]  # J 𝓜⁻¹ g
     inertia = parts[RESULTS.index("inertia")]
     return *parts, inertia @ (dropping - falling - bias), inertia @ falling, bias, dropping
+
+
+def held_dynamics(at: Writing, order: tuple[int, ...] | None, held: Held) -> Any:
+    """The same in a closed chain; positive numbers behind it mark states to be looked at again."""
+    _ = at.q, at.v
+    parts, doubtful = doubted_space(at, order, held, damped=False)
+    closed, which = held[0], slice(None) if order is None else list(order)
+    bias, still = at.value(TASK["task_bias"](settled(at)))[which], np.zeros(at.mech.nv)
+    options: dict[str, Any] = {"nodes": closure_nodes(closed), "mech": closed, "tau": still}
+    expr, J = CLOSED["forward_dynamics"](setting_of(closed)), parts[RESULTS.index("jacobian")]
+    falling, dropping = (-J @ at.value(expr, **options, v=x) for x in (still, at.v))
+    inertia = parts[RESULTS.index("inertia")]
+    rest = inertia @ (dropping - falling - bias), inertia @ falling, bias, dropping
+    return *parts, *rest, np.array([doubtful], dtype=object)
 
 
 def task_torque(

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ from linkwise.errors import ModelError
 from linkwise.model.body import WORLD
 from linkwise.model.closure import closure_nodes
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.spatial.choice import where
 from linkwise.tasks.quantity import TASK
@@ -42,6 +43,9 @@ from linkwise.tasks.task_stack import TaskStack, task_stack
 
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
+
+Held: TypeAlias = tuple[Mechanism, tuple[int, ...]]
+"""The mechanism whose loops and couplings are held, and their rows that are usually independent."""
 
 NEEDED = ("task_inertia_inverse", "task_jacobian", "task_response", "task_columns")
 """From one kernel: J_t 𝓜⁻¹ J_t*, J_t, 𝓜⁻¹ J_t* and X, whose D^(-½) X is the whitened J_t*."""
@@ -256,13 +260,14 @@ def by_rank(
 ) -> Any:
     """The kernel of a formula of tasks with the results `RESULTS` and `names`."""
     order = None if stack.order is None else tuple(stack.order.tolist())
-    formula = _formula(write, (order, *options), names)
-    return written(stack.mech, formula, closure_nodes(stack.mech))
+    return _by_rank(stack.mech, write, (order, *options), names)
 
 
-@cache
-def _formula(write: Any, options: tuple[Any, ...], names: tuple[str, ...]) -> Formula:
-    return Formula(write, options, (*RESULTS, *names))
+@once_per_mechanism
+def _by_rank(
+    mech: Mechanism, write: Callable[..., Any], options: tuple[Any, ...], names: tuple[str, ...]
+) -> Any:
+    return written(mech, Formula(write, options, (*RESULTS, *names)), closure_nodes(mech))
 
 
 def space(at: Writing, order: tuple[int, ...] | None) -> Any:
@@ -273,12 +278,16 @@ def space(at: Writing, order: tuple[int, ...] | None) -> Any:
 
 
 def careful_space(
-    at: Writing,
-    order: tuple[int, ...] | None,
-    held: tuple[Mechanism, tuple[int, ...]] | None,
-    damped: bool,
+    at: Writing, order: tuple[int, ...] | None, held: Held | None, damped: bool
 ) -> Any:
-    """The same with the loops and couplings of a mechanism held, and with damping.
+    """The same, and what damping removes."""
+    return doubted_space(at, order, held, damped)[0]
+
+
+def doubted_space(
+    at: Writing, order: tuple[int, ...] | None, held: Held | None, damped: bool
+) -> Any:
+    """The same, and whether rows of loops were chosen one by one (`HeldMotion.doubtful`).
 
     In a closed chain with 𝓜_c⁻¹ of `held_motion` in place of 𝓜⁻¹; what counts as possible is
     measured by the largest motion of the open mechanism.
@@ -286,12 +295,12 @@ def careful_space(
     s, which = settled(at), slice(None) if order is None else list(order)
     J = at.value(TASK["task_jacobian"](s))[which]
     measure, (tolerance, floor) = at.read("scale", len(J)), at.read("least", 2)
-    damping = at.read("damping", 1)[0] if damped else 0.0
+    damping, doubtful = at.read("damping", 1)[0] if damped else 0.0, 0.0
     if held:
         closed, usual = held
         motion_held = held_motion(at, J, loops_of(at, usual, closed), response=True, scaled=False)
         A, response, allowed = motion_held.whitened, motion_held.response, motion_held.allowed
-        opened = measure[:, None] * J
+        opened, doubtful = measure[:, None] * J, motion_held.doubtful
     else:
         columns, response = at.value(TASK["task_columns"](s), TASK["task_response"](s))
         A, response, allowed = root_of(at).solved(columns[:, which]).T, response[:, which], J
@@ -301,7 +310,7 @@ def careful_space(
     if damped:
         inertia, weakened = damped_inertia(at, A, motion, measure, damping)
     rest = (motion.rank, motion.basis, motion.singular_values, motion.condition, weakened)
-    return J, A @ A.T, inertia, response @ inertia, *rest
+    return (J, A @ A.T, inertia, response @ inertia, *rest), doubtful
 
 
 def damped_inertia(

@@ -265,9 +265,16 @@ def longest_square(W: Any, floor: Any) -> Any:
     return longest
 
 
-def complement(at: Writing, V: Any) -> Independent:
-    """Orthonormal rows (n, n) across to orthonormal ones V (m, n) and zeros, and zeros."""
-    return independent(at, np.eye(V.shape[1]) - V.T @ V, 1e-3, 1.0)
+def complement(at: Writing, V: Any, exists: Any) -> Independent:
+    """Orthonormal rows (n, n) across to orthonormal ones V (m, n) and zeros, and zeros.
+
+    Where no row of V exists, or n of them, this takes little time.
+    """
+    n, count = V.shape[1], sum(exists, 0.0)
+    none: Any = gate(0.5 - count, 1.0)
+    some = gate(count - 0.5, gate(n - 0.5 - count, 1.0))
+    rows, taken, beside = independent(at, np.eye(n) - V.T @ V, 1e-3, 1.0, when=some)
+    return Independent(rows + none * np.eye(n), taken + none, beside)
 
 
 def packed(rows: Any, exists: Any) -> Any:
