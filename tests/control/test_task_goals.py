@@ -54,13 +54,13 @@ def best(cost: Any, rows: Any, u: Array) -> tuple[float, Array]:
     """The least cost with rows that are zero, by SciPy and differences."""
     optimize = pytest.importorskip("scipy.optimize")
     held = () if rows is None else {"type": "eq", "fun": lambda x: rows(x.reshape(u.shape))}
-    found = optimize.minimize(
+    least = optimize.minimize(
         lambda x: cost(x.reshape(u.shape)), u.ravel(), method="SLSQP", constraints=held,
         jac="3-point", options={"maxiter": 500, "ftol": 1e-13},
     )  # fmt: skip
     if rows is not None:
-        assert np.abs(rows(found.x.reshape(u.shape))).max() < 1e-6
-    return float(found.fun), found.x.reshape(u.shape)
+        assert np.abs(rows(least.x.reshape(u.shape))).max() < 1e-6
+    return float(least.fun), least.x.reshape(u.shape)
 
 
 def effort(u: Array) -> float:
@@ -191,10 +191,10 @@ def test_a_task_with_a_contact_that_ends() -> None:
         cone = Foothold("foot").friction * f[:, 2] - np.linalg.norm(f[:, :2], axis=1)
         return np.concatenate([100.0 * height, cone, f[:, 2]])
 
-    found = optimize.minimize(
+    least = optimize.minimize(
         cost, made.tau[:, 2:].ravel() + 0.1, method="SLSQP", jac="3-point",
         constraints={"type": "ineq", "fun": above}, options={"maxiter": 500, "ftol": 1e-13},
     )  # fmt: skip
-    assert above(found.x).min() > -1e-6
-    assert abs(float(made.cost) - found.fun) < 1e-6 * found.fun
-    assert cost(np.zeros((5, 2))) > 1.2 * found.fun
+    assert above(least.x).min() > -1e-6
+    assert abs(float(made.cost) - least.fun) < 1e-6 * least.fun
+    assert cost(np.zeros((5, 2))) > 1.2 * least.fun

@@ -176,6 +176,6 @@ def _reason(mech: Mechanism, body: Body) -> str:
         )
         what = "Take a free hinge and measure its velocity."
     else:
-        why = "has rates of coordinates of its own, whose errors a filter does not know"
+        why = "has other rates of coordinates than velocities, whose errors a filter does not know"
         what = "Build it of hinges whose velocities are the rates of their coordinates."
     return f"{start}{body.hinge_name!r} is {hinge.kind}, which {why}. {what}"

@@ -3,7 +3,7 @@
 The equations are those of `tick.py`. There they are straight code, whose length grows with the
 third power of the states. Here kernels have the step f and its derivative F, and the sensors h and
 H; products of matrices are left to NumPy. Of trees, v̇ and its derivatives are inputs of these
-kernels, since their own run in loops over bodies where there are many.
+kernels, since their numbers run in loops over bodies where there are many.
 """
 
 from __future__ import annotations
@@ -144,9 +144,9 @@ class SplitTick:
     @property
     def arguments(self) -> tuple[str, ...]:
         """Names of the arrays that a call takes."""
-        s, own = self.structure, ["measured", "variance", "use", "limit"]
+        s, numbers = self.structure, ["measured", "variance", "use", "limit"]
         state = ["q", "v", *(["extra"] if s.extras else []), "P", "tau", "step", "density"]
-        return (*state, *own, *dict(s.inputs))
+        return (*state, *numbers, *dict(s.inputs))
 
     @cached_property
     def ops(self) -> Counter[str]:

@@ -241,7 +241,7 @@ class ClosedSeries:
         )
         size = self._amplitudes(start, shape, rates[0])
         shape, speed, rate = size * shape, size * rates[0], size * rates[1]
-        best, found, q = 0.0, None, np.tile(start, (len(t), 1))
+        best, motion, q = 0.0, None, np.tile(start, (len(t), 1))
         middle = self._along(start)[self.places]
         for s in share * np.linspace(0.0, 1.0, GROWTH + 1)[1:]:
             step = np.zeros((len(t), mech.nv))
@@ -252,8 +252,8 @@ class ClosedSeries:
             here = self._rates(q, s * speed, s * rate)
             if here is None or not self._within(here):
                 break
-            best, found = float(s), here
-        return best, found
+            best, motion = float(s), here
+        return best, motion
 
     def _amplitudes(self, start: Array, shape: Array, speed: Array) -> Array:
         """A (f,): how far limits of the independent hinges let them go."""
@@ -315,7 +315,7 @@ class ClosedSeries:
 def excited(
     series: ClosedSeries, t: Array, tries: int, rounds: int, rng: np.random.Generator
 ) -> Moved:
-    """The best motion that was found, at times t.
+    """The best motion of those that were tried, at times t.
 
     Raises:
         ModelError: None that was tried shows all base parameters within the limits.
@@ -326,8 +326,8 @@ def excited(
 
     def tried(x: Array) -> bool:
         nonlocal best, value
-        found = series.moved(x, few)[1]
-        score = -np.inf if found is None else series.score(found)
+        motion = series.moved(x, few)[1]
+        score = -np.inf if motion is None else series.score(motion)
         if score > value:
             best, value = x, score
             return True
@@ -353,9 +353,9 @@ def excited(
         width *= 1.0 if any(better) else 0.5
     share = series.moved(best, few)[0]
     for _ in range(GROWTH):
-        reached, found = series.moved(best, t, share)
-        if found is not None and reached >= share * (1.0 - 1e-9):
-            return found
+        reached, motion = series.moved(best, t, share)
+        if motion is not None and reached >= share * (1.0 - 1e-9):
+            return motion
         share *= MARGIN
     raise ClosureError(
         f"a motion of {series.mech.name!r} closes its loops at {len(few)} samples and not at all "

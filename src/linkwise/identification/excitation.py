@@ -142,8 +142,8 @@ def exciting_motion(
     if held:
         w: Array = 2.0 * np.pi / length * np.arange(1, terms + 1, dtype=np.float64)
         closed = ClosedSeries.of(mech, kinds, w, first, rng)
-        found = excited(closed, t, tried, steps, rng)
-        q, v, vdot = found.q, found.v, found.vdot
+        motion = excited(closed, t, tried, steps, rng)
+        q, v, vdot = motion.q, motion.v, motion.vdot
         return SmoothMotion(t, q, v, vdot, None, slice(0, len(t)), np.zeros(q.shape, bool))
     series = _Series.of(mech, kinds, length, terms)
     few = t[:: max(1, len(t) // COMPARED)]
