@@ -223,6 +223,11 @@ def of_held_objects() -> list[tuple[str, str, Call]]:
                 lambda i, m=mech, q=q, task=task: lw.tasks.task_space(m, q[i], task),
             ),
             (
+                "task_dynamics",
+                name,
+                lambda i, m=mech, q=q, v=v, task=task: lw.tasks.task_dynamics(m, q[i], v[i], task),
+            ),
+            (
                 "effective_mass",
                 name,
                 lambda i, m=mech, q=q, tip=tip, up=up: lw.inertial.effective_mass(m, q[i], tip, up),

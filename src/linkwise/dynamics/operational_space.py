@@ -217,11 +217,14 @@ def operational_space(
 
 
 def ranked(parts: dict[str, Any]) -> dict[str, Any]:
-    """Results of a kernel with the rank as an integer, 0 for a state that failed."""
-    rank, condition = parts["rank"], parts["condition"]
-    if not rank.ndim:
-        return parts | {"rank": int(rank) if rank == rank else 0, "condition": float(condition)}
-    return parts | {"rank": np.nan_to_num(rank).astype(np.int64)}
+    """Results of a kernel with the rank made an integer, 0 for a state that failed."""
+    rank = parts["rank"]
+    if rank.ndim:
+        parts["rank"] = np.nan_to_num(rank).astype(np.int64)
+        return parts
+    rank, condition = float(rank), float(parts["condition"])
+    parts["rank"], parts["condition"] = int(rank) if rank == rank else 0, condition
+    return parts
 
 
 def space(at: Writing, frame: Frame) -> Any:

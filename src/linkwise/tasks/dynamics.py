@@ -145,7 +145,8 @@ def task_dynamics(
     if usual and len(usual) == known_rank(mech, q):
         kernel = by_rank(stack, held_dynamics, ("weakened", *PARTS, "doubtful"), (mech, usual))
         parts = kernel(q, v, *least(stack, tolerance, reach))
-        if not np.any(parts["doubtful"] > 0.0):
+        doubtful = parts["doubtful"]
+        if not ((doubtful > 0.0).any() if doubtful.ndim else float(doubtful) > 0.0):
             return TaskDynamics(recorded(stack, parts, reach), *(parts[name] for name in PARTS))
     single, rows, (speeds,) = states(mech, q, v=v)
     options: dict[str, Any] = {"tolerance": tolerance, "length": length, "damping": damping}
@@ -189,7 +190,7 @@ def held_dynamics(at: Writing, order: tuple[int, ...] | None, held: Held) -> Any
     falling, dropping = (-J @ at.value(expr, **options, v=x) for x in (still, at.v))
     inertia = parts[RESULTS.index("inertia")]
     rest = inertia @ (dropping - falling - bias), inertia @ falling, bias, dropping
-    return *parts, *rest, np.array([doubtful], dtype=object)
+    return *parts, *rest, doubtful
 
 
 def task_torque(

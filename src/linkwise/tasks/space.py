@@ -239,14 +239,14 @@ def recorded(
 ) -> TaskSpace:
     """The record of the results of a kernel."""
     parts = ranked(results)
-    jacobian, weakened = parts["jacobian"], parts.get("weakened")
+    rest, weakened = [parts[name] for name in RESULTS], parts.get("weakened")
     if weakened is None:
-        weakened = 0.0 if jacobian.ndim == 2 else np.zeros(len(jacobian))
+        weakened = 0.0 if rest[0].ndim == 2 else np.zeros(len(rest[0]))
     elif not weakened.ndim:
         weakened = float(weakened)
-    rest: dict[str, Any] = {name: parts[name] for name in RESULTS}
-    rest |= {"length": length, "damping": damping, "weakened": weakened}
-    return TaskSpace(stack.tasks, stack.names, **rest)
+    return TaskSpace(
+        stack.tasks, stack.names, *rest, length=length, damping=damping, weakened=weakened
+    )
 
 
 @lru_cache(maxsize=256)
@@ -344,6 +344,7 @@ RESULTS = (
     *("jacobian", "inverse", "inertia", "consistent_inverse"),
     *("rank", "basis", "singular_values", "condition"),
 )
+"""Results of kernels, in the order of the attributes of `TaskSpace`."""
 
 
 def motions_of_tasks(at: Writing, order: tuple[int, ...] | None) -> tuple[Any, Any, Any, Motions]:
