@@ -307,6 +307,7 @@ def held_object(at: Writing, body: str) -> tuple[HeldObject, list[HeldArm]]:
     # The arms are trees beside the object: each has a block of the root of 𝓜.
     mass = at.value(mass_operator)
     root, arms = mass_root(at, mass).triangle, list[HeldArm]()
+    missing: Any = -0.5
     for arm in parts.arms:
         rows, columns = arm.rows, arm.columns
         A, B, D = J_c[rows][:, of_object], -J_c[rows][:, columns], measure.rows[rows]
@@ -315,7 +316,9 @@ def held_object(at: Writing, body: str) -> tuple[HeldObject, list[HeldArm]]:
         possible, lost = (e[:, None] * span.T * D for e in (exists, 1.0 - exists))
         block = root[np.ix_(columns, columns)]
         Q, T = factored(solved(block, (possible @ B).T), exists)
-        reached = independent(at, lost @ A * unit, REDUNDANT, measure.length).exists
+        some = sum(1.0 - exists, -0.5)  # positive if there are lost rows
+        reached = independent(at, lost @ A * unit, REDUNDANT, measure.length, when=some).exists
+        missing = maximum(missing, some)
         inside = forces[:, columns]
         white = solved(block, inside.T).T
         mobility = float(len(of_object)) - reached.sum()
@@ -324,7 +327,7 @@ def held_object(at: Writing, body: str) -> tuple[HeldObject, list[HeldArm]]:
     J, bias = _at_point(at, v[of_object], point, of_object)
     blocking = np.concatenate([x.blocked @ x.A for x in arms]) * unit
     target = -np.concatenate([x.blocked @ x.bias for x in arms])[:, None]
-    held = independent(at, blocking, REDUNDANT, measure.length, target)
+    held = independent(at, blocking, REDUNDANT, measure.length, target, when=missing)
     enforced = unit * (held.rows.T @ held.beside[:, 0])
     free = complement(at, held.rows, held.exists)
     left = unit[:, None] * free.rows.T  # Z
