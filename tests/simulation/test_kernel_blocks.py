@@ -59,11 +59,11 @@ def test_works_of_blocks_are_those_of_single_steps(mech, monkeypatch):
 def test_a_block_that_diverges_ends_the_motion_as_a_single_call_does(mech, monkeypatch):
     steps_by_kernel(monkeypatch, True)
     stiff = mech.with_drive("pin_1", stiffness=1.3e6)
-    told = []
+    results = []
     for block in (1000, 8):
         monkeypatch.setattr(kernel_stepper, "BLOCK", block)
         with pytest.raises(SimulationError, match="diverged") as error:
             lw.simulate(stiff, [1.0, 0.2], duration=0.3, tau=1.0, record_every=3)
         rec = error.value.recording
-        told.append((str(error.value), rec.t.tolist(), rec.q.tolist()))
-    assert told[0] == told[1] and len(told[0][1]) == 8
+        results.append((str(error.value), rec.t.tolist(), rec.q.tolist()))
+    assert results[0] == results[1] and len(results[0][1]) == 8

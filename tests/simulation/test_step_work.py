@@ -110,12 +110,12 @@ def test_contacts_are_those_of_all_points_one_by_one(ground):
     some = touches.at(np.array([3, 20]))
     np.testing.assert_array_equal(some.force, touches.force[[3, 20]])
     both = np.flatnonzero(pushing)
-    for part, whole in zip(
+    for part, everything in zip(
         touches.among(both),
         (touches.touching, touches.gap, touches.approach, touches.slip),
         strict=True,
     ):
-        np.testing.assert_array_equal(part, whole[:, both])
+        np.testing.assert_array_equal(part, everything[:, both])
 
 
 def test_works_at_some_records_are_sums_over_all_steps():

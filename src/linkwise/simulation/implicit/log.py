@@ -94,7 +94,7 @@ class ImplicitLog:
         self._gaps.append((names, gap[rows[rows < len(steps) - 1] + 1]))
         self._open = len(rows) > 0 and rows[-1] == len(steps) - 1
         at = slice(None) if len(rows) == len(steps) else rows  # all need not be gathered
-        q, v = (np.array(x[at]) for x in (steps.q, steps.v))  # without all that a step shows
+        q, v = (np.array(x[at]) for x in (steps.q, steps.v))  # copies: a step shows more
         self._add(t=times[at], q=q, v=v, work=done)
         self._act(steps, at, h, pushed, control)
         if not (self.probes or self.applied.at_nodes):
