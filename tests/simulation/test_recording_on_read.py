@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.errors import ShapeError, UnknownNameError
+from linkwise.errors import ModelError, ShapeError, UnknownNameError
 from linkwise.model.body import Coupling
 from linkwise.simulation import Recording, run, standard_channel
 from linkwise.simulation.report import energy_flow
@@ -109,3 +109,13 @@ def test_the_energy_that_is_looked_at_is_that_of_the_channels(integrator, monkey
     assert known.works["joints"] != 0.0 != known.works["passive"]
     works = {name: work for name, work in flow.works.items() if work}
     assert works == pytest.approx({name: x for name, x in known.works.items() if x}, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"work_error": "a"}, {"forces_frame": "b"}, {"limits": 3}, {"worst_loop": "c"}],
+    ids=str,
+)
+def test_what_only_the_report_needs_is_looked_at_at_once(wrong):
+    with pytest.raises((ModelError, ShapeError)):
+        Recording.of(lw.models.pendulum(1), [0.0], [[0.3]], [[0.1]], **wrong)

@@ -11,7 +11,7 @@ import numpy as np
 
 from linkwise.arguments import function, is_a
 from linkwise.dynamics.kernels import check_mechanism
-from linkwise.dynamics.quantity import Frame
+from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation import standard_channel as standard
@@ -31,7 +31,7 @@ from linkwise.simulation.on_read import FieldOnRead, OnRead
 from linkwise.simulation.report import Notes, Report, report
 from linkwise.simulation.standard_channel import not_modelled as left_out
 from linkwise.simulation.work import budget, checked_works, work_names
-from linkwise.spatial.array import Array, ArrayLike, floats, frozen
+from linkwise.spatial.array import Array, ArrayLike, constant, floats, frozen
 
 Dense: TypeAlias = Callable[[float], tuple[Array, Array]]
 """q (nq,) and v (nv,) at a time [s], from an integrator with dense output."""
@@ -166,6 +166,13 @@ class Recording:
             is_a(str, stopped, "stopped")
         if dense is not None:
             function(dense, "dense")
+        for text, what in ((limits, "limits"), (stabilization, "stabilization")):
+            is_a(str, text, what)
+        check_frame(forces_frame, "forces_frame")
+        work_error = float(constant(work_error, (), "work_error"))
+        for pair, what in ((worst_loop, "worst_loop"), (added_loop, "added_loop")):
+            floats(pair, what)
+        not_modelled = tuple(not_modelled)
         times = checked_times(t)
         q, v = mech.check_q(q), mech.check_v(v)
         force = np.zeros((len(times), mech.nv)) if tau is None else mech.check_v(tau, "tau")
@@ -188,6 +195,8 @@ class Recording:
         ]  # fmt: skip
         acting = {node: x.values for node, x in zip(acting, pushes, strict=True)}
         known = checked_works(works or {}, len(times))
+        if energy is not None:
+            energy = floats(energy[0], "energy[0]"), floats(energy[1], "energy[1]")
         energies = OnRead(lambda: standard.energy_channels(mech, q, v, energy))
         spent = OnRead(lambda: budget(
             mech, times, (q, v, force), energies()[-1].values, works=known, error=work_error,
