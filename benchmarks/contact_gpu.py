@@ -42,7 +42,7 @@ def robot(path: str):
     mech = lw.load(path)
     key = re.search(r'<key[^>]*qpos="([^"]+)"', text)
     if key is None:
-        raise SystemExit(f"{path} has no keyframe to stand in: name the file of the robot itself")
+        raise SystemExit(f"{path} has no keyframe: name the file of the robot itself")
     pose = np.array(key.group(1).split(), dtype=float)
     q = np.concatenate([pose[3:7], pose[:3], pose[7:]])
     feet = [p for p in ground_contacts(mech, Ground(friction=0.8)) if p.radius > 0.0]

@@ -110,7 +110,7 @@ class TaskDynamics(Batched):
 
 
 PARTS = ("coriolis", "gravity", "bias", "falling")
-"""Results of kernels that stand behind those of the task space."""
+"""Results of kernels that follow those of the task space."""
 
 
 def task_dynamics(

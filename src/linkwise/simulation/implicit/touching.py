@@ -203,7 +203,7 @@ def shape_points(
 
 
 def heights_of(shape: Geometry, pose: Pose) -> HeightField:
-    """The height field of a shape in the world, with no laws of its own."""
+    """The height field of a shape in the world, without laws of friction."""
     ground = _plane(_Carried(shape, WORLD, pose @ shape.pose), Surface())
     assert isinstance(ground, HeightField)
     return ground
