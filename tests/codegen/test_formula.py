@@ -190,7 +190,7 @@ def test_small_singular_values_keep_their_digits() -> None:
 def _independent(at: Any, m: int, n: int) -> Any:
     W, A = at.read("w", m * n).reshape(m, n), at.read("a", 2 * n).reshape(2, n)
     rows, exists, beside = orthogonal.independent(at, W, 1e-9, 1e-6, W @ np.ones((n, 1)))
-    others = orthogonal.complement(at, rows)
+    others = orthogonal.complement(at, rows, exists)
     full = orthogonal.packed(rows, exists), orthogonal.packed(others.rows, others.exists)
     return rows, exists, orthogonal.across(at, A, rows, exists), beside, *full
 
