@@ -121,7 +121,8 @@ def row(title: str, mech: lw.Mechanism) -> str:
     q, v, tau = states(mech)
     one, batch, operations = ours_on(mech, (q, v, tau))
     theirs, difference = pinocchio_on(mech, q, v, tau)
-    free = sum(lw.dynamics.kernels.kernel(mech, "forward_dynamics").ops.values())
+    tree = lw.dynamics.tree_of(mech)
+    free = sum(lw.dynamics.kernels.kernel(tree, "forward_dynamics").ops.values())
     rows = len(lw.loops.constraint_names(mech))
     us = [1e6 * t for t in (one, theirs[0], batch, theirs[1])]
     return (

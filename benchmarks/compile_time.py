@@ -102,10 +102,10 @@ def four_bars(count: int, *, chain: bool):
 def kernel(mech, quantity: str):
     """The kernel that the call has made."""
     from linkwise.dynamics.closure import closed_kernel
-    from linkwise.dynamics.kernels import kernel, one_state
+    from linkwise.dynamics.kernels import kernel, usual_rank
 
     if quantity == "forward_dynamics" and (mech.loops or mech.couplings):
-        rank = one_state(mech).rank
+        rank = usual_rank(mech).rank
         return closed_kernel(mech, "forward_dynamics", rank=rank)
     return kernel(mech, quantity)
 

@@ -1,6 +1,7 @@
-"""Robots on the ground beside MuJoCo on a processor: one motion from Python, and a batch.
+r"""Robots on the ground beside MuJoCo on a processor: one motion from Python, and a batch.
 
-    python benchmarks/contact.py go2/scene_mjx.xml g1/scene_mjx.xml      writes results/contact.md
+    python benchmarks/contact.py unitree_go2/scene.xml unitree_g1/scene.xml \
+        unitree_go2/scene_mjx.xml unitree_g1/scene_mjx.xml               writes results/contact.md
 
 Both step the same scene at the time step of its file, with its actuators, joint friction and
 limits, from its first keyframe; MuJoCo's solver has the settings of the file. Here the shapes that
@@ -28,7 +29,8 @@ from linkwise.simulation import ContactPoint, contact_points
 RESULTS = Path(__file__).parent / "results" / "contact.md"
 HEAD = """# Robots on the ground compared with MuJoCo
 
-Written by `python benchmarks/contact.py` on scenes of MuJoCo Menagerie. Microseconds of processor
+Written by `python benchmarks/contact.py` on scenes of MuJoCo Menagerie: those of the robots, and
+those for MJX, where MuJoCo has fewer contacts and iterations. Microseconds of processor
 time for one step of one motion, on one core; ratios are MuJoCo over Linkwise. *Stands* holds the
 keyframe; *steps* moves the legs in turn by 0.15 rad, 2 times a second. *Points* may touch the
 ground here: those of all shapes that the file lets touch its floor, or those within 3 cm of it in
@@ -146,7 +148,7 @@ def main(paths: list[str]) -> None:
     rows, iterations = list[str](), list[str]()
     with tempfile.TemporaryDirectory() as folder:
         for path in paths:
-            file, title = stripped(path, Path(folder)), Path(path).parent.name
+            file, title = stripped(path, Path(folder)), "/".join(Path(path).parts[-2:])
             iterations.append(f"{mujoco.MjModel.from_xml_path(file).opt.iterations} ({title})")
             for feet, swing in ((True, 0.0), (True, 0.15), (False, 0.0), (False, 0.15)):
                 rows.append(measured(file, title, swing, feet))

@@ -32,6 +32,14 @@ one step with one sweep over its impulses; a step makes at most 20, and the firs
 without the impulses of a step before. Millions of steps per second over calls of {steps} steps, the
 best batch. *Moves* is the largest joint velocity at the end: the robots stand.
 """
+TAIL = """
+Measured on an NVIDIA H200. On the same GPU, with their scenes for MJX and the solver settings of
+these, MuJoCo-Warp makes 14.7 (go2) and 5.0 (g1) and MJX 0.80 and 0.53 million steps per second, in
+float32 with one (go2) and five (g1) solver iterations; these figures come from another run. Sweeps
+here end when no velocity changes by more than 4e-5 m/s in float32 and 1e-9 m/s in float64. The
+limit is memory: the registers of a motion, 3 kB for go2 and 11 kB for g1 in float32, are more than
+those of the GPU hold.
+"""
 STEP, STEPS = 2e-3, 400
 BATCHES = (1 << 14, 1 << 16, 1 << 17)
 
@@ -93,7 +101,7 @@ def main(paths: list[str]) -> None:
             cells += (best[1], f"{best[0] / 1e6:.1f}", f"{compiled:.1f}", f"{moves:.1e}")
             rows.append("| " + " | ".join(map(str, cells)) + " |")
             print(rows[-1], flush=True)
-    RESULTS.write_text(HEAD.format(steps=STEPS) + "\n" + "\n".join(rows) + "\n")
+    RESULTS.write_text(HEAD.format(steps=STEPS) + "\n" + "\n".join(rows) + "\n" + TAIL)
 
 
 if __name__ == "__main__":

@@ -396,8 +396,9 @@ def difference(pair: Pair, layout: Any, ours: Any, theirs: Any) -> float:
             places = np.arange(float(layout.mech.nv))
             order = layout.v_to(layout.mech.neutral(), places).astype(int)
             ours = np.take(ours, order, axis)
-        elif kind == "q":
-            ours = layout.q_to(ours)
+        elif kind == "q":  # quaternions are compared as orientations: q and -q are one
+            apart = lw.difference(layout.mech, layout.q_from(theirs), ours)
+            return float(np.abs(apart).max() / np.abs(theirs).max())
     return float(np.abs(ours - theirs).max() / np.abs(theirs).max())
 
 

@@ -68,7 +68,7 @@ def instructions_per_ns(itemsize: int = 8) -> float:
 
 def vector_instructions(kernel: Kernel) -> int:
     """Floating-point instructions of the code for one vector register of states."""
-    target = machine._target()
+    target = machine._target(1)  # the level of straight code
     module = binding.parse_assembly(kernel.source)
     module.triple = machine.host()[0]
     lines = target.emit_assembly(module)

@@ -252,10 +252,10 @@ def rolled(c: Case, workspaces: list[Any], state: Array, forces: Array) -> Array
 def instructions(kernel: Any) -> int:
     """Floating-point instructions of one step for one vector register of motions."""
     lanes, stepping = kernel.lanes, kernel.stepping
-    unit = emit_stepping(stepping, itemsize=kernel.itemsize, lanes=lanes)
+    unit = emit_stepping(stepping, itemsize=kernel.request.itemsize, lanes=lanes)
     module = binding.parse_assembly(unit.text)
     module.triple = processor.host()[0]
-    text = processor._target().emit_assembly(module)
+    text = processor._target(processor.level(unit)).emit_assembly(module)
     wide = "zmm" if "zmm" in text else "ymm"
     counts, calls, name = Counter[str](), dict[str, list[str]](), ""
     for line in text.splitlines():

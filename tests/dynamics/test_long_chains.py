@@ -8,6 +8,7 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import mass, vdot
 from linkwise.codegen import evaluated
+from linkwise.codegen.scalar import status
 from tests.cases import close, state
 
 
@@ -73,3 +74,24 @@ def test_what_a_formula_changes_in_a_value_is_kept() -> None:
     result = lw.compile(first_is_zero, mech)(q, x)
     assert result[0] == 2.0
     np.testing.assert_allclose(result[1:], (lw.mass_matrix(mech, q) @ x)[1:], rtol=1e-9)
+
+
+def test_the_rest_of_a_formula_is_straight_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a formula makes of its expressions is compiled, and gives what NumPy gives."""
+    compiled, plain = lw.models.chain(70), lw.models.chain(70)
+    q = 0.3 * np.random.default_rng(1).standard_normal((4, 70))
+    q[1], q[3, 5] = 0.0, np.nan
+    codes = np.zeros((2, 4), np.int32)
+    tip = compiled.nodes[-1].name
+    space = lw.operational_space(compiled, q, tip, status=codes[0])
+    monkeypatch.setattr(evaluated, "rest_of", lambda *given: None)
+    expected = lw.operational_space(plain, q, tip, status=codes[1])
+    assert codes.tolist() == [[0, 0, 0, status.INPUT]] * 2
+    assert space.rank[:3].tolist() == expected.rank[:3].tolist()
+    for ours, theirs in ((space.inertia, expected.inertia), (space.inverse, expected.inverse)):
+        assert np.isnan(ours[3]).all() and np.abs(theirs[:3]).max() > 1e-3
+        np.testing.assert_allclose(ours[:3], theirs[:3], atol=1e-9 * np.abs(theirs[:3]).max())
+    J, M = lw.jacobian(plain, q[0], tip), lw.mass_matrix(plain, q[0])
+    np.testing.assert_allclose(space.inverse[0], J @ np.linalg.solve(M, J.T), rtol=1e-8, atol=1e-9)
+    one = lw.operational_space(compiled, q[0], tip)
+    np.testing.assert_allclose(one.inertia, space.inertia[0], rtol=1e-12)

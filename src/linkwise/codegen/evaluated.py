@@ -1,7 +1,8 @@
 """Formulas of large mechanisms: the function runs on numbers, expressions are kernels with loops.
 
-Straight code of a thousand bodies would take minutes to compile. Here each entry of an array is the
-row of its values in all states of a batch, and the same function runs on these.
+Straight code of a thousand bodies would take minutes to compile. Where no expression depends on
+another, what the formula makes of their values is straight code (`rest.py`). Else each entry of an
+array is the row of its values in all states of a batch, and the same function runs on these.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from linkwise.algebra.expr import Expr
 from linkwise.codegen.formula import Formula, FormulaInputs
 from linkwise.codegen.request import Request
+from linkwise.codegen.rest import rest_of
 from linkwise.codegen.scalar import status
 from linkwise.spatial.array import Array
 from linkwise.sweeps.result_part import ResultPart
@@ -42,6 +44,9 @@ class Evaluated:
         self.inputs = tuple((name, x.shape[-1]) for name, x in trial.given.items())
         self.parts = tuple(x.shape for x in results)
         self.ops = sum((k.ops for k in self.kernels), Counter[str]())
+        self.rest = rest_of(formula, request, self.kernels)
+        if self.rest is not None:
+            self.ops += self.rest.ops
 
     def run(self, rows: Sequence[Any], out: Array, codes: Any, threads: int | None) -> None:
         """Results and codes of all states."""
@@ -49,6 +54,9 @@ class Evaluated:
         at = _Evaluating(self, given, len(out), out.dtype, threads)
         for x in given.values():
             at.codes[np.broadcast_to(~np.isfinite(x).all(axis=1), at.codes.shape)] = status.INPUT
+        if self.rest is not None:
+            codes[...] = self.rest.run(at.called, at.array, out, at.codes)
+            return
         start = 0
         for array in self._results(at):
             part = out[:, start : start + array.size]
@@ -89,9 +97,10 @@ class _Evaluating(FormulaInputs):
         self.made = dict[int, tuple[Any, list[Any], Array]]()
 
     def read(self, name: str, size: int) -> Any:
-        return _objects_of(self._array(name, size))
+        return _objects_of(self.array(name, size))
 
-    def _array(self, name: str, size: int) -> Any:
+    def array(self, name: str, size: int) -> Any:
+        """An input (1, size) or (batch, size)."""
         if name not in self.given:  # in the trial: any state
             of_q = name.startswith("q") and size == self.mech.nq
             sample = self.mech.neutral() if of_q else np.zeros(size)
@@ -140,19 +149,26 @@ class _Evaluating(FormulaInputs):
         given: Mapping[str, Any],
     ) -> list[Any]:
         changed = {"nodes": nodes, "names": (), "chosen": part}
-        return [self._called(replace(request, quantity=(x,), **changed), given) for x in exprs]
+        return [self._value(replace(request, quantity=(x,), **changed), given) for x in exprs]
 
-    def _called(self, request: Request, given: Mapping[str, Any]) -> Any:
+    def _value(self, request: Request, given: Mapping[str, Any]) -> Any:
         from linkwise.codegen.kernel import kernel as kernel_of
 
         if self.calls == len(self.of.kernels):  # kernels are called in the same order each time
             self.of.kernels.append(kernel_of(request))
         kernel = self.of.kernels[self.calls]
         self.calls += 1
+        result = self.called(kernel, given)
+        lanes = _objects_of(result)
+        self.made[id(lanes)] = lanes, lanes.ravel().tolist(), result.reshape(len(result), -1)
+        return lanes
+
+    def called(self, kernel: Kernel, given: Mapping[str, Any]) -> Array:
+        """The results of a kernel (batch, ...), with its trouble among the codes."""
         arrays, codes = list[Any](), np.zeros(self.count, np.int32)
         for name, size in kernel.signature.inputs:
             if name not in given:
-                arrays.append(self._array(name, size))
+                arrays.append(self.array(name, size))
             else:
                 wide = np.empty((self.count, size), self.dtype)
                 for i, x in enumerate(given[name]):
@@ -161,9 +177,7 @@ class _Evaluating(FormulaInputs):
         lead = np.broadcast_to(arrays[0], (self.count, arrays[0].shape[-1]))
         result = kernel(lead, *arrays[1:], status=codes, threads=self.threads)
         np.copyto(self.codes, codes, where=self.codes == 0)
-        lanes = _objects_of(result)
-        self.made[id(lanes)] = lanes, lanes.ravel().tolist(), result.reshape(len(result), -1)
-        return lanes
+        return result
 
 
 def _objects_of(array: Array) -> Any:

@@ -27,16 +27,36 @@ if TYPE_CHECKING:
 
 def built(request: Request, lanes: int = 1) -> tuple[Signature, Machine]:
     """The signature of a kernel, and its machine code for `lanes` states at a time."""
-    key = file_key(request, lanes, machine.versions()) if request.cache else None
-    filed = cache.read(key) if key else None
+    key = _key(request, lanes)
+    filed = _filed(key)
     if filed is not None:
-        with contextlib.suppress(*cache.UNREADABLE):
-            return _read(filed)
+        return filed
     try:
         graph = stages.graph(request)
     except TooLongError:
         return _evaluated(request)
-    signature, text = signature_of(graph, request.itemsize), unit(graph, request.itemsize, lanes)
+    return _built(key, signature_of(graph, request.itemsize), unit(graph, request.itemsize, lanes))
+
+
+def built_rest(request: Request, rest: Traced) -> tuple[Signature, Machine]:
+    """The same for the rest of a formula (`rest.py`), for one state."""
+    key = _key(request, "rest")
+    return _filed(key) or _built(key, stages.signature(rest), unit(rest, request.itemsize))
+
+
+def _key(request: Request, what: int | str) -> str | None:
+    return file_key(request, what, machine.versions()) if request.cache else None
+
+
+def _filed(key: str | None) -> tuple[Signature, Machine] | None:
+    filed = cache.read(key) if key else None
+    if filed is not None:
+        with contextlib.suppress(*cache.UNREADABLE):
+            return _read(filed)
+    return None
+
+
+def _built(key: str | None, signature: Signature, text: Unit) -> tuple[Signature, Machine]:
     code = machine.object_code(text)
     if key:
         cache.write(key, _written(signature, text, code))
