@@ -58,8 +58,8 @@ loop's are all it made.
 
 Load average {load}. Times are CPU times, so that other load on the machine matters less.
 
-| robot | limits | | first start | all starts | starts | steps | ms per target | median | batch, ms
-|
+| robot | limits | | first start | all starts | starts | steps | ms per target | median | \
+batch, ms |
 | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 """
 

@@ -7,7 +7,9 @@ import time
 import llvmlite.binding as binding
 from llvmlite import ir
 
+from linkwise.codegen import stages
 from linkwise.codegen.cpu import machine
+from linkwise.codegen.cpu.build import unit
 from linkwise.codegen.cpu.llvm import Unit
 from linkwise.codegen.kernel import Kernel
 
@@ -68,8 +70,10 @@ def instructions_per_ns(itemsize: int = 8) -> float:
 
 def vector_instructions(kernel: Kernel) -> int:
     """Floating-point instructions of the code for one vector register of states."""
-    target = machine._target(1)  # the level of straight code
-    module = binding.parse_assembly(kernel.source)
+    request = kernel.request
+    text = unit(stages.graph(request), request.itemsize, kernel.signature.lanes)
+    target = machine._target(machine.level(text))
+    module = binding.parse_assembly(text.text)
     module.triple = machine.host()[0]
     lines = target.emit_assembly(module)
     inside = [part for part in re.split(r"^(?=[\w.$]+:)", lines, flags=re.M) if "zmm" in part]
