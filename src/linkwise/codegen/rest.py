@@ -104,10 +104,10 @@ class Rest:
             np.ascontiguousarray(values[name] if name in values else array(name, size), out.dtype)
             for name, size in self.processor.inputs
         ]
-        own = np.empty(len(out), np.int32)
-        self.processor.run(rows, len(out), out, own, None)
-        own[own == status.INPUT] = status.RESULT  # a value of an expression is not finite
-        return np.where(codes == 0, own, codes)
+        trouble = np.empty(len(out), np.int32)
+        self.processor.run(rows, len(out), out, trouble, None)
+        trouble[trouble == status.INPUT] = status.RESULT  # a value of an expression is not finite
+        return np.where(codes == 0, trouble, codes)
 
 
 def rest_of(formula: Formula, request: Request, kernels: Sequence[Kernel]) -> Rest | None:
