@@ -279,3 +279,18 @@ def _flat(at: Any, formula: Formula) -> Any:
     result = formula.write(at, *formula.options)
     parts = result if formula.names else [result]
     return np.concatenate([np.ravel(np.asarray(x, dtype=object)) for x in parts])
+
+
+def _as_it_is(at: Any, size: int) -> Any:
+    return at.read("x", size)
+
+
+@pytest.mark.parametrize("size", [3, 6000])
+def test_results_may_be_inputs(size: int) -> None:
+    kernel, x = (
+        lw.compile(Formula(_as_it_is, (size,)), lw.models.pendulum(1)),
+        np.arange(size) + 1.0,
+    )
+    for given in (x, np.stack([x + i for i in range(17)])):
+        out = np.zeros_like(given)
+        assert np.array_equal(kernel(given, out=out), given) and np.array_equal(out, given)

@@ -254,6 +254,7 @@ NAN_MEANS = {
     "Channel(values)": "there is no value at that time",
     "Channel.of(values)": "there is no value at that time",
     "Recording.with_channel(values)": "there is no value at that time",
+    "smoothed(tau)": "there is no measurement: gaps of joint forces stay gaps",
     "Recording.of(step)": "the step is not known",
     "Recording.of(wall)": "the time it took is not known",
     "Recording.of(worst_loop)": "the worst loop is not known",

@@ -98,7 +98,8 @@ def test_space(name, kind):
 def test_dynamics(name, kind):
     mech, q, v, _, tasks, dense = setting(name, kind)
     result, size = lw.tasks.task_dynamics(mech, q, v, tasks), force_size(dense)
-    close(result.bias, lw.tasks.task_bias(mech, q, v, tasks), 1e-15, scale=1.0)
+    bias = lw.tasks.task_bias(mech, q, v, tasks)  # another kernel: it may round differently
+    close(result.bias, bias, 1e-15, scale=1.0 + np.abs(bias).max())
     close(result.coriolis, dense.coriolis, BOUND, scale=size)
     close(result.gravity, dense.gravity, BOUND, scale=size)
     desired = np.random.default_rng(5).standard_normal(len(dense.J))

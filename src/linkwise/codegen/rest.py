@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.algebra.expr import Expr
-from linkwise.codegen.formula import Formula, TooLongError
+from linkwise.codegen.formula import Formula, FormulaInputs, TooLongError
 from linkwise.codegen.request import Request
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.graph import Scalar
@@ -33,17 +33,27 @@ VALUE = "value of expression {}"
 """Inputs of the rest."""
 
 
-class _Writing(Writing):
-    """A formula whose expressions are inputs.
+class _Inputs(FormulaInputs):
+    """What `Formula.write` is given: values of expressions are inputs of the graph.
+
+    Like `evaluated.py` it shows no graph: derivatives of it would miss the expressions.
 
     Attributes:
-        kernels: Those of its expressions, in order.
+        kernels: Those of the expressions, in order.
         given: What was given to each.
+        writing: The graph.
     """
 
     def __init__(self, request: Request, kernels: Sequence[Kernel]) -> None:
         super().__init__(request)
         self.kernels, self.given = kernels, list[Mapping[str, Any]]()
+        self.writing, self.entries = Writing(request), 0
+        self.check, self.loop, self.solved = (
+            self.writing.check, self.writing.loop, self.writing.solved
+        )  # fmt: skip
+
+    def read(self, name: str, size: int) -> Any:
+        return self.writing.read(name, size)
 
     def values(
         self,
@@ -53,13 +63,16 @@ class _Writing(Writing):
         request: Request,
         given: Mapping[str, Any],
     ) -> list[Any]:
-        """Inputs; raises where the expressions depend on other ones."""
+        """Inputs; raises where the expressions depend on other ones, or are large."""
         for array in given.values():
             if any(isinstance(x, Scalar) for x in np.asarray(array, dtype=object).flat):
                 raise TooLongError(self.mech)
         results = list[Any]()
         for _ in exprs:
             shape = self.kernels[len(self.given)].signature.shape
+            self.entries += math.prod(shape)
+            if self.entries > MOST_OPERATIONS:
+                raise TooLongError(self.mech)
             name = VALUE.format(len(self.given))
             results.append(self.read(name, math.prod(shape)).reshape(shape))
             self.given.append(given)
@@ -75,7 +88,7 @@ class Rest:
         processor: The rest.
     """
 
-    def __init__(self, at: _Writing, traced: Traced, request: Request) -> None:
+    def __init__(self, at: _Inputs, traced: Traced, request: Request) -> None:
         from linkwise.codegen.cpu.build import built_rest
         from linkwise.codegen.cpu.device import Processor
 
@@ -112,14 +125,14 @@ class Rest:
 
 def rest_of(formula: Formula, request: Request, kernels: Sequence[Kernel]) -> Rest | None:
     """The rest of a formula, if it is straight code of a reasonable length."""
-    at = _Writing(request, kernels)
+    at: Any = _Inputs(request, kernels)
     try:
         results = formula.write(at, *formula.options)
     except TooLongError:
         return None
     arrays = [np.asarray(x, dtype=object) for x in (results if formula.names else [results])]
-    at.write("0", [x for array in arrays for x in array.ravel().tolist()])
-    made = at.traced()
+    at.writing.write("0", [x for array in arrays for x in array.ravel().tolist()])
+    made = at.writing.traced()
     if len(at.given) != len(kernels) or made.operations() > MOST_OPERATIONS:
         return None
     return Rest(at, made, request)

@@ -408,7 +408,7 @@ def constraint_error(mech: Mechanism, q: ArrayLike, *, per: Per = "row") -> Arra
     if per not in ("row", "loop"):
         raise ModelError(f"per is {per!r}; it must be 'row' or 'loop'.")
     kernel = error_kernel(mech, per == "row")
-    if kernel is not None and np.ndim(q) == 1:
+    if kernel is not None and isinstance(q, np.ndarray) and q.ndim == 1:
         return kernel(q)
     q = mech.check_q(q)
     if kernel is not None:

@@ -184,6 +184,8 @@ def base_parameters(
     _check_kind(of)
     rng, tree = generator(seed), tree_of(mech)
     width = 10 * tree.n_bodies
+    if not width:
+        raise ModelError(f"{mech.name!r} has no bodies, and so no inertial parameters.")
     count = 4 + 3 * width // max({"torque": tree.nv, "energy": 1, "momentum": 6}[of], 1)
     q = np.stack([tree.random(rng) for _ in range(count)])
     v, vdot = rng.standard_normal((2, count, tree.nv))

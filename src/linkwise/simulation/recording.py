@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from linkwise.arguments import function, is_a
+from linkwise.arguments import all_are, flag, function, is_a
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.errors import ModelError, ShapeError, unknown_name
@@ -30,7 +30,7 @@ from linkwise.simulation.interpolation import between
 from linkwise.simulation.on_read import FieldOnRead, OnRead
 from linkwise.simulation.report import Notes, Report, report
 from linkwise.simulation.standard_channel import not_modelled as left_out
-from linkwise.simulation.work import budget, checked_works, work_names
+from linkwise.simulation.work import budget, checked_energies, checked_works, work_names
 from linkwise.spatial.array import Array, ArrayLike, constant, floats, frozen
 
 Dense: TypeAlias = Callable[[float], tuple[Array, Array]]
@@ -166,6 +166,13 @@ class Recording:
             is_a(str, stopped, "stopped")
         if dense is not None:
             function(dense, "dense")
+        for value, what in (
+            (held, "held"), (passive, "passive"), (friction, "friction"), (actuated, "actuated"),
+            (pushed, "pushed"),
+        ):  # fmt: skip
+            flag(value, what)
+        if not isinstance(contacts, bool | str):
+            contacts = all_are(str, contacts, "contacts")
         for text, what in ((limits, "limits"), (stabilization, "stabilization")):
             is_a(str, text, what)
         check_frame(forces_frame, "forces_frame")
@@ -196,7 +203,7 @@ class Recording:
         acting = {node: x.values for node, x in zip(acting, pushes, strict=True)}
         known = checked_works(works or {}, len(times))
         if energy is not None:
-            energy = floats(energy[0], "energy[0]"), floats(energy[1], "energy[1]")
+            energy = checked_energies(energy, len(times))
         energies = OnRead(lambda: standard.energy_channels(mech, q, v, energy))
         spent = OnRead(lambda: budget(
             mech, times, (q, v, force), energies()[-1].values, works=known, error=work_error,

@@ -118,6 +118,17 @@ def checked_works(works: Mapping[str, ArrayLike | None], records: int) -> dict[s
     return checked
 
 
+def checked_energies(energy: tuple[ArrayLike, ArrayLike], records: int) -> tuple[Array, Array]:
+    """Kinetic and potential energy at each record."""
+    both = floats(energy, "energy")
+    if both.shape != (2, records):
+        raise ShapeError(
+            f"energy has the shape {both.shape}; it is (2, {records}), the kinetic and the "
+            "potential energy at each record [J]."
+        )
+    return both[0], both[1]
+
+
 def work_names(works: Mapping[str, Array | None]) -> tuple[str, ...]:
     """Names of the channels of a budget with such works."""
     names = [x for x in dict.fromkeys((*ALWAYS, *works)) if x not in works or works[x] is not None]

@@ -465,7 +465,7 @@ class _Parts:
         order = [n for n in body.needed if self.graph.op[n] not in free]
         size = PART if body.emit.lanes == 1 else PART_OF_SEVERAL
         size = PART_AT_ONCE if body.at_once else size
-        self.parts = [order[i : i + size] for i in range(0, len(order), size)]
+        self.parts = [order[i : i + size] for i in range(0, max(1, len(order)), size)]
         part_of = {n: i for i, part in enumerate(self.parts) for n in part}
         part_of |= {n: -1 for n in body.needed if self.graph.op[n] == "input"}
         angles = {
