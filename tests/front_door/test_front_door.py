@@ -52,6 +52,7 @@ def no_window():
     yield
     if objects.OBJECTS["viewer.Viewer"].cache_info().currsize:
         objects.OBJECTS["viewer.Viewer"]().close()
+        objects.OBJECTS["viewer.Viewer"].cache_clear()  # tests may come back to this module
 
 
 def test_every_public_name_is_walked_or_left_out():
