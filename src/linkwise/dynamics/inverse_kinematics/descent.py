@@ -29,7 +29,7 @@ A joint at a limit is held: D⁻¹ is zero in its direction.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -127,7 +127,10 @@ class Samples:
         settled: Whether it was at rest, or ran out of iterations (s,).
         iterations: Steps that were tried (s,).
         blocked: Velocities (s, nv) at a limit that the goals pull against it.
-        begun: For each the searches that led there: their starts, and the gain that counted.
+        start: Where the last search of each began (s, nq).
+        slow: The relative gain that counted in it (s,).
+        since: Number of entries of `earlier` that another sample has replaced (s,).
+        earlier: Searches that were continued: their rows, starts and gains.
     """
 
     q: Array
@@ -137,12 +140,37 @@ class Samples:
     settled: NDArray[np.bool_]
     iterations: NDArray[np.int64]
     blocked: NDArray[np.bool_]
-    begun: list[tuple[tuple[Array, float], ...]]
+    start: Array
+    slow: Array
+    since: NDArray[np.int64]
+    earlier: list[tuple[NDArray[np.int64], Array, Array]]
 
-    def take(self, at: int, other: Samples, i: int) -> None:
-        """Replace one of these by sample i of others."""
-        for part in fields(self):
-            getattr(self, part.name)[at] = getattr(other, part.name)[i]
+    def take(self, at: NDArray[np.int64], other: Samples, rows: NDArray[np.int64]) -> None:
+        """Replace some of these by rows of others."""
+        for name in RESULTS:
+            getattr(self, name)[at] = getattr(other, name)[rows]
+        self.since[at] = len(self.earlier)
+
+    def carry_on(self, at: NDArray[np.int64], other: Samples, rows: NDArray[np.int64]) -> None:
+        """Replace some of these by rows of others that continue them."""
+        since, steps = self.since[at], self.iterations[at]
+        self.earlier.append((at, self.start[at], self.slow[at]))
+        self.take(at, other, rows)
+        self.since[at] = since
+        self.iterations[at] += steps
+
+    def searches(self, i: int) -> list[tuple[Array, float]]:
+        """The searches that led to sample i: their starts, and the gain that counted."""
+        path = list[tuple[Array, float]]()
+        for rows, start, slow in self.earlier[self.since[i] :]:
+            path.extend((start[k], float(slow[k])) for k in np.flatnonzero(rows == i))
+        return [*path, (self.start[i], float(self.slow[i]))]
+
+
+RESULTS = (
+    "q", "error", "cost", "reached", "settled", "iterations", "blocked", "start", "slow",
+)  # fmt: skip
+"""The arrays of samples that have a row for each, and describe it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -274,14 +302,17 @@ def solve(
         np.asarray(result["settled"] > 0.0, dtype=np.bool_),
         result["iterations"].astype(np.int64),
         np.asarray(result["blocked"] > 0.0, dtype=np.bool_),
-        [((row, slow),) for row in q],
+        np.array(q),
+        np.full(len(q), slow),
+        np.zeros(len(q), dtype=np.int64),
+        [],
     )
 
 
 def history(problem: Problem, best: Samples, i: int) -> Array:
     """√(2 E) before the first step of sample i and after each."""
     parts = list[Array]()
-    for start, slow in best.begun[i]:
+    for start, slow in best.searches(i):
         ends = int(solve(problem, start[None], np.array([i]), slow=slow).iterations[0])
         rows, counts = np.repeat(start[None], ends + 1, axis=0), np.arange(ends + 1.0)
         which = np.full(len(rows), i)

@@ -162,13 +162,8 @@ def _settled(problem: Problem, best: Samples) -> None:
 
 def _on(best: Samples, rows: NDArray[np.int64], continued: Samples) -> None:
     """Accept the continued searches that are better, with their starts."""
-    for i, at in enumerate(map(int, rows)):
-        if continued.cost[i] < best.cost[at]:
-            before = int(best.iterations[at])
-            path = (*best.begun[at], *continued.begun[i])
-            best.take(at, continued, i)
-            best.iterations[at] += before
-            best.begun[at] = path
+    better = np.flatnonzero(continued.cost < best.cost[rows])
+    best.carry_on(rows[better], continued, better)
 
 
 def _again(
@@ -195,11 +190,11 @@ def _again(
         restarts -= each
         each *= 2  # the remaining ones are hard
         # The least error of each goal's samples: those that reached it come first.
-        order = np.lexsort((samples.cost, ~samples.reached)).tolist()
-        for i in reversed(order):
-            at = int(which[i])
-            if (samples.reached[i], -samples.cost[i]) > (best.reached[at], -best.cost[at]):
-                best.take(at, samples, i)
+        order = np.lexsort((samples.cost, ~samples.reached, which))
+        at, first = np.unique(which[order], return_index=True)
+        rows = order[first]
+        better = samples.reached[rows] | (samples.cost[rows] < best.cost[at])
+        best.take(at[better], samples, rows[better])
 
 
 @once_per_mechanism
