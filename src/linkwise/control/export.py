@@ -156,6 +156,9 @@ class HorizonSource:
     source: str
     memory: int
 
+    def __repr__(self) -> str:
+        return f"<C source {self.name!r} of a receding horizon, {self.memory} numbers of memory>"
+
     def write(self, folder: str | os.PathLike[str] = ".", *, force: bool = False) -> list[Path]:
         """Write NAME.h and NAME.c, and give their paths.
 

@@ -156,7 +156,7 @@ def nonlinear_program(
 
 def _infinite(x: Array) -> Array:
     """Bounds that are far away are none."""
-    return np.where(np.abs(x) >= FAR, np.sign(x) * np.inf, x)
+    return np.where(np.abs(x) >= FAR, np.copysign(np.inf, x), x)
 
 
 def _knot(at: Writing, s: Structure) -> Any:

@@ -97,7 +97,7 @@ def _term(mech: Mechanism, x: Cost | Bound, forces: int) -> Term:
     if x.kind == "effort":
         return Term("effort", tuple(range(forces)), rows=forces)
     if x.task is not None:
-        stack = task_stack(mech, x.task)  # raises for unknown names
+        stack = task_stack(mech, x.task, center=True)  # raises for unknown names
         if x.task.kind == "joints":
             places = [i for name in x.task.hinges for i in _places(mech, name)]
             if bounded:

@@ -20,8 +20,10 @@ import numpy as np
 from linkwise.codegen.scalar.trace import Sketch
 from linkwise.codegen.sensitivity import pushed, slopes
 from linkwise.dynamics.configuration import missing as difference
+from linkwise.dynamics.momentum import center_with_slope
 from linkwise.dynamics.quantity import expression
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.task_rows import SIZES
 from linkwise.spatial import quaternion
 from linkwise.spatial.choice import absolute, clip, root, where
 from linkwise.spatial.rotation import skew
@@ -37,9 +39,6 @@ Kind = Literal["task", "posture", "velocity", "effort", "function", "force", "co
 
 ROUND = 1e-3
 """How far the tip of a friction cone is rounded off, in parts of the weight."""
-
-GOALS = {"pose": 12, "orientation": 9, "position": 3, "direction": 3}
-"""Numbers of a goal, by the kind of a task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ class Term:
             return 0
         match self.kind:
             case "task" if self.task is not None:
-                return GOALS[self.task.kind]
+                return SIZES[self.task.kind]
             case "posture":
                 return mech.nq
             case "velocity" | "effort":
@@ -197,6 +196,10 @@ def _coordinate(mech: Mechanism, i: int) -> int:
 
 def _task(at: Writing, task: Task, goal: Any, derivatives: bool) -> tuple[Any, Any]:
     """The error of a task, goal minus position, and its derivative by q (m, nv)."""
+    if task.kind == "center_of_mass":
+        c, J = center_with_slope(at, jacobian=derivatives)
+        S = task.matrix[:, 3:]
+        return S @ (goal - c), None if J is None else times(-S, J)
     nodes = task.relative_to, task.node
     X_a, X_b = at.value(expression("node_poses"), nodes=nodes, q=at.q).reshape(2, 3, 4)
     back = X_a[:, :3].T
@@ -219,7 +222,7 @@ def _error(task: Task) -> Any:
     """The graph of an error (m,) with its derivative (m, 6) by the motion of the node."""
     s = Sketch()
     R, p = s.read("R", 9).reshape(3, 3), s.read("p", 3)
-    numbers = s.read("goal", GOALS[task.kind])
+    numbers = s.read("goal", SIZES[task.kind])
     if task.kind == "pose":
         X = numbers.reshape(3, 4)
         R_d, p_d = X[:, :3], X[:, 3]

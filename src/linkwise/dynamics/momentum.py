@@ -186,10 +186,11 @@ def check_mass(mech: Mechanism) -> float:
     return mass
 
 
-def about_world(at: Writing) -> Any:
+def about_world(at: Writing, parameters: tuple[str, ...] = ()) -> Any:
     """The spatial inertia of all bodies about the origin of the world (6, 6)."""
     roots = [body.name for k, body in enumerate(at.mech.bodies) if at.mech.parent[k] < 0]
-    total = at.value(expression("inertia_in_world"), rows=roots, blocks=True).sum(axis=0)
+    inertia = expression("inertia_in_world")
+    total = at.value(inertia, rows=roots, blocks=True, parameters=parameters).sum(axis=0)
     parts = range(0, len(total), 6)  # of flexible bodies, of which the first is the frame
     return sum(total[i : i + 6, i : i + 6] for i in parts)
 
@@ -202,6 +203,19 @@ def center(at: Writing) -> Any:
     except ExpressionError:  # it rests at the origin: gravity makes no difference
         return _within(about_world(at), mass)
     return np.concatenate(each) / mass
+
+
+def center_with_slope(at: Writing, *, jacobian: bool) -> tuple[Any, Any]:
+    """The centre of mass (3,) and its Jacobian (3, nv) or None, of masses that may be inputs."""
+    roots, matrix = root_rows(at.mech), expression("momentum_matrix")
+    inertia = expression("inertia_in_world")
+    masses = at.parameters_of(inertia)
+    total = about_world(at, masses)
+    mass = total[3, 3] if masses else check_mass(at.mech)
+    if not jacobian:
+        return _within(total, mass), None
+    rows = at.value(matrix, rows=roots, parameters=at.parameters_of(matrix))
+    return _within(total, mass), rows.reshape(-1, 6, rows.shape[-1]).sum(axis=0)[3:] / mass
 
 
 def _within(inertia: Any, mass: float) -> Any:
@@ -221,11 +235,11 @@ def _centroidal(at: Writing) -> Any:
     return blocks(J, np.zeros((3, 3)), np.zeros((3, 3)), mass * np.eye(3))
 
 
-def at_roots(at: Writing, name: str, about: str) -> Any:
-    """A momentum about a point, summed over the bodies on the ground."""
+def at_roots(at: Writing, name: str, about: str, **given: Any) -> Any:
+    """A momentum about a point, summed over the bodies on the ground, of given q and v."""
     if not at.mech.n_bodies:
         raise ModelError(f"{at.mech.name} has no bodies: it has no momentum.")
-    rows = at.value(expression(name), rows=root_rows(at.mech))
+    rows = at.value(expression(name), rows=root_rows(at.mech), **given)
     total = rows.reshape(len(rows) // 6, 6, *rows.shape[1:]).sum(axis=0)
     if about == "world":
         return total
@@ -235,9 +249,9 @@ def at_roots(at: Writing, name: str, about: str) -> Any:
     return np.concatenate([total[:3] - columns_crossed(c, total[3:]), total[3:]])
 
 
-def linear(at: Writing, name: str) -> Any:
+def linear(at: Writing, name: str, **given: Any) -> Any:
     """The linear part of a momentum over the mass."""
-    return at_roots(at, name, "world")[3:] / check_mass(at.mech)
+    return at_roots(at, name, "world", **given)[3:] / check_mass(at.mech)
 
 
 WHOLE, CENTROIDAL = Formula(_as_one_body, (), ("com", "about_world")), Formula(_centroidal)

@@ -126,8 +126,8 @@ class JointRow(Coupling):
     index: int = 0
 
 
-SIZES = {"pose": 12, "orientation": 9, "position": 3, "direction": 3}
-"""Numbers of a goal: (R_d | p_d) row by row, R_d row by row, p_d, d_d."""
+SIZES = {"pose": 12, "orientation": 9, "position": 3, "direction": 3, "center_of_mass": 3}
+"""Numbers of a goal: (R_d | p_d) row by row, R_d row by row, p_d, d_d; a point."""
 
 SERVO = ("goal", "velocity", "acceleration", "kp", "kv")
 """Inputs of a servo: the goal, ẋ_d, ẍ_d and the gains, with a number for each row."""

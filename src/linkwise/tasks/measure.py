@@ -8,6 +8,7 @@ import numpy as np
 
 from linkwise.dynamics.kernels import kernel
 from linkwise.dynamics.kinematics import relative_pose
+from linkwise.dynamics.momentum import center_of_mass
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.body import WORLD
 from linkwise.model.mechanism import Mechanism
@@ -31,12 +32,14 @@ def task_position(mech: Mechanism, q: ArrayLike, task: Task) -> Any:
         task: One task.
 
     Returns:
-        For a pose a `Pose`; for a position the point (3,) [m], for any rows; for an
-        orientation the rotation matrix (3, 3); for a direction the unit vector (3,); for joints
-        their coordinates (k,), quaternions included. For a batch with (batch,) in front.
+        For a pose a `Pose`; for a position or the centre of mass the point (3,) [m], for any
+        rows; for an orientation the rotation matrix (3, 3); for a direction the unit vector (3,);
+        for joints their coordinates (k,), quaternions included. For a batch with (batch,) in front.
     """
     (task,) = _one(task)
-    task_stack(mech, task)  # raises for unknown names
+    task_stack(mech, task, center=True)  # raises for unknown names
+    if task.kind == "center_of_mass":
+        return center_of_mass(mech, q)
     if task.kind == "joints":
         q = mech.check_q(q)
         return np.concatenate([q[..., mech.q_slice(name)] for name in task.hinges], axis=-1)
@@ -54,7 +57,7 @@ def task_error(mech: Mechanism, q: ArrayLike, task: Task, goal: Any) -> Array:
     Expression:
         e = S (log(R* R_d), R* (p_d - p)) in the node's axes, each part times R in the reference's
     with the pose (R, p) of the task; for a direction the shortest turn, for joints
-    `mech.difference`.
+    `mech.difference`, for the centre of mass S (c_d - c).
 
     Args:
         mech: The mechanism; loops and couplings are left open.
@@ -65,10 +68,14 @@ def task_error(mech: Mechanism, q: ArrayLike, task: Task, goal: Any) -> Array:
         (m,) or (batch, m) [rad or m], in the order of the rows.
     """
     (task,) = _one(task)
-    task_stack(mech, task)  # raises for unknown names
+    task_stack(mech, task, center=True)  # raises for unknown names
     if task.kind == "joints":
         return _joint_error(mech, mech.check_q(q), task, goal)
-    X = _pose(mech, q, task)
+    if task.kind == "center_of_mass":
+        c = center_of_mass(mech, q)
+        X = Pose(np.broadcast_to(np.eye(3), (*c.shape[:-1], 3, 3)), c)
+    else:
+        X = _pose(mech, q, task)
     desired = checked_goal(mech, task, goal)
     given = desired.p if isinstance(desired, Pose) else desired
     lead = given.shape[: given.ndim - (2 if task.kind == "orientation" else 1)]
@@ -98,7 +105,7 @@ def missing(task: Task, R: Any, p: Any, R_d: Any, p_d: Any) -> Any:
         turn = _times(back, _turn(_times(R, np.array(task.axis)), R_d))
         return _times(task.matrix[:, :3], turn)
     parts = list[Any]()
-    if task.kind != "position":
+    if task.kind not in ("position", "center_of_mass"):
         turn = rotation.log(back @ R_d)
         turn = _times(R, turn) if task.axes == "reference" else turn
         parts.append(_times(task.matrix[:, :3], turn))
@@ -118,8 +125,7 @@ def task_velocity(mech: Mechanism, q: ArrayLike, v: ArrayLike, tasks: Tasks) -> 
     Returns:
         (m,) or (batch, m) [rad/s or m/s].
     """
-    stack = task_stack(mech, tasks)
-    return stack.sorted(stack.kernel("task_velocity")(q, v), -1)
+    return task_stack(mech, tasks, center=True).measured("velocity", q, v)
 
 
 def task_jacobian(mech: Mechanism, q: ArrayLike, tasks: Tasks) -> Array:
@@ -131,8 +137,7 @@ def task_jacobian(mech: Mechanism, q: ArrayLike, tasks: Tasks) -> Array:
     Returns:
         (m, nv) or (batch, m, nv).
     """
-    stack = task_stack(mech, tasks)
-    return stack.sorted(stack.kernel("task_jacobian")(q), -2)
+    return task_stack(mech, tasks, center=True).measured("jacobian", q)
 
 
 def task_bias(mech: Mechanism, q: ArrayLike, v: ArrayLike, tasks: Tasks) -> Array:
@@ -144,8 +149,7 @@ def task_bias(mech: Mechanism, q: ArrayLike, v: ArrayLike, tasks: Tasks) -> Arra
     Returns:
         (m,) or (batch, m) [rad/s² or m/s²].
     """
-    stack = task_stack(mech, tasks)
-    return stack.sorted(stack.kernel("task_bias")(q, v), -1)
+    return task_stack(mech, tasks, center=True).measured("bias", q, v)
 
 
 def _pose(mech: Mechanism, q: ArrayLike, task: Task) -> Pose:
@@ -179,7 +183,8 @@ def checked_goal(mech: Mechanism, task: Task, given: Any) -> Any:
     goal = floats(given, f"the goal of {task.name!r}")
     shape = (3, 3) if task.kind == "orientation" else (3,)
     if goal.shape[-len(shape) :] != shape:
-        full = f"the full {task.kind}, for any rows of the task: "
+        kind = "position" if task.kind == "center_of_mass" else task.kind
+        full = f"the full {kind}, for any rows of the task: "
         raise ShapeError(
             f"the goal of {task.name!r} has shape {goal.shape}; it must be "
             f"{full * (len(task.rows) < 3 and task.kind != 'direction')}{shape}, or with (batch,) "

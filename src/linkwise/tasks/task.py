@@ -23,18 +23,22 @@ from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.spatial.vector import cross
 from linkwise.tasks.representation import ORIENTATIONS
 
-Kind: TypeAlias = Literal["pose", "position", "orientation", "direction", "joints"]
+Kind: TypeAlias = Literal[
+    "pose", "position", "orientation", "direction", "joints", "center_of_mass"
+]
 Axes: TypeAlias = Literal["reference", "node"]
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Rows of the motion of a node, or velocities of hinges. Use the functions below to make one.
+    """Rows of the motion of a node or the centre of mass, or velocities of hinges.
+
+    Use the functions below to make one.
 
     Attributes:
         name: Its name; default: made from kind and node.
-        kind: "pose", "position", "orientation", "direction" or "joints".
-        node: The node or body; "" for joints.
+        kind: "pose", "position", "orientation", "direction", "joints" or "center_of_mass".
+        node: The node or body; "" for joints and the centre of mass.
         relative_to: The reference, a node or body; "world" for the ground.
         axes: Of the rows: those of the "reference", or of the "node" itself.
         rows: S (m, 6), angular part first; empty for joints.
@@ -163,6 +167,24 @@ class Task:
         if len(set(hinges)) < len(hinges):
             raise ModelError(f"joints are {hinges!r}; name each hinge once.")
         return Task(name or f"joints {', '.join(hinges)}", "joints", hinges=hinges)
+
+    @staticmethod
+    def center_of_mass(along: str | ArrayLike = "xyz", *, name: str | None = None) -> Task:
+        """The centre of mass of the whole mechanism in the world: a row for each direction.
+
+        `lw.optimize` and `lw.TaskController` take it, and `lw.tasks.task_position`, `task_error`,
+        `task_velocity`, `task_jacobian` and `task_bias`.
+
+        Args:
+            along: Letters of axes, or directions (k, 3) in the world.
+            name: Default: "centre of mass".
+        """
+        rows = _directions(along, "along")
+        if name is not None:
+            arguments.name(name, "name of a task")
+        every = np.concatenate([np.zeros(rows.shape), rows], axis=1)
+        directions = tuple(tuple(float(x) for x in row) for row in every)
+        return Task(name or "centre of mass", "center_of_mass", rows=directions)
 
     @property
     def matrix(self) -> Array:

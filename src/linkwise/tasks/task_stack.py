@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from linkwise.dynamics.closure import Setting
 from linkwise.dynamics.kernels import check_mechanism
+from linkwise.dynamics.momentum import CenterOfMass, center_of_mass, check_mass
 from linkwise.dynamics.velocity_space import reach
 from linkwise.errors import ExpressionError, ModelError, ShapeError, unknown_name
 from linkwise.model import derived
@@ -52,6 +53,8 @@ class TaskStack:
         order: For each row of the tasks its index among the rows of the copy, where loops precede
             couplings; None if they are equal.
         turns: For each row whether it is an angular velocity.
+        center: Directions (k, 3) of the rows of the centre of mass, which are not in the copy and
+            come after its rows.
     """
 
     mech: Mechanism
@@ -60,6 +63,7 @@ class TaskStack:
     sizes: tuple[int, ...]
     order: NDArray[np.int64] | None
     turns: NDArray[np.bool_]
+    center: tuple[tuple[float, ...], ...] = ()
 
     @property
     def size(self) -> int:
@@ -79,6 +83,7 @@ class TaskStack:
     def length(self) -> float:
         """The reach of the mechanism at the nodes of the tasks [m], 1 if there are none."""
         nodes = [task.node for task in self.tasks if task.node]
+        nodes += [body.name for body in self.mech.bodies] if self.center else []
         return reach(self.mech, nodes) if nodes else 1.0
 
     def scale(self, length: float) -> Array:
@@ -120,6 +125,23 @@ class TaskStack:
         """The kernel of one quantity of tasks, a key of `quantity.TASK`, or of several."""
         return _kernel(self.mech, names)
 
+    def measured(self, name: CenterOfMass, q: ArrayLike, v: ArrayLike | None = None) -> Array:
+        """ẋ, J_t or γ = J̇_t v of all rows, in the order of the tasks.
+
+        Args:
+            name: "velocity", "jacobian" or "bias".
+            q: Joint positions.
+            v: Joint velocities, for all but the Jacobian.
+        """
+        axis, state = -2 if name == "jacobian" else -1, (q,) if v is None else (q, v)
+        parts = list[Array]()
+        if self.mech.loops or self.mech.couplings:
+            parts.append(self.kernel(f"task_{name}")(*state))
+        if self.center:
+            of_point, S = center_of_mass(self.mech, q, v, what=name), np.array(self.center)
+            parts.append(S @ of_point if name == "jacobian" else of_point @ S.T)
+        return self.sorted(np.concatenate(parts, axis) if len(parts) > 1 else parts[0], axis)
+
     def torque_kernel(self, law: Law) -> Kernel | None:
         """The kernel of the torque that gives tasks of full rank an acceleration.
 
@@ -128,11 +150,18 @@ class TaskStack:
         return _torque_kernel(self.mech, law)
 
 
-def task_stack(mech: Mechanism, tasks: Tasks) -> TaskStack:
+def task_stack(mech: Mechanism, tasks: Tasks, *, center: bool = False) -> TaskStack:
     """The stack of tasks of a mechanism, made once.
+
+    Args:
+        mech: The mechanism.
+        tasks: The tasks.
+        center: Whether they may be about the centre of mass.
 
     Raises:
         UnknownNameError: The mechanism has no such node or hinge.
+        ModelError: A task of the centre of mass where there is no mass, or where only nodes and
+            joints can have tasks.
     """
     check_mechanism(mech)
     if isinstance(cast(object, mech), Embedded):
@@ -140,7 +169,16 @@ def task_stack(mech: Mechanism, tasks: Tasks) -> TaskStack:
             f"{mech.name!r} has its loops and couplings built in; tasks need an open mechanism: "
             "use embedded.mech."
         )
-    return _made(mech, (tasks,) if isinstance(tasks, Task) else as_tuple(tasks))
+    stack = _made(mech, (tasks,) if isinstance(tasks, Task) else as_tuple(tasks))
+    if stack.center and not center:
+        name = next(task.name for task in stack.tasks if task.kind == "center_of_mass")
+        raise ModelError(
+            f"the task {name!r} is about the centre of mass; this function takes tasks of nodes "
+            "and joints. Tasks of the centre of mass are taken by lw.optimize and "
+            "lw.TaskController, and by lw.tasks.task_position, task_error, task_velocity, "
+            "task_jacobian and task_bias."
+        )
+    return stack
 
 
 def _setting(mech: Mechanism) -> Setting:
@@ -170,6 +208,7 @@ def _made(mech: Mechanism, tasks: tuple[Task, ...]) -> TaskStack:
     loops, couplings = list[Loop](), list[Coupling]()
     names, sizes, turns = list[str](), list[int](), list[bool]()
     inner, outer = list[int](), list[int]()  # rows of loops, rows of couplings
+    center, last = list[tuple[float, ...]](), list[int]()  # rows of the centre of mass
     for i, task in enumerate(tasks):
         before = len(names)
         if task.kind == "joints":
@@ -179,6 +218,12 @@ def _made(mech: Mechanism, tasks: tuple[Task, ...]) -> TaskStack:
                 turns += [turn for _, turn, _ in rows]
                 names += [f"{task.name}: {name}" for _, _, name in rows]
             outer += range(before, len(names))
+        elif task.kind == "center_of_mass":
+            check_mass(mech)
+            center += [row[3:] for row in task.rows]
+            turns += [False] * len(task.rows)
+            names += [f"{task.name}[{k}]" for k in range(len(task.rows))]
+            last += range(before, len(names))
         else:
             for node in (task.node, task.relative_to):
                 mech.node(node)  # raises for an unknown one
@@ -190,11 +235,10 @@ def _made(mech: Mechanism, tasks: tuple[Task, ...]) -> TaskStack:
             inner += range(before, len(names))
         sizes.append(len(names) - before)
     copy = derived.replaced(mech, loops=tuple(loops), couplings=tuple(couplings))
-    order = np.argsort(np.array([*inner, *outer], dtype=np.int64))
+    order = np.argsort(np.array([*inner, *outer, *last], dtype=np.int64))
     same = bool(np.array_equal(order, np.arange(len(order))))
-    return TaskStack(
-        copy, tasks, tuple(names), tuple(sizes), None if same else order, np.array(turns)
-    )
+    given = tasks, tuple(names), tuple(sizes), None if same else order, np.array(turns)
+    return TaskStack(copy, *given, tuple(center))
 
 
 def _joint_rows(mech: Mechanism, name: str, i: int) -> list[tuple[JointRow, bool, str]]:

@@ -46,6 +46,11 @@ def check_tasks(mech: Mechanism, levels: Sequence[TaskStack]) -> None:
 
 def _check_task(mech: Mechanism, task: Task, J: Array, floor: float, *, first: bool) -> None:
     values = np.linalg.svd(J, compute_uv=False)
+    if values.max() <= floor and task.kind == "center_of_mass":
+        raise ModelError(
+            f"task {task.name!r} is about the centre of mass of {mech.name!r}, which no hinge "
+            "moves along these directions; name others."
+        )
     if values.max() <= floor:
         seen = "" if task.relative_to == "world" else f" relative to {task.relative_to!r}"
         raise ModelError(

@@ -105,7 +105,8 @@ class TaskController:
         put: Any = object.__setattr__
         servos = as_levels(self.levels)
         put(self, "servos", servos)
-        stacks = tuple(task_stack(self.mech, tuple(s.task for s in level)) for level in servos)
+        every = [tuple(servo.task for servo in level) for level in servos]
+        stacks = tuple(task_stack(self.mech, tasks, center=True) for tasks in every)
         put(self, "_stacks", stacks)
         _check_options(self)
         check_tasks(self.mech, stacks)
@@ -195,7 +196,8 @@ class TaskController:
     @property
     def _stack(self) -> TaskStack:
         """The tasks of all levels."""
-        return task_stack(self.mech, tuple(s.task for level in self.servos for s in level))
+        every = tuple(servo.task for level in self.servos for servo in level)
+        return task_stack(self.mech, every, center=True)
 
     def _called(self, kernel: Any, q: ArrayLike, v: ArrayLike, goals: Any) -> Any:
         """A kernel in one state or in a batch."""

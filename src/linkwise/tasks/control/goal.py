@@ -83,7 +83,7 @@ class GoalNumbers:
         self._places = list[tuple[Task, slice, slice, bool]]()
         self.size, self.rows = 0, 0
         for task in tasks:
-            size, rows = goal_size(mech, task), task_stack(mech, task).size
+            size, rows = goal_size(mech, task), task_stack(mech, task, center=True).size
             at, row = slice(self.size, self.size + size), slice(self.rows, self.rows + rows)
             hinges = [_body(mech, name).hinge for name in task.hinges]
             plain = task.kind != "orientation" and all(map(is_plain, hinges))
@@ -149,7 +149,7 @@ class GoalNumbers:
                     f"which has {'one' if single else batch}; give one, or one for each "
                     "state."
                 )
-            one, whose = task_stack(self.mech, task), f"of the goal of {task.name!r}"
+            one, whose = task_stack(self.mech, task, center=True), f"of the goal of {task.name!r}"
             rest = (batch, single)
             parts[0].append(np.broadcast_to(position, (batch, at.stop - at.start)))
             parts[1].append(one.along_rows(goal.velocity, f"velocity {whose}", *rest))

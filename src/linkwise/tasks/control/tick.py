@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from linkwise.algebra import X_B, bias, mass
+from linkwise.algebra.expr import Expr
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.closure import Setting
 from linkwise.dynamics.mass_root import LARGE, MassRoot, mass_root
+from linkwise.dynamics.momentum import center, linear
 from linkwise.model.body import WORLD
 from linkwise.spatial.choice import gate, maximum, minimum, norm, where
 from linkwise.tasks.control.gain import along, gains_read, times
@@ -125,6 +127,12 @@ def report_formula(s: Structure) -> Formula:
     return Formula(report, (s,), ("tau", "acceleration", "close", "free", *names))
 
 
+ROWS = ("jacobian", "bias")
+"""J_t and γ."""
+
+OF_CENTER = {"jacobian": "momentum_matrix", "bias": "momentum_bias"}
+"""The momenta that they are of the centre of mass, times the mass."""
+
 OF_LEVEL = (
     *("requested", "achieved", "rank", "singular_values", "directions", "share", "held", "slowed"),
 )
@@ -164,7 +172,7 @@ def _posed(at: Writing, s: Structure) -> tuple[dict[str, Any], dict[str, Any]]:
     known = _known(at, s)
     moving, gains, ends = known["jacobian"] @ v, _gains(at, s), np.cumsum(s.sizes)[:-1]
     parts = zip(*(np.split(x, ends) for x in (rate, ahead, moving)), strict=True)
-    servos = zip(_errors(at, s, goals, known["places"]), parts, gains, strict=True)
+    servos = zip(_errors(at, s, goals, known), parts, gains, strict=True)
     pulls, accelerations = list[Any](), list[Any]()
     for error, (speed, faster, now), (kp, kv, most) in servos:
         pulls.append(pulled(error, speed, kp, kv, most))
@@ -195,16 +203,34 @@ def _posed(at: Writing, s: Structure) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _known(at: Writing, s: Structure) -> dict[str, Any]:
-    """J, γ, C, places of nodes and, of small mechanisms, 𝓜 in a state."""
+    """J, γ, C, places of nodes and the centre of mass and, of small mechanisms, 𝓜 in a state."""
     setting = Setting(bool(at.mech.loops), bool(at.mech.couplings))
-    expressions = {"jacobian": TASK["task_jacobian"](setting), "bias": TASK["task_bias"](setting)}
-    expressions |= {"resisting": bias} | ({"places": X_B} if setting.loops else {})
+    expressions: dict[str, Expr] = {"resisting": bias}
+    if setting.loops or setting.couplings:
+        expressions |= {name: TASK[f"task_{name}"](setting) for name in ROWS}
+    expressions |= {"places": X_B} if setting.loops else {}
     expressions |= {"inertia": mass} if at.mech.nv < LARGE else {}
-    values = dict(zip(expressions, at.value(*expressions.values()), strict=True))
-    which = slice(None) if s.order is None else list(s.order)
-    values |= {name: values[name][which] for name in ("jacobian", "bias")}
+    parts = at.value(*expressions.values())
+    values = dict(zip(expressions, parts if len(expressions) > 1 else [parts], strict=True))
+    values["center"] = center(at) if len(_center_rows(s)) else None
+    values |= {name: _with_center(at, s, name, values.get(name)) for name in ROWS}
     values["places"] = values["places"].reshape(-1, 2, 3, 4) if setting.loops else []
     return {"inertia": None} | values
+
+
+def _center_rows(s: Structure) -> Any:
+    """Directions (k, 3) of the rows of the centre of mass."""
+    rows = [x.task.matrix[:, 3:] for x in s.servos if x.task.kind == "center_of_mass"]
+    return np.concatenate(rows) if rows else np.zeros((0, 3))
+
+
+def _with_center(at: Any, s: Structure, name: str, rows: Any, **given: Any) -> Any:
+    """J_t or γ in the order of the tasks, from the rows of nodes and joints, if there are any."""
+    S, which = _center_rows(s), slice(None) if s.order is None else list(s.order)
+    if len(S):
+        center_rows = S @ linear(at, OF_CENTER[name], **given)
+        rows = center_rows if rows is None else np.concatenate([rows, center_rows])
+    return rows[which]
 
 
 def _goals(at: Writing, s: Structure) -> list[Any]:
@@ -213,13 +239,16 @@ def _goals(at: Writing, s: Structure) -> list[Any]:
     return np.split(at.read("goal", sum(sizes)), np.cumsum(sizes)[:-1])
 
 
-def _errors(at: Writing, s: Structure, goals: list[Any], places: Any) -> Iterator[Any]:
-    """The error of each servo; places are those of a and b of each loop."""
-    pairs = iter(places)
+def _errors(at: Writing, s: Structure, goals: list[Any], known: dict[str, Any]) -> Iterator[Any]:
+    """The error of each servo; known places are those of a and b of each loop."""
+    pairs = iter(known["places"])
     for servo, goal in zip(s.servos, goals, strict=True):
         task = servo.task
         if task.kind == "joints":
             yield _joints(at, task, goal)
+            continue
+        if task.kind == "center_of_mass":
+            yield task.matrix[:, 3:] @ (goal - known["center"])
             continue
         a, b = next(pairs)
         R, p = b[:, :3], b[:, 3]
@@ -391,11 +420,12 @@ def _aside(
     stiff, (threshold,) = along(given[f"kp{k}"], directions.rows), given["threshold"]
     error = (directions.rows.T @ given[f"pull{k}"]) / stiff
     rows, setting = s.rows[k], Setting(bool(at.mech.loops), bool(at.mech.couplings))
-    which = list(range(rows.stop)) if s.order is None else list(s.order)
-    steps = list[Any]()
+    steps, nodes = list[Any](), setting.loops or setting.couplings
     for i, joint in enumerate(directions.joints):
         # κ = u* J̇(v) v
-        gamma = at.value(TASK["task_bias"](setting), q=given["q"], v=joint)[which[rows]]
+        here = {"q": given["q"], "v": joint}
+        gamma = at.value(TASK["task_bias"](setting), **here) if nodes else None
+        gamma = _with_center(at, s, "bias", gamma, **here)[rows]
         kappa = (directions.rows[:, i] * given["scale"][rows] * gamma).sum()
         steps.append(step(error[i], directions.values[i], kappa, directions.largest, threshold))
     return out + stiff * np.array(steps, dtype=object)
