@@ -7,7 +7,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.control import Bound, Cost, Phase
-from linkwise.errors import LinkwiseError
+from linkwise.errors import LinkwiseError, TroubleWarning
 
 pytest.importorskip("casadi")
 pytestmark = pytest.mark.prove
@@ -58,3 +58,62 @@ def test_batches_are_refused() -> None:
         lw.control.nonlinear_program(
             chain, np.zeros((3, 2)), costs=Cost.effort(weight=1.0), step=0.1, phases=Phase(2)
         )
+
+
+def arm_problem(**more: Any) -> Any:
+    """An arm of three links that has little room for its joints and torques."""
+    chain = lw.models.chain(3)
+    task = lw.Task.position(chain.bodies[-1].name)
+    start = np.array([0.4, -0.6, 0.5])
+    goal = lw.tasks.task_position(chain, start + 0.5, task)
+    given: Any = {
+        "costs": [Cost.of_task(task, goal, weight=1.0), Cost.effort(weight=1e-3),
+                  Cost.velocity(weight=0.05)],
+        "bounds": [Bound.on_task(task, goal, when="final"), Bound.on_position(-0.9, 0.9),
+                   Bound.on_velocity(-1.6, 1.6)],
+        "step": 0.03, "horizon": 20,
+    }  # fmt: skip
+    return chain, start, given | more
+
+
+def test_a_task_within_boxes_has_the_same_optimum() -> None:
+    chain, start, given = arm_problem()
+    ours = lw.optimize(chain, start, tolerance=1e-12, violation=1e-8, **given)
+    program = lw.control.nonlinear_program(chain, start, **given)
+    motion, cost, stats = program.solve("ipopt", **QUIET, **{"ipopt.tol": 1e-10})
+    assert ours.status == 0 and stats["success"]
+    assert np.abs(ours.v).max() > 1.59  # a bound pushes
+    assert abs(cost - ours.cost) < 1e-6 * cost
+    assert np.abs(motion["q"] - ours.q).max() < 1e-4
+    assert np.abs(motion["tau"] - ours.tau).max() < 1e-2 * np.abs(ours.tau).max()
+
+
+def test_what_ends_without_a_solution_is_reported() -> None:
+    chain, start, given = arm_problem(bounds=[Bound.on_position(5.0, 6.0, when="final")])
+    program = lw.control.nonlinear_program(chain, start, **given)
+    with pytest.warns(TroubleWarning, match="is not solved: ipopt ends with 'Max"):
+        _, _, stats = program.solve("ipopt", **QUIET, **{"ipopt.max_iter": 2})
+    assert not stats["success"]
+
+
+def test_what_it_does_not_take_is_refused_by_name() -> None:
+    chain, start, given = arm_problem()
+    goals = np.zeros((4, 3))
+    batch = Cost.of_task(lw.Task.position(chain.bodies[-1].name), goals, weight=1.0)
+    program = lw.control.nonlinear_program(chain, start, **given)
+    for refused, words in (
+        ({"iterations": 5}, r"'iterations' says how lw.optimize solves a problem, .*max_iter"),
+        ({"target": "cuda"}, "'target' says how lw.optimize solves"),
+        ({"weights": 1.0}, "no option called 'weights'"),
+        ({"costs": batch}, "one problem; these are 4"),
+    ):
+        with pytest.raises(LinkwiseError, match=words):
+            lw.control.nonlinear_program(chain, start, **(given | refused))
+    with pytest.raises(LinkwiseError, match="costs is missing"):
+        lw.control.nonlinear_program(chain, start, step=0.1, horizon=2)
+    with pytest.raises(LinkwiseError, match="no solver 'snipt' on this machine"):
+        program.solve("snipt")
+    with pytest.raises(LinkwiseError, match=r"does not take the options .*No such IPOPT option"):
+        program.solve("ipopt", **{"ipopt.maxiter": 3})
+    with pytest.raises(LinkwiseError, match=r"does not take the options"):
+        program.solve("ipopt", **{"ipopt.max_iter": object()})

@@ -241,16 +241,21 @@ def test_failures_are_explained() -> None:
     ("change", "words"),
     [
         ({"costs": []}, "empty"),
-        ({"costs": [Cost.posture(weight=-1.0)]}, "not negative"),
+        ({"costs": [Cost.posture(weight=-1.0)]}, "posture is -1.0; it must be finite and not neg"),
+        ({"costs": [Cost.of_function(lambda at: at.q > 0.0, weight=1.0)]}, "no comparison"),
         ({"costs": [Cost.posture(weight=[1.0, 2.0, 3.0])]}, "weight"),
         ({"horizon": 0}, "horizon"),
+        ({"horizon": None}, "horizon is missing; give the number of steps, or phases"),
         ({"limits": ["speed"]}, "limits"),
         ({"driven": ["wheel"]}, "wheel"),
         ({"integrator": "implicit"}, "integrator"),
         ({"guess": {"u": 1.0}}, "'u'"),
         ({"guess": {"q": np.zeros((3, 2))}}, "shape"),
         ({"guess": {"tau": np.full((5, 2), np.nan)}}, "tau of the guess is not finite"),
-        ({"bounds": [Bound.on_velocity(1.0, -1.0)]}, "above"),
+        (
+            {"bounds": [Bound.on_velocity(1.0, -1.0)]},
+            "is 1 in row 0, above high, which is -1; exch",
+        ),
     ],
 )
 def test_bad_input_is_named(change: dict[str, Any], words: str) -> None:
@@ -318,6 +323,32 @@ def test_command_line_says_what_is_out_of_reach(capsys: pytest.CaptureFixture[st
     with pytest.warns(TroubleWarning, match="position of hand"):
         assert main([*words, "--duration", "0.05", "--to", "0.5", "0.5", "0.3"]) == 2
     assert re.search(r"'hand' ends \S+ m from the place", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--to", "nan", "0", "1"), "--to is nan 0.0 1.0; all numbers must be finite"),
+        (("--to", "0", "0", "1", "--duration", "-1"), "--duration is -1; it must be a positive"),
+    ],
+)
+def test_command_line_names_the_option_that_is_wrong(
+    words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["optimize", "seven_dof_arm", "--node", "hand", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_time_left_does_not_count_what_is_done_once() -> None:
+    notes: list[lw.control.Progress] = []
+    lw.optimize(
+        cart_pole(), [0.0, 2.0], costs=costs(), step=STEP, horizon=7, progress=notes.append,
+        iterations=40,
+    )  # fmt: skip
+    last, first = notes[-1], notes[0]
+    each = (last.elapsed - first.elapsed) / (last.iteration - 1)
+    assert last.iteration > 1
+    np.testing.assert_allclose(last.left, each * (40 - last.iteration), rtol=1e-9)
 
 
 def test_reach_is_never_exceeded() -> None:

@@ -88,6 +88,12 @@ def test_bad_input_is_named(call: Any, words: str) -> None:
         call(made(slider()))
 
 
+def test_it_prints_as_what_it_is() -> None:
+    assert repr(made(slider())) == (
+        "<RecedingHorizon of 'slider': 15 steps of 0.05 s, 1 iteration in each tick>"
+    )
+
+
 @pytest.mark.prove
 def test_the_arm_of_the_example_comes_back(capsys: pytest.CaptureFixture[str]) -> None:
     before, end = runpy.run_path(str(FILE))["main"]()

@@ -75,6 +75,12 @@ def run(options: argparse.Namespace) -> int:
     mech = open_robot(options.robot, base=options.base, roots=options.roots)
     if options.steps < 1:
         raise ModelError(f"--steps is {options.steps}; it must be at least 1.")
+    if not 0.0 < options.duration < np.inf:
+        raise ModelError(f"--duration is {options.duration:g}; it must be a positive number [s].")
+    numbers = options.to if options.to_pose is None else options.to_pose
+    if not np.isfinite(numbers).all():
+        given = "--to" if options.to_pose is None else "--to-pose"
+        raise ModelError(f"{given} is {' '.join(map(str, numbers))}; all numbers must be finite.")
     q = mech.neutral() if options.random is None else mech.random(options.random)
     if options.q is not None:
         q = mech.check_q(options.q)

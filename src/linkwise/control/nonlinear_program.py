@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linkwise.arguments import constant, name
 from linkwise.codegen.formula import Formula
-from linkwise.control.optimize import problem_of
+from linkwise.control.optimize import optimize, problem_of
 from linkwise.control.problem import FAR
 from linkwise.control.residual import rows_of
 from linkwise.control.shooting import Structure, step_of
 from linkwise.convert.casadi import casadi_module, to_casadi
 from linkwise.dynamics.configuration import missing
-from linkwise.errors import ModelError
+from linkwise.errors import ModelError, TroubleWarning, caller, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -54,13 +57,33 @@ class NonlinearProgram:
             "q" (N + 1, nq), "v" (N + 1, nv) and "tau" (N, nv), which `lw.optimize` takes as a
             guess; the cost; and what the solver reports.
         """
+        ca = casadi_module()
+        if not ca.has_nlpsol(name(solver, "solver")):
+            raise ModelError(
+                f"CasADi has no solver {solver!r} on this machine; 'ipopt' comes with it, others "
+                "are found once they are installed."
+            )
         try:
-            call = casadi_module().nlpsol("program", name(solver, "solver"), self.problem, options)
+            call = ca.nlpsol("program", solver, self.problem, options)
         except (RuntimeError, NotImplementedError, TypeError) as error:
-            reason = str(error).strip().splitlines()[-1]
-            raise ModelError(f"CasADi has no solver {solver!r} with {options}: {reason}") from error
+            # CasADi raises the second for options of a type that it cannot convert.
+            reason = str(error).strip().splitlines()[-1].rpartition(".cpp:")[2]
+            raise ModelError(
+                f"the solver {solver!r} does not take the options {options}: {reason}. Options of "
+                f"the solver itself are written {{'{solver}.NAME': value}}."
+            ) from error
         result = call(**self.arguments)
-        return self.trajectory(result["x"].full()[:, 0]), float(result["f"]), dict(call.stats())
+        stats = dict(call.stats())
+        if not stats.get("success", True):
+            warnings.warn(
+                f"{self.mech.name!r}: the program is not solved: {solver} ends with "
+                f"{stats.get('return_status')!r}. The values are its last ones, and may violate "
+                "dynamics and bounds. Widen or remove bounds, allow a longer horizon or more "
+                "iterations, or give another guess.",
+                TroubleWarning,
+                stacklevel=caller(),
+            )
+        return self.trajectory(result["x"].full()[:, 0]), float(result["f"]), stats
 
     def trajectory(self, x: ArrayLike) -> dict[str, Array]:
         """Positions, velocities and joint forces of a solution x, by name.
@@ -103,12 +126,17 @@ def nonlinear_program(
 
     Raises:
         MissingExtraError: CasADi is not installed: the extra `casadi`.
-        ModelError: A batch of problems.
+        ModelError: A batch of problems, or an option of `lw.optimize` that is not about the
+            problem.
     """
     ca = casadi_module()
+    _check_given(given)
     p = problem_of(mech, q, v, **given)
     if p.shape.batch is not None:
-        raise ModelError("q has an axis for a batch; a nonlinear programme is of one problem.")
+        raise ModelError(
+            f"a nonlinear programme is of one problem; these are {p.shape.batch}: q, v, a goal, "
+            "the guess or parameters have an axis in front. Give one of each, or use lw.optimize."
+        )
     s, data, n = p.program.structure, p.data, p.shape.steps
     nq, nv, m = p.mech.nq, p.mech.nv, len(s.driven)
     knot = to_casadi(Formula(_knot, (s,), ("gap", "rows")), p.program.mech, name="knot",
@@ -152,6 +180,23 @@ def nonlinear_program(
     }
     problem = {"x": ca.veccat(x, u), "f": cost, "g": ca.vertcat(*equations)}
     return NonlinearProgram(p.mech, problem, arguments, n, s.driven)
+
+
+def _check_given(given: Mapping[str, Any]) -> None:
+    """Raise for names that are not part of a problem."""
+    known = list(signature(problem_of).parameters)[3:]
+    of_solver = signature(optimize).parameters.keys() - {"mech", "q", "v", *known}
+    for option in given:
+        if option in of_solver:
+            raise ModelError(
+                f"{option!r} says how lw.optimize solves a problem, and is no part of one. "
+                "Give options of the solver to solve: solve('ipopt', **{'ipopt.max_iter': 100})."
+            )
+        if option not in known:
+            raise unknown_name("option", option, known, owner="a nonlinear programme")
+    for option in ("costs", "step"):
+        if option not in given:
+            raise ModelError(f"{option} is missing; a problem needs costs, a step and a horizon.")
 
 
 def _infinite(x: Array) -> Array:

@@ -376,6 +376,8 @@ def problem_of(
 def _steps(horizon: int | None, phases: tuple[Phase, ...]) -> int:
     if horizon is None and phases:
         return steps_of(phases)
+    if horizon is None:
+        raise ModelError("horizon is missing; give the number of steps, or phases.")
     steps = count(horizon, "horizon", least=1)
     if phases and steps != steps_of(phases):
         raise ModelError(
@@ -442,11 +444,13 @@ def _guess(mech: Mechanism, given: Any, start: Array, steps: int, driven: list[i
 def _alone(problem: Problem, ends: Limits, inform: Any) -> Trajectory:
     """A single problem, whose knots fill the lanes."""
     begun, p = time.monotonic(), problem.program
-    iteration = Iteration(p, problem.data, problem.step, ends)
+    iteration, first = Iteration(p, problem.data, problem.step, ends), list[float]()
 
     def report(i: int) -> None:
         now = time.monotonic() - begun
-        left = now / (i + 1) * (ends.iterations - i - 1)
+        first.append(now)  # the first iteration may compile; those that follow do not
+        each = (now - first[0]) / i if i else now
+        left = each * (ends.iterations - i - 1)
         over = int(iteration.ended != RUNNING)
         inform(Progress(i + 1, iteration.cost, iteration.violation, over, 1, now, left))
 

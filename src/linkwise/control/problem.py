@@ -90,7 +90,14 @@ def _term(mech: Mechanism, x: Cost | Bound, forces: int) -> Term:
     if x.kind == "function":
         assert x.function is not None
         at = Writing(Request(Formula(x.function), mech))
-        rows = np.asarray(x.function(at), dtype=object).size
+        try:
+            rows = np.asarray(x.function(at), dtype=object).size
+        except TypeError as error:
+            raise ModelError(
+                f"the rows of {type(x).__name__}.{'on' if bounded else 'of'}_function could not be "
+                f"written: {error}. They are array code that runs once, on graph nodes: no "
+                "comparison and no if; linkwise.spatial.choice has where, minimum and maximum."
+            ) from error
         return Term("function", bounded=bounded, function=x.function, rows=rows)
     if x.kind in ("force", "cone"):
         return _contact_term(mech, x)
@@ -245,9 +252,17 @@ def _weight(x: Cost, term: Term, shape: Shape, h: float) -> Array:
                 f"{' or '.join(map(str, allowed[1:]))}."
             )
         if not np.all(np.isfinite(array) & (array >= 0.0)):
-            raise ModelError(f"{what} of a cost of {x.kind} must be finite and not negative.")
+            raise ModelError(
+                f"{what} of a cost of {x.kind} is {_worst(array)}; it must be finite and not "
+                "negative."
+            )
         out[0, part] = array * (h if what == "weight" else 1.0)
     return out
+
+
+def _worst(weights: Array) -> float:
+    """The first weight that is none."""
+    return float(weights[~(np.isfinite(weights) & (weights >= 0.0))].flat[0])
 
 
 def _bounds(mech: Mechanism, x: Bound, term: Term, shape: Shape) -> tuple[Array, Array]:
@@ -265,8 +280,13 @@ def _bounds(mech: Mechanism, x: Bound, term: Term, shape: Shape) -> tuple[Array,
         array = np.clip(array, -FAR, FAR)
         rows = knots if array.ndim == 2 else 1
         out.append(np.broadcast_to(array, (1, rows, term.rows)))
-    if np.any(out[0] > out[1]):
-        raise ModelError(f"low of a bound on {x.kind} is above high.")
+    low, high = (part[0] for part in np.broadcast_arrays(*out))
+    if np.any(low > high):
+        knot, row = np.argwhere(low > high)[0]
+        raise ModelError(
+            f"low of a bound on {x.kind} is {low[knot, row]:g} in row {row}, above high, which is "
+            f"{high[knot, row]:g}; exchange them, or give equal ones for an equation."
+        )
     if x.task is None or x.task.kind != "joints":
         return out[0], out[1]
     goal = shape.rows(checked_goal(mech, x.task, x.goal), 1, f"the goal of {x.task.name!r}")

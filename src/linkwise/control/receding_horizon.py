@@ -92,6 +92,11 @@ class RecedingHorizon:
         self._planned = _Planned(self._problem)
         self._begun: float | None = None
 
+    def __repr__(self) -> str:
+        rounds = f"{self.iterations} iteration{'s' * (self.iterations > 1)}"
+        steps = f"{self._problem.shape.steps} steps of {self.step:g} s"
+        return f"<RecedingHorizon of {self.mech.name!r}: {steps}, {rounds} in each tick>"
+
     def set_goal(self, cost: int, goal: Any) -> None:
         """Give a cost another goal, from the next tick on.
 

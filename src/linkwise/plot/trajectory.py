@@ -9,7 +9,7 @@ import numpy as np
 from linkwise.control.optimize import Trajectory
 from linkwise.errors import ModelError
 from linkwise.plot.canvas import Axes, ThemeLike, axes_given, legend, panels, themed
-from linkwise.plot.time_panel import short
+from linkwise.plot.time_panel import legend_beside, short
 
 
 def trajectory(
@@ -62,5 +62,6 @@ def trajectory(
     )
     for board, title, below in zip(boards, titles, ("t [s]", "t [s]", "iteration"), strict=True):
         board.set(title=title, xlabel=below)
-        legend(board, look)
+        beside = ax is None and board is not boards[2] and len(board.lines) > 4
+        (legend_beside if beside else legend)(board, look)
     return list(boards)
