@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.codegen.scalar.parameters import nominal
+from linkwise.dynamics.state_feedback import StateFeedback
 from linkwise.errors import ModelError, SimulationError, TroubleWarning
 from tests.cases import close
 from tests.loops import embedding_cases as cases
@@ -67,6 +69,141 @@ def test_differences_of_rollouts(name, integrator):
     parts = [slopes.q @ it.along, slopes.v @ speed, np.sum(slopes.tau * it.dtau)]
     assert np.abs(parts).min() > 1e-5 * abs(slope)
     close(sum(parts), slope, 1e-8)
+
+
+def numbers_of(mech):
+    """Numbers of a mechanism that all count, and that differ from its own."""
+    rng = np.random.default_rng(5)
+    given = {name: nominal(mech, name) for name in ("gravity", "inertia", "armature")}
+    given["gravity"] = given["gravity"] + np.array([0.5, -0.3, 0.2])
+    given["armature"] = given["armature"] + 0.1 + 0.1 * rng.random(mech.nv)
+    given["damping"] = 0.2 + rng.random(mech.nv)
+    given["stiffness"] = 1.0 + rng.random(mech.nv) if mech.nq == mech.nv else np.zeros(mech.nv)
+    node = mech.bodies[-1].name
+    given[f"payload:{node}"] = np.array([0.7, 0.1, 0.0, 0.2, 0.2, 0.3, 0.25, 0.0, 0.01, 0.02])
+    return given
+
+
+@pytest.mark.parametrize(
+    ("name", "integrator"),
+    [
+        ("four-bar", "rk4"),
+        ("four-bar", "euler"),
+        pytest.param("gears", "rk4_mujoco", marks=pytest.mark.prove),
+        pytest.param("cams and a free hinge", "euler", marks=pytest.mark.prove),
+        pytest.param("universal loop", "euler", marks=pytest.mark.prove),
+    ],
+)
+def test_numbers_of_the_mechanism(name, integrator):
+    """Some are the same in all steps, some are not; the motion depends on each of them."""
+    it = Sample(name, integrator)
+    given, rng = numbers_of(it.mech), np.random.default_rng(7)
+    some = np.linspace(0.5, 1.5, STEPS)[:, None]
+    given |= {x: some * y for x, y in given.items() if x.startswith("payload") or x == "damping"}
+
+    def cost(numbers):
+        runs = lw.rollout(it.mech, it.q, it.v, tau=it.tau, parameters=numbers, **it.options)
+        return runs, np.sum(it.w_q * runs.q) + np.sum(it.w_v * runs.v)
+
+    slopes = cost(given)[0].gradient(q=it.w_q, v=it.w_v)
+    assert set(slopes.inputs) == {"tau", *given}
+    for name, x in given.items():
+        d = rng.standard_normal(x.shape) * 0.2 * np.abs(x).max()
+        expected = differences(lambda s, name=name, x=x, d=d: cost(given | {name: x + s * d})[1])
+        by = slopes.inputs[name]
+        assert by.shape == x.shape
+        if x.any():  # springs of a free hinge have no formula
+            assert abs(expected) > 1e-9
+            close(np.sum(by * d), expected, 1e-8, scale=np.linalg.norm(by) * np.linalg.norm(d))
+        else:
+            assert not by.any()
+
+
+def test_numbers_of_many_motions():
+    """A batch is its motions; with the numbers it has, a mechanism moves as without any."""
+    it = Sample("four-bar", "rk4", every=3)
+    numbers = {x: nominal(it.mech, x) for x in ("gravity", "inertia", "armature")}
+    plain = lw.rollout(it.mech, it.q, it.v, tau=it.tau, **it.options)
+    given = lw.rollout(it.mech, it.q, it.v, tau=it.tau, parameters=numbers, **it.options)
+    close(given.v, plain.v, 1e-12)
+    w_q = np.random.default_rng(0).standard_normal((2, *plain.q.shape))
+    numbers = {x: np.stack([y, 1.5 * y + 0.1])[:, None] for x, y in numbers.items()}
+    q, v = (np.stack([x, x]) for x in (it.q, it.v))
+    both = lw.rollout(it.mech, q, v, tau=it.tau, parameters=numbers, **it.options)
+    assert np.abs(both.v[0] - both.v[1]).max() > 1e-4
+    slopes = both.gradient(q=w_q)
+    for i in range(2):
+        some = {x: y[i, 0] for x, y in numbers.items()}
+        one = lw.rollout(it.mech, it.q, it.v, tau=it.tau, parameters=some, **it.options)
+        alone = one.gradient(q=w_q[i])
+        close(slopes.q[i], alone.q, 1e-11)
+        for x in numbers:
+            close(slopes.inputs[x][i, 0], alone.inputs[x], 1e-11)
+
+
+def test_a_long_mechanism_moves_with_given_numbers():
+    """Its step is too long to be differentiated, but not to be made."""
+    mech = lw.models.stewart()
+    q, pull = lw.loops.assemble(mech, mech.neutral()).q, np.array([1.0, 0.0, -8.0])
+    options = {"duration": 3.0 * STEP, "step": STEP}
+    given = lw.rollout(mech, q, parameters={"gravity": pull}, **options)
+    expected = lw.rollout(mech.with_gravity(pull), q, **options)
+    assert np.abs(expected.v - lw.rollout(mech, q, **options).v).max() > 1e-3
+    close(given.v, expected.v, 1e-10)
+
+
+def test_drift_is_projected_by_the_mass_that_is_given():
+    """With a long step: what the measure of the projection changes shows up at 1e-5."""
+    it = Sample("four-bar", "euler")
+    options = it.options | {"step": 20.0 * STEP, "duration": 20.0 * STEP * STEPS}
+    given = nominal(it.mech, "armature") + np.array([0.3, 0.1, 0.2])
+    d = np.array([0.1, -0.05, 0.2])
+
+    def cost(armature):
+        numbers = {"armature": armature}
+        runs = lw.rollout(it.mech, it.q, it.v, tau=it.tau, parameters=numbers, **options)
+        return runs, np.sum(it.w_q * runs.q) + np.sum(it.w_v * runs.v)
+
+    by = cost(given)[0].gradient(q=it.w_q, v=it.w_v).inputs["armature"]
+    close(by @ d, differences(lambda s: cost(given + s * d)[1]), 1e-4)
+
+
+@pytest.mark.parametrize("kind", ["task", "state"])
+def test_laws(kind):
+    """Goals and gains, and the state by way of the law; with a number of the mechanism."""
+    it = Sample("four-bar", "rk4" if kind == "task" else "euler")
+    rng, nv = np.random.default_rng(0), it.mech.nv
+    given = {"gravity": np.array([0.0, 1.0, -9.0])}
+    if kind == "task":
+        law = lw.control_law(it.mech, lw.Task.joints("crank"), kp=60.0, kv=9.0, loops="open")
+        given |= {"goal": it.q[:1] + 0.2 * rng.standard_normal((STEPS, 1)), "kp": np.array([55.0])}
+        given |= {"kv": np.linspace(5.0, 12.0, STEPS)[:, None], "velocity": np.array([0.3])}
+    else:
+        law = StateFeedback.of(it.mech, rng.standard_normal((nv, 2 * nv)), it.q, it.v, it.tau[0])
+        given |= {"goal": it.q + 0.1, "tau0": it.tau, "gain": law.inputs["gain"]}
+
+    def run(numbers, start):
+        named = dict(numbers)
+        parameters = {"gravity": named.pop("gravity")}
+        goal = named.pop("goal")
+        options = it.options | {"controller": (law, goal), "inputs": named}
+        return lw.rollout(it.mech, *start, parameters=parameters, **options)
+
+    def cost(numbers, s=0.0):
+        runs = run(numbers, it.start(s))
+        return np.sum(it.w_q * runs.q) + np.sum(it.w_v * runs.v)
+
+    slopes = run(given, it.start(0.0)).gradient(q=it.w_q, v=it.w_v)
+    for name, x in given.items():
+        d = rng.standard_normal(x.shape) * (0.1 + np.abs(x).max())
+        expected = differences(lambda s, name=name, x=x, d=d: cost(given | {name: x + s * d}))
+        by = slopes.inputs[name]
+        assert by.shape == x.shape and abs(expected) > 1e-7
+        close(np.sum(by * d), expected, 1e-8, scale=np.linalg.norm(by) * np.linalg.norm(d))
+    assert set(slopes.inputs) >= set(given) and "tau" not in slopes.inputs
+    speed = differences(lambda s: it.start(s)[1])
+    expected = differences(lambda s: cost(given, s))
+    close(slopes.q @ it.along + slopes.v @ speed, expected, 1e-8)
 
 
 def test_states_that_are_not_quite_closed():

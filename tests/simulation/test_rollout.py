@@ -316,7 +316,7 @@ def test_a_law_in_steps_one_by_one_is_the_compiled_one() -> None:
     held = {**law.inputs, "goal": goal, "tau0": inner}
     del held["tau"]
     quick = lw.rollout(mech, q, v, duration=0.006, controller=(law, goal), inputs={"tau0": inner})
-    slow = stepwise(mech, "rk4", q[None], v[None], held, 1e-3, 6, 6, passive(mech), law)
+    slow = stepwise(mech, "rk4", q[None], v[None], held, 1e-3, 6, 6, passive(mech), law.kernel)
     assert np.abs(slow.records[0, -1] - [*quick.q[-1], *quick.v[-1]]).max() < 1e-11
     without = lw.rollout(mech, q, v, duration=0.006, controller=(law, goal))
     assert np.abs(without.v[-1] - quick.v[-1]).max() > 1e-3

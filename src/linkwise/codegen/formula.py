@@ -109,13 +109,25 @@ class FormulaInputs:
         """The values of expressions."""
         raise NotImplementedError  # abstract: graphs and numbers each have their own
 
-    def parameters_of(self, *exprs: Expr) -> tuple[str, ...]:
-        """Those parameters of the kernel that an expression, or one of several, depends on."""
+    def parameters_of(
+        self,
+        *exprs: Expr,
+        among: tuple[str, ...] | None = None,
+        nodes: tuple[str, ...] | None = None,
+    ) -> tuple[str, ...]:
+        """Those parameters that an expression, or one of several, depends on.
+
+        Args:
+            exprs: The expressions.
+            among: The parameters; default: those of the kernel.
+            nodes: Nodes of the space NODE; by default those of the formula.
+        """
         from linkwise.codegen.stages import influential_in
 
-        if not self.request.parameters:
+        request = self.request if among is None else replace(self.request, parameters=among)
+        if not request.parameters:
             return ()
-        return influential_in(self.request, exprs, self.nodes)
+        return influential_in(request, exprs, self.nodes if nodes is None else nodes)
 
     def solved(self, inverse: Factored, rights: Sequence[Any]) -> list[Any]:
         """-A⁻¹ B for each B (n, m), and A⁻¹."""

@@ -93,6 +93,7 @@ def closed_moving(
     rank: int | None,
     state: Mapping[str, Any],
     slopes: tuple[Any, Any] | None = None,
+    parameters: tuple[str, ...] = (),
 ) -> Any:
     """v̇ of a mechanism with loops or couplings, with its derivatives by q, v and τ.
 
@@ -102,10 +103,16 @@ def closed_moving(
         rank: How many rows have to be independent.
         state: "q" and "v".
         slopes: How `tau` changes with q and v (nv, nv) each; default: not.
+        parameters: Numbers of the mechanism that are inputs.
     """
     mech, nodes = at.mech, (*closure_nodes(at.mech), *at.nodes)
     closed = setting_of(mech, pushed)
-    M, c, J_c, gamma = at.value(mass, bias, closed.jacobian, closed.bias, nodes=nodes, **state)
+
+    def value(*exprs: Any, **given: Any) -> Any:
+        depending = at.parameters_of(*exprs, among=parameters, nodes=nodes)
+        return at.value(*exprs, nodes=nodes, parameters=depending, **given)
+
+    M, c, J_c, gamma = value(mass, bias, closed.jacobian, closed.bias, **state)
     held = Held.of(at, M, J_c)
     force, given = tau - c, dict[str, Any]()
     loads = mass @ vdot + bias - closed.jacobian.T @ lam
@@ -120,7 +127,7 @@ def closed_moving(
     rows = closed.jacobian @ vdot + closed.bias
     parts = [differentiate(y, x) for y in (loads, rows) for x in ("q", "v")]
     given |= {**state, "vdot": motion[:, 0], "lam": pull[:, 0]}
-    by_q, by_v, rows_q, rows_v = at.value(*parts, nodes=nodes, **given)
+    by_q, by_v, rows_q, rows_v = value(*parts, **given)
     nv = mech.nv
     if slopes is not None:
         by_q, by_v = by_q - slopes[0], by_v - slopes[1]

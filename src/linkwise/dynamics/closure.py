@@ -213,6 +213,7 @@ def closed_kernel(
     frame: Frame = "node",
     closing: bool = False,
     rank: int | None = None,
+    parameters: tuple[str, ...] = (),
 ) -> Kernel:
     """The kernel behind a quantity of a mechanism with loops or couplings.
 
@@ -223,25 +224,27 @@ def closed_kernel(
         frame: Axes of these forces.
         closing: Whether the constraints accelerate, by an input of that name.
         rank: How many rows have to be independent; other states get a code.
+        parameters: Numbers of the mechanism that are inputs.
     """
-    return _kernel(mech, name, forced, frame if forced else "", closing, rank)
+    return _kernel(mech, name, forced, frame if forced else "", closing, rank, parameters)
 
 
 @once_per_mechanism
 def _kernel(
-    mech: Mechanism, name: str, forced: tuple[str, ...], frame: str, closing: bool, rank: int | None
-) -> Kernel:
+    mech: Mechanism, name: str, forced: tuple[str, ...], frame: str, closing: bool,
+    rank: int | None, parameters: tuple[str, ...],
+) -> Kernel:  # fmt: skip
     for node in forced:
         mech.node(node)  # raises for an unknown name
     expr = {**CLOSED, **RCCFD}[name](setting_of(mech, frame, closing))
     nodes = (*closure_nodes(mech), *forced)
     derive = name not in RCCFD
     if rank is None:
-        return compile(expr, mech, nodes=nodes, derive=derive)
+        return compile(expr, mech, nodes=nodes, derive=derive, parameters=parameters)
     from linkwise.codegen.kernel import kernel as kernel_of
     from linkwise.codegen.request import Request
 
-    return kernel_of(Request((expr,), mech, nodes, rank=rank, derive=derive))
+    return kernel_of(Request((expr,), mech, nodes, parameters, rank=rank, derive=derive))
 
 
 def program_of(mech: Mechanism, name: str) -> Program:
@@ -271,12 +274,15 @@ def run(
     closing: ArrayLike | None = None,
     options: Mapping[str, Any] | None = None,
     rank: int | None = None,
+    parameters: tuple[str, ...] = (),
 ) -> Array:
     """A quantity on arrays, with forces at nodes and the inputs of loops with custom hinges."""
     check_frame(forces_frame, "forces_frame")
     forced = pushed_nodes(forces) if acting(forces) else ()
     is_closing = closing is not None
-    kernel = closed_kernel(mech, name, forced, frame=forces_frame, closing=is_closing, rank=rank)
+    kernel = closed_kernel(
+        mech, name, forced, frame=forces_frame, closing=is_closing, rank=rank, parameters=parameters
+    )
     given = dict(arrays)
     if acting(forces):
         given["f"] = side_by_side(forces, forced, before=len(closure_nodes(mech)))

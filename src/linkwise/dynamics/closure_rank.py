@@ -159,6 +159,7 @@ def accelerated(
     closing: ArrayLike | None = None,
     options: Mapping[str, Any] | None = None,
     name: str = "forward_dynamics",
+    parameters: tuple[str, ...] = (),
 ) -> Array:
     """Joint accelerations caused by joint forces while loops and couplings hold.
 
@@ -171,19 +172,20 @@ def accelerated(
 
     Args:
         mech: The mechanism; it has loops or couplings.
-        arrays: q, v and tau by name.
+        arrays: q, v and tau by name, and the parameters.
         forces: External forces by node.
         forces_frame: Axes of `forces`.
         closing: The value of J_c v̇ + γ.
         options: out, status and threads.
         name: "forward_dynamics", or an algorithm of `RCCFD`.
+        parameters: Numbers of the mechanism that are given.
     """
     given = dict(options or {})
 
     def computed(rank: int | None, **more: Any) -> Array:
         return run(
             mech, name, arrays, forces=forces, forces_frame=forces_frame,
-            closing=closing, options=given | more, rank=rank,
+            closing=closing, options=given | more, rank=rank, parameters=parameters,
         )  # fmt: skip
 
     rank, lead = known_rank(mech, arrays["q"]), batch_of(arrays, forces, closing)
@@ -194,7 +196,7 @@ def accelerated(
     status = given.get("status")
     codes = np.zeros(lead, np.int32) if status is None else status
     result = computed(rank, status=codes)
-    usual = closing is None and not acting(forces)
+    usual = closing is None and not acting(forces) and not parameters
     if usual and all(map(closure.is_traceable, mech.loops)):
         method = None if name == "forward_dynamics" else name
         quick = closed_kernel(mech, name, rank=rank).quick

@@ -118,13 +118,14 @@ class Passive:
         return out + np.array(s.replay(carrying(self.lifted, "inertia" in given), numbers))
 
 
-CARRIED = ("gravity", "inertia")
-"""Numbers of a mechanism on which carried weight depends."""
+VARIED = ("gravity", "inertia", "damping", "stiffness")
+"""Numbers on which passive forces depend."""
 
 
 def carried_numbers(s: Sketch, mech: Mechanism, names: Sequence[str]) -> dict[str, Any]:
     """Those among inputs of a kernel, as `Passive.added` takes them."""
-    return {x: s.read(x, size(mech, x)) for x in CARRIED if x in names}
+    sizes = {"damping": mech.nv, "stiffness": mech.nv}
+    return {x: s.read(x, sizes.get(x) or size(mech, x)) for x in VARIED if x in names}
 
 
 def _is_none(x: Any) -> bool:

@@ -17,6 +17,7 @@ is the velocity after an impact that closes the loops: it loses the least energy
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
@@ -44,6 +45,9 @@ from linkwise.spatial.array import Array, ArrayLike
 
 if TYPE_CHECKING:
     from linkwise.codegen.kernel import Kernel
+
+MassInverse: TypeAlias = Callable[[Array], Array]
+"""𝓜⁻¹ (..., nv, nv) of q (..., nq)."""
 
 Weight: TypeAlias = Literal["mass"] | None
 """Measure of a change: kinetic energy, or the angles and lengths themselves."""
@@ -134,20 +138,36 @@ def project_position(
     _check(weight, tolerance)
     iterations = count(iterations, "iterations")
     search = _Search(holonomic(mech), np.array(rows), weight, tolerance)
-    while search.going().any() and search.tried.max(initial=0) < iterations:
-        search.step()
-    error = search.largest()
-    closed = (error <= tolerance) | (search.stuck() & (error <= max(ROUNDED, tolerance)))
-    at: Any = 0 if single else slice(None)
-    parts = (search.q[at], closed[at], error[at], search.tried[at])
-    return Projection(*parts, mech, tolerance)
+    return search.ended(mech, iterations, 0 if single else slice(None))
+
+
+def nearest(mech: Mechanism, q: Array, v: Array, inverse: MassInverse) -> tuple[Array, Array]:
+    """The nearest state (nq,) and (nv,) that obeys, by the kinetic energy of another 𝓜.
+
+    Raises:
+        ClosureError: Some loop stays open; the worst is named.
+    """
+    search = _Search(holonomic(mech), q[None].copy(), "mass", CLOSED, inverse)
+    q = search.ended(mech, 50, 0).required()
+    (space,) = velocity_spaces(mech, q[None], None)
+    R = space.blocked
+    back = R @ inverse(q)
+    return q, v - np.linalg.solve(R @ back.T, R @ v) @ back
 
 
 class _Search:
     """Searches side by side."""
 
-    def __init__(self, mech: Mechanism, q: Array, weight: Weight, tolerance: float) -> None:
+    def __init__(
+        self,
+        mech: Mechanism,
+        q: Array,
+        weight: Weight,
+        tolerance: float,
+        inverse: MassInverse | None = None,
+    ) -> None:
         self.mech, self.q, self.weight, self.tolerance = mech, q, weight, tolerance
+        self.inverse = inverse
         self.scale = scale(mech)
         m = len(self.scale.rows)
         self.error = constraint_error(mech, q) if len(q) else np.zeros((0, m))
@@ -164,13 +184,25 @@ class _Search:
     def going(self) -> NDArray[np.bool_]:
         return (self.largest() > self.tolerance) & ~self.stuck()
 
+    def ended(self, mech: Mechanism, iterations: int, at: Any) -> Projection:
+        """All steps, and where they end in some of the states."""
+        while self.going().any() and self.tried.max(initial=0) < iterations:
+            self.step()
+        error = self.largest()
+        least = max(ROUNDED, self.tolerance)
+        closed = (error <= self.tolerance) | (self.stuck() & (error <= least))
+        parts = (self.q[at], closed[at], error[at], self.tried[at])
+        return Projection(*parts, mech, self.tolerance)
+
     def step(self) -> None:
         """One step of each active search, accepted where the error decreases."""
         at = np.flatnonzero(self.going())
         q, D = self.q[at], self.scale.rows
         e = self.error[at] * D
         J = D[:, None] * constraint_jacobian(self.mech, q)
-        if self.weight == "mass":
+        if self.inverse is not None:
+            back = J @ self.inverse(q)
+        elif self.weight == "mass":
             back = np.stack(inertia_products(self.mech, q, list(J)))  # J_c 𝓜⁻¹
         else:
             back = J * self.scale.columns**2  # W⁻¹ = C²

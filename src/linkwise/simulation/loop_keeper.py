@@ -15,7 +15,15 @@ from linkwise.dynamics.quantity import Frame
 from linkwise.dynamics.velocity_space import scale
 from linkwise.errors import ClosureError, ModelError
 from linkwise.loops.mobility import mobility
-from linkwise.loops.projection import CLOSED, CREEPING, ROUNDED, project_position, project_velocity
+from linkwise.loops.projection import (
+    CLOSED,
+    CREEPING,
+    ROUNDED,
+    MassInverse,
+    nearest,
+    project_position,
+    project_velocity,
+)
 from linkwise.model import closure
 from linkwise.model.closure import coupling_error, loop_error
 from linkwise.model.mechanism import Mechanism
@@ -98,7 +106,9 @@ SMALL = 1e-4
 """Largest drift [rad or m] for which the short way is tried."""
 
 
-def settled(mech: Mechanism, q: Array, v: Array, gap: Gap) -> tuple[Array, Array, Gap]:
+def settled(
+    mech: Mechanism, q: Array, v: Array, gap: Gap, inverse: MassInverse | None = None
+) -> tuple[Array, Array, Gap]:
     """The nearest state that loops and couplings allow, and the remaining errors.
 
     `project_position` and `project_velocity` do this from any nearby state. After one step of a
@@ -111,21 +121,29 @@ def settled(mech: Mechanism, q: Array, v: Array, gap: Gap) -> tuple[Array, Array
     Both move as little as possible, measured by kinetic energy, and by internal forces alone, so
     momentum is kept. Each iteration shrinks the error by a factor of the size of the first drift.
     Where it does not, near singular configurations, the two functions above take over.
+
+    Args:
+        inverse: 𝓜⁻¹ where its numbers are not those of the mechanism.
     """
     if gap.size < SMALL:
-        result = _by_newton(mech, q, v, gap)
+        result = _by_newton(mech, q, v, gap, inverse)
         if result is not None:
             return result
+    if inverse is not None:
+        q, v = nearest(mech, q, v, inverse)
+        return q, v, Gap(mech, q)
     q = project_position(mech, q, weight="mass").required()
     return q, project_velocity(mech, q, v), Gap(mech, q)
 
 
-def _by_newton(mech: Mechanism, q: Array, v: Array, gap: Gap) -> tuple[Array, Array, Gap] | None:
+def _by_newton(
+    mech: Mechanism, q: Array, v: Array, gap: Gap, inverse: MassInverse | None
+) -> tuple[Array, Array, Gap] | None:
     """The short way; None where it does not get there."""
     # Rows that turn and rows that move are compared in one unit, as in the dynamics.
     D = scale(mech).rows
     J = D[:, None] * constraint_jacobian(mech, q)
-    back = mass_matrix_inverse(mech, q) @ J.T
+    back = (mass_matrix_inverse(mech, q) if inverse is None else inverse(q)) @ J.T
     G = back @ np.linalg.pinv(J @ back, rcond=TOLERANCE, hermitian=True) * D
     before = np.inf
     for _ in range(4):
@@ -227,8 +245,8 @@ class LoopKeeper:
         self.last, self.worst = (off, off), off
         return q, v
 
-    def kept(self, q: Array, v: Array) -> tuple[Array, Array]:
-        """q and v after a step, with loops kept closed."""
+    def kept(self, q: Array, v: Array, inverse: MassInverse | None = None) -> tuple[Array, Array]:
+        """q and v after a step, with loops kept closed; for `inverse` see `settled`."""
         gap = Gap(self.mech, q)
         off = before = gap.drift
         if before.size > self.limit:
@@ -238,7 +256,7 @@ class LoopKeeper:
                 "singular configurations or with growing velocities nothing does."
             )
         if self.stabilization == "projection":
-            q, v, gap = settled(self.mech, q, v, gap)
+            q, v, gap = settled(self.mech, q, v, gap, inverse)
             off = gap.drift
         self.last = off, before
         return q, v

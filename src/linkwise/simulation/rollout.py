@@ -108,7 +108,8 @@ def rollout(
             `lw.compile`. Of what acts: "damping" and "stiffness" of drives (nv); "gain" and "bias"
             of actuators (3 each, see `lw.Actuator`); with "implicit" also "friction" of joints (nv)
             and "ground_friction" (one for each contact). Here one number may replace a row.
-            Rollouts with other numbers share one kernel. Not for "variational".
+            Rollouts with other numbers share one kernel. Not for "variational", and "locked" not
+            where loops are held.
         integrator: "rk4", "euler" (semi-implicit), "rk4_mujoco" or "variational"; or "implicit",
             a step of order one for robots that touch something: dampers, springs and servos act at
             its end, so that they may be stiff, and contacts, joint limits and Coulomb friction act
@@ -230,7 +231,7 @@ def rollout(
         setup.warn_if_too_stiff(q_start)
     if integrator == "implicit":
         setup.check_beginning(q_start, v_start)
-    kernel, motions = _moved(request, target, law, (q_start, v_start), held, course)
+    kernel, motions = _moved(request, target, (q_start, v_start), held, course)
     warn_if_bent(mech, motions.q)
     rows: Any = 0 if single else slice(None)
     q_all, v_all, more = (x[rows] for x in (motions.q, motions.v, motions.more))
@@ -242,7 +243,7 @@ def rollout(
     origin = None
     if planner is None and request.episode == NOTHING:
         origin = Origin(request, target, held, given, course)
-        if kernel is None and not (origin.projected and set(held) == {"tau"}):
+        if kernel is None and not origin.projected:
             origin = None  # nothing but a kernel runs such a motion in reverse
     result = Rollout(
         mech,
@@ -318,7 +319,6 @@ def _checked(check: Callable[[Any], Array], value: Any, on_gpu: bool) -> Any:
 def _moved(
     request: MotionRequest,
     target: str,
-    law: FeedbackLaw | None,
     start: tuple[Any, Any],
     held: Mapping[str, Any],
     course: Course,
@@ -336,7 +336,7 @@ def _moved(
             raise
         rows = [np.array(np.broadcast_to(x, (batch, x.shape[-1]))) for x in start]
         begin = rows[0], rows[1]
-        return None, moved_stepwise(request, law, begin, held, course, error)
+        return None, moved_stepwise(request, begin, held, course, error)
     return kernel, kernel.moved(*start, held, course)
 
 

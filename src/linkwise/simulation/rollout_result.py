@@ -102,7 +102,9 @@ class Rollout:
         The motion is run in reverse, by one kernel, which costs about three times the rollout. It
         needs the state at every step. With `record_every=1` these are the records. Otherwise
         records are checkpoints, from which steps are made once more, part by part: a rollout of
-        n steps with a record every √n of them takes memory for 2 √n states instead of n.
+        n steps with a record every √n of them takes memory for 2 √n states instead of n. With loops
+        or couplings held by "rk4" and "euler" it is n in any case, and matrices of steps in parts
+        of 64 MiB.
 
         Args:
             q: Weights of the positions, of the shape of `q` of this rollout, or without the axis
@@ -116,16 +118,15 @@ class Rollout:
 
         Raises:
             ModelError: The rollout was made step by step, or is a copy. With loops or couplings
-                held by "rk4" and "euler" there are gradients by states and joint forces.
+                held by "rk4" and "euler" there are gradients for up to 10 and 24 velocities.
             ShapeError: Weights that do not fit.
             SimulationError: The gradient of a single motion grows without bounds.
         """
         if self.origin is None:
             raise ModelError(
                 f"this rollout of {self.mech.name!r} by {self.integrator!r} has no gradient: it "
-                "was made step by step (too many bodies, a hinge without a formula, loops or "
-                "couplings with a law or actuators), with noise or conditions, or is a copy. Hold "
-                "loops with integrator='implicit' or give loops='open', and make it again."
+                "was made step by step (too many bodies, or a hinge without a formula), with noise "
+                "or conditions, or is a copy."
             )
         like = arrays.foreign((self.q, self.v, q, v))
         if self.origin.projected:

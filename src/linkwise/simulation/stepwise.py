@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from linkwise.codegen.kernel import Kernel, kernel as kernel_of
 from linkwise.codegen.scalar import status
 from linkwise.codegen.stepping.device import Course, Motions, Records
 from linkwise.dynamics import forward_dynamics
@@ -25,6 +26,7 @@ from linkwise.errors import (
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation import rates
 from linkwise.simulation.episode import NOTHING
+from linkwise.simulation.given_numbers import GivenNumbers
 from linkwise.simulation.implicit.ground import ContactPoint
 from linkwise.simulation.implicit.long_steps import LongSteps
 from linkwise.simulation.implicit.step_record import Steps
@@ -33,13 +35,11 @@ from linkwise.simulation.integrators.command import INTERNAL
 from linkwise.simulation.loop_keeper import LoopKeeper
 from linkwise.simulation.motion_request import MotionRequest
 from linkwise.simulation.rates import is_traceable
-from linkwise.simulation.rollout_input import FeedbackLaw
 from linkwise.spatial.array import Array
 
 
 def moved_stepwise(
     request: MotionRequest,
-    law: FeedbackLaw | None,
     begin: tuple[Array, Array],
     held: Mapping[str, Array],
     course: Course,
@@ -49,7 +49,6 @@ def moved_stepwise(
 
     Args:
         request: The request for it.
-        law: What gives the joint forces, if they are not in `held`.
         begin: q (batch, nq) and v (batch, nv).
         held: Inputs by name: (length,), (steps, length) or (batch, steps, length).
         course: How far motions go.
@@ -66,18 +65,23 @@ def moved_stepwise(
         why = f"{mech.name!r} cannot move by implicit steps, with noise or conditions"
     elif request.actuated and not long:
         why = f"{mech.name!r} cannot move with its actuators by {integrator!r}, only by 'implicit'"
-    elif request.parameters:
+    elif request.parameters and (implicit or not is_closed(mech)):
         why = (
             f"parameters has {', '.join(request.parameters)}, and {mech.name!r} moves step by "
             "step, with its own numbers"
         )
+    elif "locked" in request.parameters:
+        why = f"parameters has 'locked', which does not work with the loops of {mech.name!r}"
     if why is not None:
         raise ModelError(f"{why}: {error}") from None
     forces = dampers_and_springs(mech) if request.passive else None
+    law = None if request.law is None else kernel_of(request.law)
+    names = request.parameters
+    given = GivenNumbers(mech, names, request.passive) if names else None
     q, v = begin if long else beginnings(mech, *begin)
     along = course.step, course.steps, course.every
     try:
-        done = stepwise(mech, integrator, q, v, held, *along, forces, law, request.contacts)
+        done = stepwise(mech, integrator, q, v, held, *along, forces, law, request.contacts, given)
     except LoweringError as none:  # a loop whose error has no formula
         raise ModelError(f"{mech.name!r} cannot move by implicit steps: {none}") from None
     first = np.zeros((len(q), 1, done.records.shape[-1]))
@@ -97,8 +101,9 @@ def stepwise(
     steps: int,
     every: int,
     forces: Passive | None,
-    law: FeedbackLaw | None,
+    law: Kernel | None,
     contacts: tuple[ContactPoint, ...] = (),
+    given: GivenNumbers | None = None,
 ) -> Records:
     """What `MotionKernel.run` gives, by the reference integrators, one motion after the other.
 
@@ -107,6 +112,7 @@ def stepwise(
         every: How many steps from one record to the next; the last state is recorded too.
         law: What gives the joint forces, if it is not in `held`.
         contacts: Points that may touch, in implicit steps.
+        given: The dynamics where numbers of the mechanism are in `held`.
     """
     ends = sorted({*range(every, steps + 1, every), steps} - {0})
     if integrator == "implicit":
@@ -116,11 +122,11 @@ def stepwise(
     codes, failed = np.zeros(len(q), np.int32), np.full(len(q), -1, np.int64)
     for i in range(len(q)):
         inputs = {name: _of_motion(x, i) for name, x in held.items()}
-        state, advance = (q[i], v[i]), _stepper(mech, integrator, step, forces)
+        state, advance = (q[i], v[i]), _stepper(mech, integrator, step, forces, given)
         for n in range(steps):
             now = {name: x[n if len(x) > 1 else 0] for name, x in inputs.items()}
             try:
-                state = advance(*state, _torque(law, *state, now))
+                state = advance(*state, _torque(law, *state, now), now)
                 code = 0 if all(np.isfinite(x).all() for x in state) else status.RESULT
             except (SingularHingeError, TooLargeError) as error:
                 code = error.code or status.RESULT
@@ -142,7 +148,7 @@ def _implicit(
     step: float,
     steps: int,
     ends: Sequence[int],
-    law: FeedbackLaw | None,
+    law: Kernel | None,
 ) -> Records:
     """The same by implicit steps, with what their kernels record besides q and v."""
     out = list[list[Array]]()
@@ -204,26 +210,35 @@ def _of_motion(array: Array, i: int) -> Array:
     return np.atleast_2d(array)
 
 
-def _torque(law: FeedbackLaw | None, q: Array, v: Array, now: Mapping[str, Array]) -> Array:
-    if law is None:
-        return now["tau"]
-    given = {"q": q, "v": v} | {"tau" if n == INTERNAL else n: x for n, x in now.items()}
-    return np.asarray(law.kernel(*[given[name] for name in law.kernel.arguments]))
+def _torque(law: Kernel | None, q: Array, v: Array, now: Mapping[str, Array]) -> Array:
+    return now["tau"] if law is None else np.asarray(law(**law_arrays(law, q, v, now)))
+
+
+def law_arrays(law: Kernel, q: Array, v: Array, held: Mapping[str, Array]) -> dict[str, Array]:
+    """What the kernel of a law takes, by its own names."""
+    given = {"q": q, "v": v} | {"tau" if n == INTERNAL else n: x for n, x in held.items()}
+    return {name: given[name] for name in law.arguments}
 
 
 def _stepper(
-    mech: Mechanism, integrator: str, step: float, forces: Passive | None
-) -> Callable[[Array, Array, Array], tuple[Array, Array]]:
-    """(q, v) after a step from (q, v) and joint forces."""
+    mech: Mechanism,
+    integrator: str,
+    step: float,
+    forces: Passive | None,
+    given: GivenNumbers | None = None,
+) -> Callable[[Array, Array, Array, Mapping[str, Array]], tuple[Array, Array]]:
+    """(q, v) after a step from (q, v), joint forces, and numbers that are given."""
     scheme, loops = INTEGRATORS[integrator], LoopKeeper(mech) if is_closed(mech) else None
     assert scheme.step is not None
     move = scheme.step
 
-    def advance(q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
+    def advance(q: Array, v: Array, tau: Array, now: Mapping[str, Array]) -> tuple[Array, Array]:
         def total(t: float, q: Array, v: Array) -> Array:
             return tau if forces is None else tau + forces.force(q, v)
 
         def accelerate(t: float, q: Array, v: Array) -> Array:
+            if given is not None:
+                return given.acceleration(q, v, tau, now)
             return forward_dynamics(mech, q, v, total(t, q, v))
 
         f = total if scheme.takes == "force" else rates.in_rates(mech, accelerate)
@@ -231,6 +246,8 @@ def _stepper(
             q, u = move(mech, f, 0.0, q, rates.rates(mech, q, v), step)
         v = rates.velocities(mech, q, u)
         finite = np.isfinite(q).all() and np.isfinite(v).all()
-        return (q, v) if loops is None or not finite else loops.kept(q, v)
+        if loops is None or not finite:
+            return q, v
+        return loops.kept(q, v, None if given is None else given.inverse(now))
 
     return advance

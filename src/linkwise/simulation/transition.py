@@ -40,22 +40,28 @@ Slopes: TypeAlias = "Callable[[Any, Any], tuple[Any, Any, Any, Any]]"
 
 
 def chained(
-    at: Writing, integrator: str, h: Any, accelerated: Slopes
+    at: Writing, integrator: str, h: Any, accelerated: Slopes, calls: list[Any] | None = None
 ) -> tuple[Any, Any, Any, Any, Any]:
     """q and v after a step of length h, with F (2 nv, 2 nv), G (2 nv, k) and W (k, 3 nv).
 
     Columns of W are those of δq, δv and δτ.
+
+    Args:
+        calls: Where the q, v and v̇ of each call of the integrator go. Columns of δτ are then apart
+            for the joint forces of each call.
     """
     mech, nv = at.mech, at.mech.nv
     if integrator == "euler" and not places(mech)[1]:
         vdot, *by = accelerated(at.q, at.v)
+        if calls is not None:
+            calls.append((at.q, at.v, vdot))
         v = at.v + h * vdot
         W = np.concatenate([h * by[0], h * by[1] + np.eye(nv), h * by[2]], axis=1)
         F, G = _zeros(2 * nv, 2 * nv), _zeros(2 * nv, nv)
         F[:nv, :nv] = G[nv:] = np.eye(nv)
         G[:nv] = h * np.eye(nv)
         return at.q + h * v, v, F, G, W
-    return _through(at, integrator, h, accelerated)
+    return _through(at, integrator, h, accelerated, calls)
 
 
 def accelerated_by(
@@ -79,16 +85,24 @@ def accelerated_by(
     def accelerated(q: Any, v: Any) -> tuple[Any, Any, Any, Any]:
         force, slopes = tau, None
         if forces is not None:
-            numbers, nv = carried_numbers(at, at.mech, given), at.mech.nv
-            force = forces.added(at, tau, q, v, numbers)
+            nv = at.mech.nv
+            force = forces.added(at, tau, q, v, carried_numbers(at, at.mech, given))
             flat = passive_rates(at, q, v, forces, given)
             slopes = flat[:, :nv], flat[:, nv:]
         state = {"q": q, "v": v}
+        numbers = tuple(x for x in given if x not in ("damping", "stiffness"))
         if closed:
-            return closed_moving(at, force, "", rank, state, slopes)
-        return moving(at, force, "", given, state, slopes)
+            return closed_moving(at, force, "", rank, state, slopes, numbers)
+        return moving(at, force, "", numbers, state, slopes)
 
     return accelerated
+
+
+def acting(mech: Mechanism, acts: bool, given: tuple[str, ...] = ()) -> Passive | None:
+    """The dampers and springs of a mechanism if they act and there are any, or None."""
+    forces = passive(mech)
+    varied = "damping" in given or "stiffness" in given
+    return forces if acts and (forces.any or varied) else None
 
 
 def passive_rates(at: Writing, q: Any, v: Any, forces: Passive, given: tuple[str, ...] = ()) -> Any:
@@ -117,7 +131,7 @@ def _zeros(*shape: int) -> Any:
 
 
 def _through(
-    at: Writing, integrator: str, h: Any, accelerated: Slopes
+    at: Writing, integrator: str, h: Any, accelerated: Slopes, made: list[Any] | None
 ) -> tuple[Any, Any, Any, Any, Any]:
     """The same for any integrator and any hinges."""
     mech, nv, scheme = at.mech, at.mech.nv, INTEGRATORS[integrator]
@@ -151,7 +165,7 @@ def _through(
     known |= {f"a{i + 1}": [0.0] * nv for i in range(count)}
     wide = 2 * nv + count * nv
     sizes = [x for _ in ends for x in (mech.nq + nv, 2 * nv * wide)]
-    W = _zeros(count * nv, 3 * nv)
+    W = _zeros(count * nv, (3 if made is None else 2 + count) * nv)
     parts = list[Any]()
     for i in range(count + 1):  # the arguments of a call depend on the accelerations before it
         flat = np.array(at.replay(graph, known), dtype=object)
@@ -162,12 +176,15 @@ def _through(
         x = parts[2 * i]
         vdot, *by = accelerated(x[: mech.nq], x[mech.nq :])
         known[f"a{i + 1}"] = vdot
+        if made is not None:
+            made.append((x[: mech.nq], x[mech.nq :], vdot))
         A = np.concatenate(by[:2], axis=1)
         total = times(A, slopes[:, : 2 * nv])
         earlier = times(times(A, slopes[:, 2 * nv :]), W)
         W[i * nv : (i + 1) * nv] = earlier
         W[i * nv : (i + 1) * nv, : 2 * nv] = W[i * nv : (i + 1) * nv, : 2 * nv] + total
-        W[i * nv : (i + 1) * nv, 2 * nv :] = W[i * nv : (i + 1) * nv, 2 * nv :] + by[2]
+        forced = slice((2 if made is None else 2 + i) * nv, (3 if made is None else 3 + i) * nv)
+        W[i * nv : (i + 1) * nv, forced] = W[i * nv : (i + 1) * nv, forced] + by[2]
     q, v = parts[-2][: mech.nq], parts[-2][mech.nq :]
     slopes = parts[-1].reshape(2 * nv, wide)
     F, G = slopes[:, : 2 * nv], slopes[:, 2 * nv :]
@@ -205,15 +222,21 @@ def to_velocities(mech: Mechanism, q: Any, rates: Any) -> Any:
 
 
 def transition(
-    at: Writing, integrator: str, acts: bool, closed: bool = False, rank: int | None = None
+    at: Writing,
+    integrator: str,
+    acts: bool,
+    closed: bool = False,
+    rank: int | None = None,
+    given: tuple[str, ...] = (),
+    calls: list[Any] | None = None,
 ) -> tuple[Any, Any, Any]:
-    """q and v after a step, with A and B side by side (2 nv, 3 nv)."""
+    """q and v after a step, with A and B side by side (2 nv, 3 nv); for `calls` see `chained`."""
     mech, nv = at.mech, at.mech.nv
     _ = at.q, at.v  # the order in which inputs are read is that of the arguments
     tau, (h,) = at.read("tau", nv), at.read("h", 1)
-    forces = passive(mech) if acts and passive(mech).any else None
-    accelerated = accelerated_by(at, tau, forces, closed=closed, rank=rank)
-    q, v, F, G, W = chained(at, integrator, h, accelerated)
+    forces = acting(mech, acts, given)
+    accelerated = accelerated_by(at, tau, forces, given, closed, rank)
+    q, v, F, G, W = chained(at, integrator, h, accelerated, calls)
     check_turns(at, mech, h * rates(mech, q, v))
     both = times(G, W)
     both[:, : 2 * nv] = both[:, : 2 * nv] + F
