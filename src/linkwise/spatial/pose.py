@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from linkwise.arguments import is_a, places
 from linkwise.errors import ShapeError
-from linkwise.spatial import quaternion, rotation
+from linkwise.spatial import rotation
 from linkwise.spatial.array import Array, ArrayLike, constant, floats, frozen
 from linkwise.spatial.choice import cosine, root, sine, where
 from linkwise.spatial.rotation import skew
@@ -213,10 +213,11 @@ def exp(twist: Array) -> Pose:
     twist = np.asarray(twist)
     w, v = twist[..., :3], twist[..., 3:]
     square = (w * w).sum(axis=-1, keepdims=True)
-    half = quaternion.sinc(0.5 * root(square))
-    b = 0.5 * half * half  # (1 - cos θ)/θ²
-    small = 1e-4 - square
+    small = 1e-4 - square  # a root has no derivative where there is no turn
     safe = root(where(small, 1.0, square))
+    chord = 2.0 * sine(0.5 * safe) / safe
+    series = 0.5 - square * (1.0 / 24.0 - square * (1.0 / 720.0 - square / 40320.0))
+    b = where(small, series, 0.5 * chord * chord)  # (1 - cos θ)/θ²
     series = 1.0 / 6.0 - square * (1.0 / 120.0 - square * (1.0 / 5040.0 - square / 362880.0))
     c = where(small, series, (safe - sine(safe)) / (safe * safe * safe))
     wv = cross(w, v)
