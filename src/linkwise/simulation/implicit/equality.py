@@ -161,21 +161,31 @@ def equality_rows(
     return rows, b
 
 
+def without_formula(mech: Mechanism) -> Loop | None:
+    """The first loop whose error has no formula in implicit steps; None where all have one."""
+    for loop in mech.loops:
+        S, missed = constant_directions(loop.hinge), constant_directions(loop.hinge.hull)
+        known = universal_axes(loop.hinge) is not None or plane_normal(loop.hinge) is not None
+        plain = S is not None and missed is not None and _is_plain(missed)
+        if not known and not plain:
+            return loop
+    return None
+
+
 def check_formulas(mech: Mechanism) -> None:
     """Raise LoweringError for a loop whose error has no formula; says which."""
-    for loop in mech.loops:
-        S = constant_directions(loop.hinge)
-        known = universal_axes(loop.hinge) is not None or plane_normal(loop.hinge) is not None
-        plain = S is not None and _is_plain(S)
-        if not known and not plain:
-            raise LoweringError(
-                f"loop {loop.name!r} has a hinge of kind {type(loop.hinge).__name__}, whose error "
-                "has no formula in implicit steps"
-            )
+    loop = without_formula(mech)
+    if loop is not None:
+        raise LoweringError(
+            f"loop {loop.name!r} has a hinge of kind {type(loop.hinge).__name__}, whose error "
+            "has no formula in implicit steps"
+        )
 
 
 def check_beginning(mech: Mechanism, states: Sequence[Array], itemsize: int) -> None:
     """Raise ClosureError unless states q and v (batch, ...) are closed, and velocities allowed."""
+    if without_formula(mech) is not None:
+        return  # compiling the step raises
     lead = np.broadcast_shapes(*(x.shape[:-1] for x in states))
     both = [np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]) for x in states]
     apart = written(mech, _BEGINNING)(*(np.asarray(x, np.float64) for x in both))
@@ -232,9 +242,10 @@ def _loop_error(loop: Loop, back: Any, p: Any) -> Any:
             return np.array([(back @ normal) @ p])
         arm = cross(-p, normal.astype(object))
         return np.array([(normal @ p) / square_root(arm @ arm + 1.0)])
-    S = constant_directions(loop.hinge)
-    assert S is not None
-    turn = _turn(S, back)
+    # a nonholonomic hinge, such as a soft finger, reaches all poses of its hull
+    S, missed = constant_directions(loop.hinge), constant_directions(loop.hinge.hull)
+    assert S is not None and missed is not None
+    turn = _turn(missed, back)
     return S @ np.concatenate([turn, p + cross(turn, p)])
 
 
