@@ -213,15 +213,6 @@ def test_errors_and_innovations_are_chi_square(name: str, method: str) -> None:
 
 
 def test_what_filters_refuse_names_the_reason() -> None:
-    box, node = lw.SpatialInertia.solid_box(1.0, (0.1, 0.1, 0.1)), "b"
-    for hinge, reason in (
-        (lw.hinges.RollingBall(0.1), "3 velocities and 5 independent coordinates"),
-        (lw.hinges.SoftFinger(), "2 velocities and 3 independent coordinates"),
-        (lw.hinges.Free().reversed(), "no derivative of its steps at rest"),
-    ):
-        mech = lw.Builder("one").body(node, "world", hinge, inertia=box).build()
-        with pytest.raises(lw.ModelError, match=reason):
-            filtering.kalman_filter(mech, [filtering.gyroscope(node, noise=0.1)], step=STEP)
     long = lw.models.pendulum(70)
     with pytest.raises(lw.ModelError, match="it has 70 bodies"):
         filtering.kalman_filter(long, [filtering.encoders(long, noise=0.1)], step=STEP)

@@ -2,7 +2,8 @@
 
     δq = Z y,    δv = Z w + (what δq makes of J_c v = 0, across Z),    Z* Z = 1
 
-so that y = Z* δq and w = Z* δv are an allowed error in independent numbers.
+so that y = Z* δq and w = Z* δv are an allowed error in independent numbers. Nonholonomic hinges
+allow more displacements than velocities: δq has another Z, that of the holonomic hinges.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import numpy as np
 
 from linkwise.dynamics.closure import constraint_error, constraint_jacobian, constraint_names
 from linkwise.dynamics.kernels import is_closed
-from linkwise.dynamics.velocity_space import scale, velocity_spaces
+from linkwise.dynamics.velocity_space import holonomic, scale, velocity_spaces
 from linkwise.errors import ClosureError, ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
@@ -25,23 +26,30 @@ RANK = 1e-5
 
 def allowed(mech: Mechanism, q: Array, size: int) -> Array:
     """Orthonormal errors (..., size, independent) of q, v and other numbers at q (..., nq)."""
-    lead, nv = q.shape[:-1], mech.nv
+    lead, wide = q.shape[:-1], holonomic(mech)
     if not is_closed(mech):
         return np.broadcast_to(np.eye(size), (*lead, size, size))
     flat = q.reshape(-1, q.shape[-1])
-    free = [np.linalg.qr(x.free)[0] for x in velocity_spaces(mech, flat, RANK)]
-    counts = {x.shape[1] for x in free}
+    still = _bases(wide, flat)
+    moving = still if wide is mech else _bases(mech, flat)
+    counts = {(x.shape[1], y.shape[1]) for x, y in zip(still, moving, strict=True)}
     if len(counts) > 1:
         raise ModelError(
             f"loops of {mech.name!r} are singular in some of the states: {sorted(counts)} "
-            "velocities are independent. Keep away from such configurations."
+            "displacements and velocities are independent. Keep away from such configurations."
         )
-    f = counts.pop() if counts else 0
-    out = np.zeros((len(flat), size, size - 2 * (nv - f)))
-    for one, basis in zip(out, free, strict=True):
-        one[:nv, :f] = one[nv : 2 * nv, f : 2 * f] = basis
-        one[2 * nv :, 2 * f :] = np.eye(size - 2 * nv)
+    f, g = counts.pop() if counts else (0, 0)
+    ways, both = wide.nv, wide.nv + mech.nv
+    out = np.zeros((len(flat), size, size - both + f + g))
+    for one, x, y in zip(out, still, moving, strict=True):
+        one[:ways, :f], one[ways:both, f : f + g] = x, y
+        one[both:, f + g :] = np.eye(size - both)
     return out.reshape(*lead, *out.shape[1:])
+
+
+def _bases(mech: Mechanism, q: Array) -> list[Array]:
+    """Orthonormal velocities (nv, free) that loops and couplings allow, of each state."""
+    return [np.linalg.qr(x.free)[0] for x in velocity_spaces(mech, q, RANK)]
 
 
 def check_obeyed(mech: Mechanism, q: Array, v: Array) -> None:

@@ -16,6 +16,7 @@ from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.filtering.allowed import allowed, check_obeyed
 from linkwise.filtering.sensor import Sensor
 from linkwise.filtering.split_tick import SplitTick
+from linkwise.filtering.tangent import error_size
 from linkwise.filtering.tick import Structure
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import compile
@@ -110,7 +111,7 @@ class Filter:
     @property
     def size(self) -> int:
         """Numbers n in the error of a state."""
-        return 2 * self.mech.nv + self.structure.extras
+        return self.structure.errors(self.mech)
 
     def start(
         self,
@@ -126,7 +127,8 @@ class Filter:
         Args:
             q: Joint positions (nq,) or (batch, nq) [m or rad].
             v: Joint velocities, likewise; default: at rest.
-            position: Standard deviation of the positions [m or rad], a number or (nv,).
+            position: Standard deviation of the positions [m or rad], a number or one for each
+                number in their error: (nv,), more for rolling balls and soft fingers.
             velocity: That of the velocities [m/s or rad/s].
             forces: That of unknown forces at nodes [N m, N], a number or (6,).
         """
@@ -135,7 +137,8 @@ class Filter:
         v = self.mech.check_v(np.zeros((*q.shape[:-1], nv)) if v is None else v)
         if q.ndim > 2 or v.shape[:-1] != q.shape[:-1]:
             raise ShapeError(f"q and v have shapes {q.shape} and {v.shape}; one state, or a batch.")
-        sigma = [deviations(position, nv, "position"), deviations(velocity, nv, "velocity")]
+        ways = error_size(self.mech)
+        sigma = [deviations(position, ways, "position"), deviations(velocity, nv, "velocity")]
         sigma += [deviations(forces, 6, "forces")] * len(self.structure.dynamics.nodes)
         for sensor in self.sensors.values():
             if sensor.bias is not None:
@@ -144,9 +147,9 @@ class Filter:
         extra = np.zeros((*lead, self.structure.extras))
         check_obeyed(self.mech, q, v)
         # of normal errors with these variances, those that loops allow
-        ways = allowed(self.mech, q, self.size)
-        back = ways.swapaxes(-1, -2)
-        P = ways @ np.linalg.inv((back / variance) @ ways) @ back
+        basis = allowed(self.mech, q, self.size)
+        back = basis.swapaxes(-1, -2)
+        P = basis @ np.linalg.inv((back / variance) @ basis) @ back
         return Estimate(q, v, extra, P, {}, {}, {}, self.parts)
 
     def tick(

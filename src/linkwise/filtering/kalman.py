@@ -8,18 +8,17 @@ from dataclasses import replace
 import numpy as np
 
 from linkwise.arguments import flag, names, number, option
-from linkwise.codegen.stages import MOST_BODIES
 from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, tree_of
 from linkwise.errors import ModelError
 from linkwise.filtering.consistency import quantile
 from linkwise.filtering.filter import Filter, deviations
+from linkwise.filtering.hinge_rule import check_hinges
 from linkwise.filtering.motion import Dynamics
 from linkwise.filtering.sensor import Sensor, load
+from linkwise.filtering.tangent import error_size
 from linkwise.filtering.tick import Structure
-from linkwise.model.body import Body
-from linkwise.model.hinges import Free, Planar, PointOnPlane, Spherical
-from linkwise.model.hinges.modified import Reversed, is_plain
 from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.implicit.equality import without_formula
 from linkwise.spatial.array import ArrayLike, floats
 
 METHODS = ("extended", "unscented")
@@ -58,7 +57,8 @@ def kalman_filter(
         passive: Whether dampers and springs of drives act.
         force: Noise of the joint forces, a number or (nv,): the standard deviation of their
             impulse after one second [N √s or N m √s].
-        position: The same of positions [m/√s or rad/√s].
+        position: The same of positions [m/√s or rad/√s], a number or one for each number in
+            their error: (nv,), more for rolling balls and soft fingers.
         velocity: The same of velocities.
         pushed: Nodes with unknown forces, six numbers of the state each, in world axes.
         pushing: How far these drift in one second [N m, N], a number or (6,).
@@ -73,7 +73,7 @@ def kalman_filter(
 
     Raises:
         ModelError: Loops with "rk4" or a load cell, an unknown node, two sensors of one name, a
-            hinge whose errors are not displacements, or more than 64 bodies.
+            hinge of a user whose coordinates do not move by its velocities, or more than 64 bodies.
         MissingExtraError: A gate, and SciPy is not installed (extra `simulate`).
     """
     check_mechanism(mech)
@@ -94,6 +94,14 @@ def kalman_filter(
     dynamics = Dynamics(integrator, passive, nodes)
     each = _checked_sensors(mech, sensors)
     if is_closed(mech):
+        loop = without_formula(mech)
+        if loop is not None:
+            raise ModelError(
+                f"a filter of {mech.name!r} was requested; loop {loop.name!r} has a hinge of kind "
+                f"{loop.hinge.kind}, which has no formula in steps with loops. Build that hinge "
+                "as a body between the two nodes and close the loop by a weld, or use "
+                "loops='open'."
+            )
         for sensor in each:
             if sensor.write is load:
                 raise ModelError(
@@ -101,8 +109,8 @@ def kalman_filter(
                     "are not part of its formula. Use other sensors, or loops='open'."
                 )
     plain = Structure(dynamics, tuple(x.structure for x in each), unscented, 0.0, False)
-    n, nv = 2 * mech.nv + plain.extras, mech.nv
-    _check_hinges(mech)
+    check_hinges(mech)
+    n, nv, ways = plain.errors(mech), mech.nv, error_size(mech)
     least = float(np.sqrt(n + nv))
     if unscented:
         far = least if spread is None else number(spread, "spread", least=least - 1e-9)
@@ -110,8 +118,12 @@ def kalman_filter(
     elif spread is not None:
         raise ModelError("spread belongs to method='unscented'; leave it out.")
     density = [
-        deviations(x, nv, w, positive=False)
-        for x, w in ((force, "force"), (position, "position"), (velocity, "velocity"))
+        deviations(x, size, w, positive=False)
+        for x, size, w in (
+            (force, nv, "force"),
+            (position, ways, "position"),
+            (velocity, nv, "velocity"),
+        )
     ]
     density += [deviations(pushing, 6, "pushing", positive=False)] * len(nodes)
     parts, place = dict[str, slice](), 0
@@ -145,37 +157,3 @@ def _checked_sensors(mech: Mechanism, sensors: Sequence[Sensor]) -> tuple[Sensor
         if called.count(name) > 1:
             raise ModelError(f"two sensors are called {name!r}; give each another name.")
     return each
-
-
-def _check_hinges(mech: Mechanism) -> None:
-    if mech.n_bodies > MOST_BODIES:
-        raise ModelError(
-            f"a filter of {mech.name!r} was requested; it has {mech.n_bodies} bodies, and "
-            f"derivatives of steps are straight code for at most {MOST_BODIES}. Lock joints that "
-            "do not matter (mech.lock) and merge the bodies behind them (merge_locked)."
-        )
-    for body in mech.bodies:
-        hinge = body.hinge
-        while isinstance(hinge, Reversed):
-            hinge = hinge.hinge
-        if is_plain(hinge) or type(hinge) in (Spherical, Planar, PointOnPlane):
-            continue
-        if type(body.hinge) is not Free:
-            raise ModelError(_reason(mech, body))
-
-
-def _reason(mech: Mechanism, body: Body) -> str:
-    hinge, start = body.hinge, f"a filter of {mech.name!r} was requested; hinge "
-    kind = hinge.kind.replace("reversed ", "")
-    if kind == "free":
-        why, what = "has no derivative of its steps at rest", "Build it from its other side."
-    elif kind in ("rolling ball", "soft finger"):
-        why = (
-            f"has {hinge.nv} velocities and {hinge.nq - 1} independent coordinates: errors of its "
-            "position are not displacements along velocities"
-        )
-        what = "Take a free hinge and measure its velocity."
-    else:
-        why = "has other rates of coordinates than velocities, whose errors a filter does not know"
-        what = "Build it of hinges whose velocities are the rates of their coordinates."
-    return f"{start}{body.hinge_name!r} is {hinge.kind}, which {why}. {what}"

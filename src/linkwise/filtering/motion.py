@@ -26,9 +26,11 @@ from linkwise.dynamics.closed_derivatives import closed_forward
 from linkwise.dynamics.closure import closed_expression, closure_nodes, setting_of
 from linkwise.dynamics.derivative_formula import ACCELERATION, PUSHED
 from linkwise.dynamics.passive import passive
+from linkwise.dynamics.path_dependent import path_dependent
 from linkwise.dynamics.quantity import expression
-from linkwise.dynamics.velocity_space import scale
+from linkwise.dynamics.velocity_space import holonomic, scale
 from linkwise.filtering.tangent import Slopes, displaced
+from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.holding import held
 from linkwise.simulation.implicit.equality import constraint_errors
 from linkwise.simulation.integrators import INTEGRATORS
@@ -105,17 +107,19 @@ class Dynamics:
         given = {"q": x.q, "v": x.v, "tau": tau} | ({"f": f} if pushed and not closed else {})
         if closed and h is not None:
             given["h"] = np.array([h + (1.0 - h.gate(1.0))])  # of no step, any
-        if slopes is None and not closed:
+        # errors that no velocity makes: derivatives run through the recursion
+        known = slopes is not None and not path_dependent(mech)
+        if not known and not closed:
             name = "forward_dynamics_with_forces" if pushed else "forward_dynamics"
             return at.value(expression(name, frame="world"), nodes=self.nodes, **given)
         if closed:
-            formula = (OBEYING if h is None else HELD)[slopes is not None]
+            formula = (OBEYING if h is None else HELD)[known]
         else:
             formula = PUSHED[ACCELERATION, "world"] if pushed else ACCELERATION
         request = Request(formula, mech, () if closed else self.nodes, itemsize=at.itemsize)
-        flat = np.empty(mech.nv * (1 if slopes is None else 1 + 3 * mech.nv), dtype=object)
+        flat = np.empty(mech.nv * (1 + 3 * mech.nv if known else 1), dtype=object)
         flat[:] = at.replay(traced(request), given)
-        if slopes is None:
+        if slopes is None or not known:
             return flat
         vdot, by = flat[: mech.nv], flat[mech.nv :].reshape(3, mech.nv, mech.nv)
         self.know(at, x, tau, slopes, vdot, by)
@@ -147,13 +151,41 @@ def closed_again(at: Writing, q: Any, v: Any) -> tuple[Any, Any]:
     mech, measure = at.mech, scale(at.mech)
     if not mech.loops and not mech.couplings:
         return q, v
-    J = at.value(setting_of(mech).jacobian, nodes=closure_nodes(mech), q=q)
-    J = measure.rows[:, None] * J * measure.columns
-    error = np.array(constraint_errors(at, mech, q), dtype=object)
-    inverse = factored(J @ J.T + SOFT * measure.length**2 * np.eye(len(J)))
-    rows = np.stack([error * measure.rows, J @ (v / measure.columns)], axis=1)
+    J, inverse = _constraints(at, mech, q)
+    speeds = J @ (v / measure.columns)
+    wide = holonomic(mech)
+    if wide is not mech:  # its positions have fewer constraints than its velocities
+        nearest = np.empty(mech.nq, dtype=object)
+        nearest[:] = at.replay(traced(Request(NEAREST, wide, itemsize=at.itemsize)), {"q": q})
+        return nearest, v - measure.columns * (J.T @ (inverse @ speeds[:, None]))[:, 0]
+    rows = np.stack([_errors(at, mech, q), speeds], axis=1)
     back = measure.columns[:, None] * (J.T @ (inverse @ rows))
     return displaced(mech, q, -back[:, 0]), v - back[:, 1]
+
+
+def _constraints(at: Writing, mech: Mechanism, q: Any) -> tuple[Any, Any]:
+    """D J_c C, and the inverse of its product with its transpose."""
+    measure = scale(mech)
+    J = at.value(setting_of(mech).jacobian, nodes=closure_nodes(mech), q=q)
+    J = measure.rows[:, None] * J * measure.columns
+    return J, factored(J @ J.T + SOFT * measure.length**2 * np.eye(len(J)))
+
+
+def _errors(at: Writing, mech: Mechanism, q: Any) -> Any:
+    """D e (m,)."""
+    return np.array(constraint_errors(at, mech, q), dtype=object) * scale(mech).rows
+
+
+def _nearest(at: Writing) -> Any:
+    mech, q = at.mech, at.q
+    J, inverse = _constraints(at, mech, q)
+    back = J.T @ (inverse @ _errors(at, mech, q)[:, None])
+    return displaced(mech, q, -scale(mech).columns * back[:, 0])
+
+
+NEAREST = Formula(_nearest)
+"""A configuration after a step towards where loops and couplings hold, of holonomic hinges. Input:
+q (nq,)."""
 
 
 def _held(at: Writing, derivatives: bool) -> Any:

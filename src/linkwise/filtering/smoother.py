@@ -22,7 +22,7 @@ from linkwise.errors import ModelError, ShapeError
 from linkwise.filtering.allowed import allowed
 from linkwise.filtering.motion import CLOSED
 from linkwise.filtering.tangent import CARRIED, DISPLACEMENT
-from linkwise.filtering.tick import PREDICTED
+from linkwise.filtering.tick import PREDICTED, error_parts
 from linkwise.spatial.array import Array, ArrayLike, floats
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Filtered:
         """The estimates from all measurements, those after each tick included."""
         if not self._predicted:
             raise ModelError("these estimates are already smoothed; use them as they are.")
-        nv, ticks = self.filter.mech.nv, self.P.shape[-3]
+        ticks = self.P.shape[-3]
         names = ("q", "v", "extra", "P")
         axes = (slice(None),) * (self.P.ndim - 3)
         later = [getattr(self, name)[(*axes, ticks - 1)] for name in names]
@@ -130,11 +130,12 @@ class Filtered:
             back = np.linalg.inv(_of_state(_carried(self.filter, q_to, turn)[1], P))
             d = (G @ e[..., None])[..., 0]
             P = P + G @ (back @ later[3] @ _transposed(back) - P_to) @ _transposed(G)
-            q, J = _carried(self.filter, q, d[..., :nv])
+            dq, dv, more = error_parts(self.filter.mech, d)
+            q, J = _carried(self.filter, q, dq)
             J = _of_state(J, P)
             P = J @ (0.5 * (P + _transposed(P))) @ _transposed(J)
-            q, v = _closed(self.filter, q, v + d[..., nv : 2 * nv])
-            later = [q, v, extra + d[..., 2 * nv :], P]
+            q, v = _closed(self.filter, q, v + dv)
+            later = [q, v, extra + more, P]
             estimates.append(later)
         start = replace(self.start, **dict(zip(names, estimates.pop(), strict=True)))
         stacked = [np.stack(x, axis=len(axes)) for x in zip(*reversed(estimates), strict=True)]
@@ -192,10 +193,10 @@ def _transposed(x: Any) -> Array:
 
 
 def _of_state(J: Array, like: Array) -> Array:
-    """J of positions (nv, nv) for the error of a state (n, n)."""
+    """J of positions for the error of a state (n, n)."""
     out = np.broadcast_to(np.eye(like.shape[-1]), like.shape).copy()
-    nv = J.shape[-1]
-    out[..., :nv, :nv] = J
+    ways = J.shape[-1]
+    out[..., :ways, :ways] = J
     return out
 
 
@@ -216,6 +217,6 @@ def _difference(filter: Filter, q0: Array, q1: Array) -> Array:
 
 def _carried(filter: Filter, q: Array, d: Array) -> tuple[Array, Array]:
     """q ⊕ d and J, for arrays with any leading axes."""
-    kernel, lead, nv = written(filter.mech, CARRIED), q.shape[:-1], filter.mech.nv
-    out = kernel(q.reshape(-1, q.shape[-1]), d.reshape(-1, nv))
-    return out["q"].reshape(*lead, -1), out["J"].reshape(*lead, nv, nv)
+    kernel, lead, ways = written(filter.mech, CARRIED), q.shape[:-1], d.shape[-1]
+    out = kernel(q.reshape(-1, q.shape[-1]), d.reshape(-1, ways))
+    return out["q"].reshape(*lead, -1), out["J"].reshape(*lead, ways, ways)

@@ -20,6 +20,7 @@ from linkwise.dynamics.configuration import coordinates
 from linkwise.dynamics.derivatives import forward_dynamics_derivatives
 from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.dynamics.kernels import is_closed, written
+from linkwise.dynamics.path_dependent import path_dependent
 from linkwise.errors import ModelError
 from linkwise.filtering.motion import Dynamics, State, closed_again
 from linkwise.filtering.tangent import CARRIED, Slopes, displacement
@@ -27,14 +28,14 @@ from linkwise.filtering.tick import (
     NEXT,
     PREDICTED,
     Structure,
+    error_parts,
     measured,
     moved_state,
+    state_slopes,
     variables,
 )
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.rates import counted
 from linkwise.spatial.array import Array
-from linkwise.sweeps.sparse import times
 
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
@@ -82,8 +83,7 @@ def _stepped(at: Writing, s: Structure) -> Any:
         )
     slopes = variables(at, x, forces=True)
     q, v = s.dynamics.stepped(at, x, h, slopes)
-    F = np.vstack([times(counted(at.mech, q).T, slopes.of(q)), slopes.of(v)])
-    return q, v, F
+    return q, v, state_slopes(at, slopes, q, v)
 
 
 def _shown(at: Writing, s: Structure) -> Any:
@@ -99,7 +99,7 @@ def _closing(at: Writing) -> Any:
     x = State(at.q, at.v, np.zeros(0, dtype=object), at.read("tau", at.mech.nv))
     slopes = variables(at, x, forces=False)
     q, v = closed_again(at, x.q, x.v)
-    return q, v, np.vstack([times(counted(at.mech, q).T, slopes.of(q)), slopes.of(v)])
+    return q, v, state_slopes(at, slopes, q, v)
 
 
 def _step_alone(at: Writing, s: Structure) -> Any:
@@ -109,7 +109,7 @@ def _step_alone(at: Writing, s: Structure) -> Any:
 def _moved_step(at: Writing, s: Structure) -> Any:
     """f(x ⊕ d) ⊖ (q, v), of a point with other joint forces."""
     mech, x, h = at.mech, _state(at, s), at.read("step", 1)[0]
-    n = 2 * mech.nv + s.extras
+    n = s.errors(mech)
     d, q, v = at.read("d", n + mech.nv), at.read("q1", mech.nq), at.read("v1", mech.nv)
     point = moved_state(mech, x, d[:n])
     point = State(point.q, point.v, point.extra, x.tau + d[n:])
@@ -120,7 +120,7 @@ def _moved_step(at: Writing, s: Structure) -> Any:
 def _moved_shown(at: Writing, s: Structure) -> Any:
     """h(x ⊕ d) of a point."""
     mech, given = at.mech, {name: at.read(name, size) for name, size in s.inputs}
-    x = moved_state(mech, _state(at, s), at.read("d", 2 * mech.nv + s.extras))
+    x = moved_state(mech, _state(at, s), at.read("d", s.errors(mech)))
     return measured(at, s, x, None, given)
 
 
@@ -163,7 +163,7 @@ class SplitTick:
 
     def _kernel(self, name: str) -> Any:
         s = self.structure
-        tree = not is_closed(self.mech)
+        tree = not is_closed(self.mech) and not path_dependent(self.mech)
         seen = _given(s) if tree else s
         stepped = seen if s.dynamics.integrator == "euler" and not s.unscented else s
         formulas = {
@@ -189,9 +189,9 @@ class SplitTick:
         more: dict[str, Any] = {"forces": pushes, "forces_frame": "world"} if nodes else {}
         state = given["q"], given["v"], self._call("acting", given)
         by = forward_dynamics_derivatives(self.mech, *state, **more)
-        parts = np.stack([by.q, by.v, by.tau], axis=-3)
+        each = np.stack([by.q, by.v, by.tau], axis=-3)
         vdot = forward_dynamics(self.mech, *state, **more)
-        return {"vdot": vdot, "by": parts.reshape(*parts.shape[:-3], -1)}
+        return {"vdot": vdot, "by": each.reshape(*each.shape[:-3], -1)}
 
     def __call__(self, *arrays: Any) -> dict[str, Array]:
         """The results of a tick, by name."""
@@ -199,7 +199,7 @@ class SplitTick:
         lead = given["q"].shape[:-1]
         given = {x: np.broadcast_to(y, (*lead, y.shape[-1])) for x, y in given.items()}
         nv, s = self.mech.nv, self.structure
-        n, h = 2 * nv + s.extras, given["step"]
+        n, h = s.errors(self.mech), given["step"]
         P = given["P"].reshape(*lead, n, n)
         P = 0.5 * (P + _turned(P))
         density = given["density"]
@@ -215,10 +215,11 @@ class SplitTick:
         innovation = given["measured"] - expected
         rules = given["variance"], s.blocks, given["use"], given["limit"]
         d, P, nis, weight = _conditioned(predicted, both, S, innovation, *rules)
-        q, J = self._carried(after["q"], d[..., :nv])
+        dq, dv, more = error_parts(self.mech, d)
+        q, J = self._carried(after["q"], dq)
         P = _congruent(_padded(J, n), P)
-        q, v, P = self._closed(q, after["v"] + d[..., nv : 2 * nv], given["tau"], P)
-        out = {"q": q, "v": v, "extra": extra + d[..., 2 * nv :], "P": P}
+        q, v, P = self._closed(q, after["v"] + dv, given["tau"], P)
+        out = {"q": q, "v": v, "extra": extra + more, "P": P}
         out |= {"innovation": innovation, "nis": nis, "weight": weight}
         if not lead and not all(np.isfinite(x).all() for x in out.values()):
             raise ModelError(
@@ -245,7 +246,8 @@ class SplitTick:
         n, out = P.shape[-1], self._call("step", given)
         F = np.zeros((*P.shape[:-2], n, n + self.mech.nv))
         F[..., :n] = np.eye(n)
-        F[..., : 2 * self.mech.nv, :] = out.pop("F")
+        rows = out.pop("F")
+        F[..., : rows.shape[-2], :] = rows
         half = F[..., :n] @ P
         push = F[..., n:] * impulse[..., None, :]
         return out, half @ _turned(F[..., :n]) + push @ _turned(push), _turned(half)
@@ -272,17 +274,18 @@ class SplitTick:
 
     def _by_points(self, given: dict[str, Array], P: Array, impulse: Array) -> Any:
         nv, n, lead = self.mech.nv, P.shape[-1], P.shape[:-2]
+        fixed = n - self.structure.extras
         middle = self._call("step", given)
         columns = np.zeros((*lead, n + nv, n + nv))
         columns[..., :n, :n] = self._columns(P)
         columns[..., n:, n:] = _diagonal(self.structure.spread * impulse)
         there = given | {"q1": middle["q"], "v1": middle["v"]}
         e = self._at_points("step of points", there, columns)
-        still = np.concatenate([columns, -columns], axis=-1)[..., 2 * nv : n, :]
+        still = np.concatenate([columns, -columns], axis=-1)[..., fixed:n, :]
         mean, after, cross = self._moments(np.concatenate([e, _turned(still)], axis=-1), columns)
-        q, J = self._carried(middle["q"], mean[..., :nv])
-        J = _padded(J, n)
-        v = middle["v"] + mean[..., nv : 2 * nv]
+        dq, dv, _ = error_parts(self.mech, mean)
+        q, J = self._carried(middle["q"], dq)
+        J, v = _padded(J, n), middle["v"] + dv
         return {"q": q, "v": v}, _congruent(J, after), cross[..., :n, :] @ _turned(J)
 
     def _seen_by_points(self, given: dict[str, Array], P: Array) -> Any:

@@ -30,8 +30,16 @@ from linkwise.codegen.writing import Writing
 from linkwise.dynamics.configuration import coordinates
 from linkwise.filtering.motion import Dynamics, State, closed_again
 from linkwise.filtering.sensor import Sensed, Sensor
-from linkwise.filtering.tangent import Slopes, carried, displaced, displacement
-from linkwise.simulation.rates import counted, rate_map
+from linkwise.filtering.tangent import (
+    Slopes,
+    along_coordinates,
+    as_displacement,
+    carried,
+    displaced,
+    displacement,
+    error_size,
+)
+from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.factored import factored
 from linkwise.sweeps.sparse import times
 from linkwise.sweeps.structured_block import diagonal, mirrored
@@ -71,6 +79,10 @@ class Structure:
         biases = sum(sensor.size for sensor in self.sensors if sensor.bias is not None)
         return 6 * len(self.dynamics.nodes) + biases
 
+    def errors(self, mech: Mechanism) -> int:
+        """Numbers n in the error of a state."""
+        return error_size(mech) + mech.nv + self.extras
+
     @property
     def rows(self) -> int:
         """Numbers in all measurements together."""
@@ -109,12 +121,12 @@ class Prediction:
 def tick(at: Writing, s: Structure) -> Any:
     """A step of time, then the measurements."""
     nv, extras = at.mech.nv, s.extras
-    n = 2 * nv + extras
+    n = s.errors(at.mech)
     q, v = coordinates(at), at.v
     extra = at.read("extra", extras) if extras else np.zeros(0, dtype=object)
     P = mirrored(at.read("P", n * n).reshape(n, n).copy())
     start, h = State(q, v, extra, at.read("tau", nv)), at.read("step", 1)[0]
-    noise = at.read("density", 3 * nv + extras)
+    noise = at.read("density", nv + n)
     impulse = noise[:nv] * h.gate(h.reciprocal()).sqrt()  # a force that is held, of variance σ²/h
     before = (_by_points if s.unscented else _by_slopes)(at, s, start, P, h, impulse)
     drifts = np.array([h * x * x for x in noise[nv:]], dtype=object)
@@ -134,22 +146,22 @@ def tick(at: Writing, s: Structure) -> Any:
 
 def _corrected(at: Writing, x: State, P: Any, d: Any) -> tuple[State, Any]:
     """x ⊕ d, and the covariance about it."""
-    nv = at.mech.nv
-    q, turn = carried(at, x.q, d[:nv])
+    dq, dv, extra = error_parts(at.mech, d)
+    q, turn = carried(at, x.q, dq)
     J = np.eye(len(d), dtype=object)
-    J[:nv, :nv] = turn
-    return State(q, x.v + d[nv : 2 * nv], x.extra + d[2 * nv :], x.tau), _congruent(J, P)[0]
+    J[: len(dq), : len(dq)] = turn
+    return State(q, x.v + dv, x.extra + extra, x.tau), _congruent(J, P)[0]
 
 
 def _closed(at: Writing, x: State, P: Any) -> tuple[State, Any]:
     """The nearest state that loops and couplings allow, and the covariance about it."""
     if not at.mech.loops and not at.mech.couplings:
         return x, P
-    nv, slopes = at.mech.nv, variables(at, x, forces=False)
+    slopes = variables(at, x, forces=False)
     q, v = closed_again(at, x.q, x.v)
     F = np.eye(len(P), dtype=object)
-    F[:nv] = times(counted(at.mech, q).T, slopes.of(q))
-    F[nv : 2 * nv] = slopes.of(v)
+    rows = state_slopes(at, slopes, q, v)
+    F[: len(rows)] = rows
     return State(q, v, x.extra, x.tau), _congruent(F, P)[0]
 
 
@@ -167,20 +179,32 @@ def _congruent(F: Any, P: Any) -> tuple[Any, Any]:
 
 def variables(at: Writing, x: State, *, forces: bool) -> Slopes:
     """Derivatives by displacements of a state, and by joint forces behind them."""
-    nv, n = at.mech.nv, 2 * at.mech.nv + len(x.extra)
+    nv, ways = at.mech.nv, error_size(at.mech)
+    n = ways + nv + len(x.extra)
     unit = np.eye(n + nv) if forces else np.vstack([np.eye(n), np.zeros((nv, n))])
     slopes = Slopes(at, unit.shape[1])
-    slopes.know(x.q, times(rate_map(at.mech, x.q), unit[:nv].astype(object)))
-    slopes.know(np.concatenate([x.v, x.extra, x.tau]), unit[nv:])
+    slopes.know(x.q, times(along_coordinates(at.mech, x.q), unit[:ways].astype(object)))
+    slopes.know(np.concatenate([x.v, x.extra, x.tau]), unit[ways:])
     return slopes
+
+
+def state_slopes(at: Writing, slopes: Slopes, q: Any, v: Any) -> Any:
+    """Derivatives of a state, of displacements of q and of v."""
+    return np.vstack([as_displacement(at.mech, q, slopes.of(q)), slopes.of(v)])
+
+
+def error_parts(mech: Mechanism, d: Any) -> tuple[Any, Any, Any]:
+    """The parts of an error (..., n): of q, of v, and of what comes after them."""
+    ways = error_size(mech)
+    return d[..., :ways], d[..., ways : ways + mech.nv], d[..., ways + mech.nv :]
 
 
 def _by_slopes(at: Writing, s: Structure, x: State, P: Any, h: Any, impulse: Any) -> Prediction:
     nv, n, slopes = at.mech.nv, len(P), variables(at, x, forces=True)
     q, v = s.dynamics.stepped(at, x, h, slopes)
     F = np.eye(n, n + nv, dtype=object)
-    F[:nv] = times(counted(at.mech, q).T, slopes.of(q))
-    F[nv : 2 * nv] = slopes.of(v)
+    rows = state_slopes(at, slopes, q, v)
+    F[: len(rows)] = rows
     after, half = _congruent(F[:, :n], P)
     pushed = _congruent(F[:, n:], diagonal(impulse * impulse))[0]
     return Prediction(State(q, v, x.extra, x.tau), after + pushed, half.T)
@@ -241,9 +265,8 @@ def _columns(at: Writing, P: Any, spread: float) -> Any:
 
 def moved_state(mech: Any, x: State, d: Any) -> State:
     """x ⊕ d, in a formula."""
-    nv = mech.nv
-    q = displaced(mech, x.q, d[:nv])
-    return State(q, x.v + d[nv : 2 * nv], x.extra + d[2 * nv :], x.tau)
+    dq, dv, extra = error_parts(mech, d)
+    return State(displaced(mech, x.q, dq), x.v + dv, x.extra + extra, x.tau)
 
 
 def _by_points(at: Writing, s: Structure, x: State, P: Any, h: Any, impulse: Any) -> Prediction:
@@ -255,9 +278,10 @@ def _by_points(at: Writing, s: Structure, x: State, P: Any, h: Any, impulse: Any
         point = moved_state(at.mech, x, d[:n])
         point = State(point.q, point.v, point.extra, x.tau + d[n:])
         q_to, v_to = step(at, point, h[0], None)
-        return np.concatenate([displacement(at.mech, q, q_to), v_to - v, d[2 * nv : n]])
+        still = error_parts(at.mech, d[:n])[2]
+        return np.concatenate([displacement(at.mech, q, q_to), v_to - v, still])
 
-    parts = [x.q, x.v, x.extra, x.tau, np.array([h]), middle.q, middle.v]
+    held = [x.q, x.v, x.extra, x.tau, np.array([h]), middle.q, middle.v]
 
     def of(at: Writing, d: Any, given: Sequence[Any]) -> Any:
         return errors(at, d, State(*given[:4]), *given[4:])
@@ -265,10 +289,10 @@ def _by_points(at: Writing, s: Structure, x: State, P: Any, h: Any, impulse: Any
     columns = np.full((n + nv, n + nv), 0.0, dtype=object)
     columns[:n, :n] = _columns(at, P, s.spread)
     columns[n:, n:] = diagonal(s.spread * impulse)
-    mean, second, cross = _moments(at, of, columns, parts, n, s.spread)
+    mean, second, cross = _moments(at, of, columns, held, n, s.spread)
     state, after = _corrected(at, middle, second, mean)
-    J = np.eye(n, dtype=object)
-    J[:nv, :nv] = carried(at, middle.q, mean[:nv])[1]
+    J, ways = np.eye(n, dtype=object), error_size(at.mech)
+    J[:ways, :ways] = carried(at, middle.q, mean[:ways])[1]
     return Prediction(state, after, times(cross[:n], J.T))
 
 
@@ -276,14 +300,14 @@ def _seen_by_points(at: Writing, s: Structure, before: Prediction, given: dict[s
     x, names = before.state, list(given)
     middle = measured(at, s, x, None, given)
 
-    def of(at: Writing, d: Any, parts: Sequence[Any]) -> Any:
-        inputs = dict(zip(names, parts[4:-1], strict=True))
-        point = moved_state(at.mech, State(*parts[:4]), d)
-        return measured(at, s, point, None, inputs) - parts[-1]
+    def of(at: Writing, d: Any, held: Sequence[Any]) -> Any:
+        inputs = dict(zip(names, held[4:-1], strict=True))
+        point = moved_state(at.mech, State(*held[:4]), d)
+        return measured(at, s, point, None, inputs) - held[-1]
 
-    parts = [x.q, x.v, x.extra, x.tau, *given.values(), middle]
+    held = [x.q, x.v, x.extra, x.tau, *given.values(), middle]
     columns = _columns(at, before.P, s.spread)
-    mean, S, both = _moments(at, of, columns, parts, len(middle), s.spread)
+    mean, S, both = _moments(at, of, columns, held, len(middle), s.spread)
     return middle + mean, both, S
 
 
