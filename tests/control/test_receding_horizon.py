@@ -9,7 +9,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.cli import main
-from linkwise.control import Cost, RecedingHorizon
+from linkwise.control import Bound, Cost, RecedingHorizon
 from linkwise.errors import LinkwiseError
 from linkwise.spatial.array import Array
 
@@ -86,6 +86,35 @@ def test_goal_can_move_and_limits_hold() -> None:
 def test_bad_input_is_named(call: Any, words: str) -> None:
     with pytest.raises(LinkwiseError, match=words):
         call(made(slider()))
+
+
+@pytest.mark.parametrize("iterations", [2, 4])
+def test_bounds_hold_while_the_plan_moves_on(iterations: int) -> None:
+    arm = lw.models.seven_dof_arm()
+    start, hand = np.array([0.0, 0.5, 0.0, 1.2, 0.0, 0.6, 0.0]), lw.Task.position("hand")
+    goal = lw.tasks.task_position(arm, start + 0.4, hand)
+    costs = [Cost.of_task(hand, goal, weight=500.0, final=500.0), Cost.velocity(weight=0.1),
+             Cost.effort(weight=1e-4)]  # fmt: skip
+    predict = RecedingHorizon(
+        arm, costs=costs, step=0.01, horizon=20, iterations=iterations,
+        bounds=Bound.on_velocity(-1.0, 1.0),
+    )  # fmt: skip
+    run = lw.simulate(arm, start, controller=predict, duration=0.8, control_step=0.01)
+    assert 0.99 < np.abs(run.v).max() < 1.01
+    assert np.linalg.norm(lw.tasks.task_position(arm, run.q[-1], hand) - goal) < 0.01
+
+
+def test_a_state_beyond_its_bounds_comes_back() -> None:
+    mech = slider()
+    predict = RecedingHorizon(
+        mech, costs=[Cost.posture([1.0], weight=1.0, final=10.0), Cost.effort(weight=0.01)],
+        step=STEP, horizon=15, iterations=3, bounds=Bound.on_velocity(-0.5, 0.5),
+    )  # fmt: skip
+    run = lw.simulate(
+        mech, [0.0], [1.0], controller=predict, duration=3.0, control_step=STEP
+    )  # fmt: skip
+    assert run.v[0, 0] == 1.0 and 0.45 < run.v[run.t > 0.2, 0].max() < 0.501
+    assert abs(run.q[-1, 0] - 1.0) < 0.02 and predict.cost < 0.1
 
 
 def test_it_prints_as_what_it_is() -> None:

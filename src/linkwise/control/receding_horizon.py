@@ -8,6 +8,7 @@ it. Each tick makes a fixed number of iterations in memory that was taken at the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -76,11 +77,12 @@ class RecedingHorizon:
             "driven": driven, "integrator": integrator, "passive": passive, "loops": loops,
         }  # fmt: skip
         self._goals = dict[int, Any]()
-        self._problem = problem_of(
+        problem = problem_of(
             mech, mech.neutral(), None, costs=self.costs, step=step, horizon=horizon,
             bounds=bounds, limits=limits, driven=driven, integrator=integrator, passive=passive,
             loops=loops,
         )  # fmt: skip
+        self._problem = _from_measured(problem)
         if self._problem.shape.batch is not None:
             raise ShapeError(
                 f"a goal has rows for {self._problem.shape.batch} problems; a controller has one. "
@@ -215,6 +217,16 @@ class RecedingHorizon:
                 "weigh the joint forces more."
             )
         return tau
+
+
+def _from_measured(problem: Problem) -> Problem:
+    """The problem without bounds on its first state: that is measured, and no force changes it."""
+    held = problem.data.held
+    if "active" not in held:
+        return problem
+    active = held["active"].copy()
+    active[:, 0] = 0.0
+    return replace(problem, data=replace(problem.data, held={**held, "active": active}))
 
 
 def _made_anew(given: dict[str, Any], goals: dict[int, Any]) -> RecedingHorizon:

@@ -27,7 +27,7 @@ from linkwise.codegen.stepping.stepping import (
     prefixed,
 )
 from linkwise.control.routine import FIRST, FOREVER, Routine
-from linkwise.control.solver import ROUGH
+from linkwise.control.solver import PENALTY, ROUGH
 from linkwise.simulation.rates import velocities
 from linkwise.spatial.array import Array
 from linkwise.spatial.choice import where
@@ -65,7 +65,8 @@ class Tick:
         begun = self._anew("x", r.row, r.knots + 1), self._measured()
         if r.bounds:
             multipliers = self._shifted(0, r.bounds, r.knots - 1, "shift", r.bounds)
-            begun = multipliers, *begun, self._anew("shift", r.bounds, r.knots), r.penalised()
+            blank = self._anew("shift", r.bounds, r.knots)
+            begun = multipliers, *begun, blank, *self._eased(), r.penalised()
         return shift, forces, *begun, solve, self._forces()
 
     def _shifted(
@@ -78,6 +79,20 @@ class Tick:
         pairs = zip(s.read(after, size), s.read(here, size), strict=True)
         s.write(here, [where(advance, a, b) for a, b in pairs])
         return Loop((replace(s.segment(), moves=((here, row), (after, row))),), max(count, 0))
+
+    def _eased(self) -> tuple[Statement, ...]:
+        """The first penalty again, with multipliers that push as before.
+
+        A few iterations cannot follow a penalty that grew while a plan was refined.
+        """
+        s, r = Sketch("ease"), self.routine
+        s.write("scale", [s.read("penalty", 1)[0] / PENALTY])
+        s.write("penalty", [PENALTY])
+        each, row = Sketch("rescale"), part("shift", 0, r.bounds)
+        (scale,) = each.read("scale", 1)
+        each.write(row, [scale * x for x in each.read(row, r.bounds)])
+        moved = replace(each.segment(), moves=((row, r.bounds),))
+        return s.segment(), Loop((moved,), r.knots)
 
     def _anew(self, register: str, row: int, count: int) -> Loop:
         """Rows of a plan that begins anew: the measured position at rest, and zero."""
