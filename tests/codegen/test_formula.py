@@ -187,6 +187,20 @@ def test_small_singular_values_keep_their_digits() -> None:
     assert kernel(W.ravel())["values"] == pytest.approx(sizes, rel=1e-14)
 
 
+@pytest.mark.parametrize("apart", [0.0, 1e-11, 1e-9, 1e-7, 1e-5])
+def test_rows_are_orthogonal_where_singular_values_nearly_agree(apart: float) -> None:
+    """Small cosines do not mean small turns there: a sweep can bring back what was turned away."""
+    kernel = lw.compile(Formula(_decomposed, (6, 6), ("U", "values")), lw.models.pendulum(1))
+    rng = np.random.default_rng(6)
+    for _ in range(20):
+        left, right = (np.linalg.qr(rng.normal(size=(6, 6)))[0] for _ in "lr")
+        sizes = np.repeat([1.0, 0.3], 3) * (1.0 + apart * rng.normal(size=6))
+        result = kernel(((left * sizes) @ right).ravel())
+        assert result["values"] == pytest.approx(np.sort(sizes)[::-1], rel=4e-15)
+        rows = result["U"].T @ (left * sizes)
+        assert rows @ rows.T == pytest.approx(np.diag(result["values"] ** 2), abs=1e-14)
+
+
 def _independent(at: Any, m: int, n: int) -> Any:
     W, A = at.read("w", m * n).reshape(m, n), at.read("a", 2 * n).reshape(2, n)
     rows, exists, beside = orthogonal.independent(at, W, 1e-9, 1e-6, W @ np.ones((n, 1)))

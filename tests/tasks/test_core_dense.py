@@ -244,3 +244,21 @@ def test_an_extreme_ratio_of_masses(masses):
     close(dynamics.coriolis, dense.coriolis, bound, scale=force_size(dense))
     vdot = lw.forward_dynamics(mech, q, v, lw.tasks.task_torque(mech, q, v, tasks, np.ones(3)))
     close(dense.J @ vdot + dense.gamma, np.ones(3), bound, scale=np.abs(vdot).max())
+
+
+def test_later_calls_agree_with_the_first_in_regular_and_singular_states():
+    """Later calls for one state go straight to the kernel; batches never do."""
+    flat, other = np.array([[0.5 * np.pi], [0.7]]) * [1.0, -1.0, 1.0]  # of a parallelogram
+    mech = lw.models.four_bar(ground=0.4, crank=0.2, coupler=0.4, rocker=0.2)
+    task = lw.Task.pose("coupler")
+    for q in (other, other, flat, other, flat):
+        v = lw.loops.project_velocity(mech, q, [0.3, -0.2, 0.4])
+        one = lw.tasks.task_dynamics(mech, q, v, task)
+        expected = lw.tasks.task_dynamics(mech, q[None], v[None], task)[0]
+        alone = lw.tasks.task_space(mech, q, task)
+        assert one.space.rank == alone.rank == expected.space.rank == (2 if q is flat else 1)
+        assert np.abs(expected.gravity).max() > 0.1
+        for x, y in ((one.gravity, expected.gravity), (one.coriolis, expected.coriolis)):
+            assert np.abs(x - y).max() < 1e-9 * max(1.0, float(np.abs(y).max()))
+        for x in (one.inertia, alone.inertia):
+            assert np.abs(x - expected.inertia).max() < 1e-9 * np.abs(expected.inertia).max()

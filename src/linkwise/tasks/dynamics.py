@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
@@ -10,6 +11,7 @@ import numpy as np
 
 from linkwise.algebra import bias, mass
 from linkwise.arguments import rows
+from linkwise.bare_call import begins_bare
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.batched import Batched
 from linkwise.dynamics.closure import CLOSED, setting_of
@@ -17,16 +19,18 @@ from linkwise.dynamics.closure_rank import known_rank
 from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.dynamics.held_motion import usual_rows
 from linkwise.dynamics.joint_force import bias_force
-from linkwise.dynamics.kernels import Loops, is_closed, written
+from linkwise.dynamics.kernels import Loops, is_closed, no_call, written
 from linkwise.dynamics.mass_root import LARGE, mass_root
 from linkwise.dynamics.operational_space import TOLERANCE
 from linkwise.dynamics.velocity_space import states
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.closure import closure_nodes
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import keep_bare_call
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.tasks.quantity import TASK, Law
 from linkwise.tasks.space import (
+    OPTIONS,
     RESULTS,
     ROUNDING,
     Held,
@@ -45,6 +49,7 @@ from linkwise.tasks.task import Tasks
 from linkwise.tasks.task_stack import TaskStack, task_stack
 
 if TYPE_CHECKING:
+    from linkwise.codegen.kernel import Kernel
     from linkwise.codegen.writing import Writing
 
 Compensate: TypeAlias = Literal["task", "joints"]
@@ -113,6 +118,7 @@ PARTS = ("coriolis", "gravity", "bias", "falling")
 """Results of kernels that follow those of the task space."""
 
 
+@begins_bare("tasks", *OPTIONS)
 def task_dynamics(
     mech: Mechanism,
     q: ArrayLike,
@@ -138,16 +144,20 @@ def task_dynamics(
     """
     stack = task_stack(mech, tasks)
     reach, damped = checked_options(stack, tolerance, length, damping)
+    limits, kernel, usual = least(stack, tolerance, reach), None, ()
     if not damped and not is_closed(mech, loops):
-        parts = by_rank(stack, dynamics, PARTS)(q, v, *least(stack, tolerance, reach))
-        return TaskDynamics(recorded(stack, parts, reach), *(parts[name] for name in PARTS))
-    usual = usual_rows(mech, q, loops) if not damped else ()
-    if usual and len(usual) == known_rank(mech, q):
-        kernel = by_rank(stack, held_dynamics, ("weakened", *PARTS, "doubtful"), (mech, usual))
-        parts = kernel(q, v, *least(stack, tolerance, reach))
-        doubtful = parts["doubtful"]
-        if not ((doubtful > 0.0).any() if doubtful.ndim else float(doubtful) > 0.0):
-            return TaskDynamics(recorded(stack, parts, reach), *(parts[name] for name in PARTS))
+        kernel = by_rank(stack, dynamics, PARTS)
+    elif not damped:
+        usual = usual_rows(mech, q, loops)
+        if usual and len(usual) == known_rank(mech, q):
+            names = ("weakened", *PARTS, "doubtful")
+            kernel = by_rank(stack, held_dynamics, names, (mech, usual))
+    if kernel is not None:
+        bare = _one_state(mech, stack, kernel, limits, reach, len(usual))
+        keep_bare_call(mech, "task_dynamics", (tasks, tolerance, length, damping, loops), bare)
+        parts = kernel(q, v, *limits)
+        if not np.any(parts.get("doubtful", 0.0) > 0.0):
+            return _recorded(stack, parts, reach)
     single, rows, (speeds,) = states(mech, q, v=v)
     options: dict[str, Any] = {"tolerance": tolerance, "length": length, "damping": damping}
     space = task_space(mech, rows, tasks, **options, loops=loops)
@@ -166,6 +176,30 @@ def task_dynamics(
     if single:
         return TaskDynamics(space[0], mu[0], p[0], gamma[0], dropping[0])
     return TaskDynamics(space, mu, p, gamma, dropping)
+
+
+def _recorded(stack: TaskStack, parts: dict[str, Any], length: float) -> TaskDynamics:
+    return TaskDynamics(recorded(stack, parts, length), *(parts[name] for name in PARTS))
+
+
+def _one_state(
+    mech: Mechanism,
+    stack: TaskStack,
+    kernel: Kernel,
+    limits: tuple[Array, Array],
+    length: float,
+    held: int,
+) -> Callable[..., TaskDynamics | None]:
+    """The bare call for one state, in which the usual rows of loops, `held`, are independent."""
+    bare = kernel.quick or no_call
+
+    def one_state(q: ArrayLike, v: ArrayLike) -> TaskDynamics | None:
+        parts = bare(q, v, *limits)
+        if parts is None or (held and (parts["doubtful"] > 0.0 or known_rank(mech, q) != held)):
+            return None
+        return _recorded(stack, parts, length)
+
+    return one_state
 
 
 def dynamics(at: Writing, order: tuple[int, ...] | None) -> Any:

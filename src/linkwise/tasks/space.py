@@ -21,12 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import rows
+from linkwise.bare_call import begins_bare
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar.orthogonal import factored, singular
 from linkwise.dynamics.batched import Batched
 from linkwise.dynamics.closure import Setting
 from linkwise.dynamics.held_motion import held_inputs, held_motion, loops_of, usual_rows
-from linkwise.dynamics.kernels import Loops, is_closed, written
+from linkwise.dynamics.kernels import Loops, is_closed, no_call, written
 from linkwise.dynamics.mass_root import root_of
 from linkwise.dynamics.motion_space import Motions, lost_in_words, motions
 from linkwise.dynamics.operational_space import TOLERANCE, ranked
@@ -34,7 +35,7 @@ from linkwise.errors import ModelError
 from linkwise.model.body import WORLD
 from linkwise.model.closure import closure_nodes
 from linkwise.model.mechanism import Mechanism
-from linkwise.model.memo import once_per_mechanism
+from linkwise.model.memo import keep_bare_call, once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.spatial.choice import where
 from linkwise.tasks.quantity import TASK
@@ -42,7 +43,11 @@ from linkwise.tasks.task import Task, Tasks
 from linkwise.tasks.task_stack import TaskStack, task_stack
 
 if TYPE_CHECKING:
+    from linkwise.codegen.kernel import Kernel
     from linkwise.codegen.writing import Writing
+
+OPTIONS = ("tolerance", "length", "damping", "loops")
+"""Arguments of functions of tasks on which their kernels and inputs depend."""
 
 Held: TypeAlias = tuple[Mechanism, tuple[int, ...]]
 """The mechanism whose loops and couplings are held, and their rows that are usually independent."""
@@ -181,6 +186,7 @@ def tasks_in_words(tasks: Sequence[Task], lost: Array) -> list[str] | None:
     return lost_in_words(np.concatenate(blocks), [task.node for task in tasks], axes)
 
 
+@begins_bare("tasks", *OPTIONS)
 def task_space(
     mech: Mechanism,
     q: ArrayLike,
@@ -218,11 +224,13 @@ def task_space(
         SingularHingeError: Nothing resists the hinge of the named body; in a batch its row is NaN
             and its rank 0, with a warning.
     """
-    stack = task_stack(mech, tasks)
+    stack, choices = task_stack(mech, tasks), (tasks, tolerance, length, damping, loops)
     length, damping = checked_options(stack, tolerance, length, damping)
     limits = least(stack, tolerance, length)
     if not damping and not is_closed(mech, loops):
-        return recorded(stack, by_rank(stack, space)(q, *limits), length)
+        kernel = by_rank(stack, space)
+        keep_bare_call(mech, "task_space", choices, _one_state(stack, kernel, limits, length))
+        return recorded(stack, kernel(q, *limits), length)
     arrays: dict[str, Any] = {"q": q, "scale": limits[0], "least": limits[1]}
     if damping:
         arrays["damping"] = np.array([damping])
@@ -230,8 +238,23 @@ def task_space(
     kernel = by_rank(stack, careful_space, ("weakened",), held, bool(damping))
     if held:
         arrays |= held_inputs(mech, kernel, q)
+    if kernel.arguments == ("q", "scale", "least"):
+        keep_bare_call(mech, "task_space", choices, _one_state(stack, kernel, limits, length))
     given = [arrays[name] for name in kernel.arguments]
     return recorded(stack, kernel(*given), length, damping)
+
+
+def _one_state(
+    stack: TaskStack, kernel: Kernel, limits: tuple[Array, Array], length: float
+) -> Callable[..., TaskSpace | None]:
+    """The bare call for one state."""
+    bare = kernel.quick or no_call
+
+    def one_state(q: ArrayLike) -> TaskSpace | None:
+        parts = bare(q, *limits)
+        return None if parts is None else recorded(stack, parts, length)
+
+    return one_state
 
 
 def recorded(

@@ -48,19 +48,18 @@ def singular(at: Writing, W: Any, *, vectors: bool = True, when: Any = 1.0) -> t
     short = shortened(W)
     n = short.shape[1]
     eps = ROUNDING[at.itemsize]
+    # Pairs with the same sum, modulo m, have no row in common.
+    apart = [[(i, j) for j in range(m) for i in range(j) if (i + j) % m == k] for k in range(m)]
 
     def sweep(at: Any, x: Any, given: Any) -> tuple[Any, Any]:
         (total,) = given  # sum of all squares
         rows = list(x[: m * n].reshape(m, n))
         turned = list(x[m * n :].reshape(m, -1)) if vectors else []
         worst: Any = -1.0
-        for i in range(m - 1):
-            for j in range(i + 1, m):
-                one, two, both = dot(rows[i], rows[i]), dot(rows[j], rows[j]), dot(rows[i], rows[j])
-                bound = eps * eps * one * (two + eps * eps * total)
-                swap = two - one * (1.0 + SORTED * eps)
-                worst = maximum(worst, maximum(swap, both * both - bound))
-                c, s = _turn(one, two, both, swap)
+        for pairs in apart:
+            turns = [_turn(rows[i], rows[j], total, eps) for i, j in pairs]
+            for (i, j), (c, s, more) in zip(pairs, turns, strict=True):
+                worst = maximum(worst, more)
                 for all_rows in (rows, turned) if vectors else (rows,):
                     a, b = all_rows[i], all_rows[j]
                     all_rows[i], all_rows[j] = c * a + s * b, c * b - s * a
@@ -75,19 +74,33 @@ def singular(at: Writing, W: Any, *, vectors: bool = True, when: Any = 1.0) -> t
     return (x[m * n :].reshape(m, m).T if vectors else None), values
 
 
-def _turn(one: Any, two: Any, both: Any, swap: Any) -> tuple[Any, Any]:
-    """Cosine and sine of the turn that makes rows with these products orthogonal.
+def _turn(a: Any, b: Any, total: Any, eps: float) -> tuple[Any, Any, Any]:
+    """Cosine and sine of the turn that makes two rows orthogonal, the longer one first.
 
-    tan 2θ = 2 both / (one - two), |θ| ≤ π/4; a quarter of a turn more where they are swapped.
+    tan 2θ = 2 a* b / (a* a - b* b), |θ| ≤ π/4; a quarter of a turn more where they are swapped.
+    What a sweep leaves of right angles is as large as the products of its turns and cosines: the
+    third number is positive where another sweep is needed.
     """
+    one, two, both = _sum(a * a), _sum(b * b), _sum(a * b)
+    swap = two - one * (1.0 + SORTED * eps)
+    away = both * both - eps * eps * one * (two + eps * eps * total)
+    both = gate(away, both)
     half = 0.5 * (one - two)
-    square = half * half + both * both
+    r = root(half * half + both * both)
+    along = absolute(half) + r  # 2 r cos² θ
+    square = 2.0 * r * along
     over = 1.0 / root(where(square, square, 1.0))
-    cosine = where(square, absolute(half) * over, 1.0)  # of 2θ
-    sine = where(half, both, -both) * over
-    c = root(0.5 * (1.0 + cosine))
-    s = 0.5 * sine / c
-    return where(swap, -s, c), where(swap, c, s)
+    c, s = where(square, along * over, 1.0), where(half, both, -both) * over
+    more = gate(away, maximum(both * both - 0.1 * eps * one * two, s * s - 0.1 * eps))
+    return where(swap, -s, c), where(swap, c, s), maximum(swap, more)
+
+
+def _sum(x: Any) -> Any:
+    """The sum of numbers (n,), of both halves apart: neither waits for the other."""
+    if len(x) < 2:
+        return x[0] if len(x) else 0.0
+    middle = len(x) // 2
+    return _sum(x[:middle]) + _sum(x[middle:])
 
 
 def part_of_largest(at: Writing, W: Any, part: Any, values: Any) -> Any:
