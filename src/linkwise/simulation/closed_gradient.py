@@ -63,7 +63,8 @@ def closed_gradient(
     ends = [x[:, -1] for x in states]
     path = _path(origin, states)
     usable = ~bad & np.isfinite(path[0]).all(axis=(1, 2)) & np.isfinite(path[1]).all(axis=(1, 2))
-    q, v = (np.where(usable[:, None, None], x, x[:, :1]) for x in path)
+    some = path if not usable.any() else [x[np.argmax(usable)] for x in path]
+    q, v = (np.where(usable[:, None, None], x, y) for x, y in zip(path, some, strict=True))
     held = _held(origin, len(q))
     law = None if origin.request.law is None else _Law(origin, q, v, held)
     held["tau"] = held["tau"] if law is None else law.tau

@@ -22,6 +22,7 @@ from linkwise.simulation.episode import NOTHING
 from linkwise.simulation.implicit.ground import ContactPoint, Ground
 from linkwise.simulation.motion_request import MotionRequest
 from linkwise.simulation.motion_setup import LARGEST_SEED, motion_setup
+from linkwise.simulation.motion_status import with_status, without
 from linkwise.simulation.planned import Planner, check_planner, planner_inputs
 from linkwise.simulation.rollout_gradient import Origin
 from linkwise.simulation.rollout_input import (
@@ -150,7 +151,8 @@ def rollout(
 
     Returns:
         The records. In a batch, motions that fail are NaN from then on, each with a code, and a
-        `TroubleWarning` reports them.
+        `TroubleWarning` reports them. Those whose own inputs are not finite, or whose quaternions
+        are not of unit length, are NaN from the beginning.
 
     Raises:
         SimulationError: A single motion grows without bounds; says when, and why.
@@ -190,12 +192,21 @@ def rollout(
         length = number(step, "step", above=0.0)
         unused = {"controls": controls, "contacts": contacts, "noise": noise, "stop": stop}
         check_planner(planner, integrator, length, unused, not on_gpu and itemsize(dtype) == 8)
+    steps = _steps(duration, number(step, "step", above=0.0))
+    like = arrays.foreign((q, v, tau))
+    each: dict[str, Any] = {"q": q, "v": v, "tau": tau, "goal": goal, "controls": controls}
+    each |= {f"{kind} {name}": x for kind, some in named.items() for name, x in some.items()}
+    codes, each = (None, each) if planner is not None else with_status(mech, each, steps)
+    if codes is not None:
+        q, v, tau, goal, controls = (each[x] for x in ("q", "v", "tau", "goal", "controls"))
+        usable = {kind: {x: each[f"{kind} {x}"] for x in some} for kind, some in named.items()}
+        parameters, inputs = usable["parameters"], usable["inputs"] or inputs
     setup = motion_setup(
         mech, step=step, actuated=controls is not None, parameters=parameters, law=law, **acting
     )
     request, length = setup.request, setup.step
     mech, points = request.mech, request.contacts
-    steps, every = _steps(duration, length), count(record_every, "record_every", least=1)
+    every = count(record_every, "record_every", least=1)
     q_start: Any = _checked(mech.check_q, q, on_gpu)
     v_start: Any = _checked(mech.check_v, _at_rest(mech, q, on_gpu) if v is None else v, on_gpu)
     scalars = list[str]()
@@ -222,7 +233,6 @@ def rollout(
     sizes = {name: x.shape[-1] for name, x in held.items()} | sizes
     given = {name: x.shape for name, x in ({"q": q_start, "v": v_start} | held).items()}
     held = shaped(held, sizes, steps, (q_start, v_start), scalars)
-    like = arrays.foreign((q, v, tau))
     single = q_start.ndim == v_start.ndim == 1 and all(x.ndim < 3 for x in held.values())
     if planner is not None:
         request = replace(request, planner=planner)
@@ -232,6 +242,7 @@ def rollout(
     if integrator == "implicit":
         setup.check_beginning(q_start, v_start)
     kernel, motions = _moved(request, target, (q_start, v_start), held, course)
+    motions = motions if codes is None else without(motions, codes)
     warn_if_bent(mech, motions.q)
     rows: Any = 0 if single else slice(None)
     q_all, v_all, more = (x[rows] for x in (motions.q, motions.v, motions.more))

@@ -120,7 +120,9 @@ def gradient(
     codes = np.where(bad, np.atleast_1d(status), sweep.run())
     lost = library.asarray(codes != 0)
     raw = library.where(lost[:, None], states[0].dtype.type(0.0), sweep.by_q)
-    by_q = along_velocities(mech, library.ascontiguousarray(states[0][:, 0]), raw)
+    start = library.where(lost[:, None], library.asarray(mech.neutral()), states[0][:, 0])
+    start = library.ascontiguousarray(start, dtype=states[0].dtype)  # some could not begin
+    by_q = along_velocities(mech, start, raw)
     full = {"q": by_q[:, None], "v": sweep.by_v[:, None], **sweep.by_inputs}
     if follow is not None:
         full["control"] = follow(full["control"])

@@ -1,0 +1,78 @@
+"""Motions of a batch that cannot begin: their inputs are not finite, or off the manifold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.codegen import arrays
+from linkwise.codegen.scalar import status
+from linkwise.codegen.stepping.device import Motions
+from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.input_status import input_status
+from linkwise.spatial.array import floats
+
+
+def with_status(
+    mech: Mechanism, given: Mapping[str, Any], steps: int
+) -> tuple[NDArray[np.int32] | None, dict[str, Any]]:
+    """A code for each motion, and the inputs with those of another motion where there is a code.
+
+    What motions share, and single motions, are left to the checks that follow; so is a batch in
+    which no motion is left, and arrays that do not fit together.
+
+    Args:
+        mech: The mechanism.
+        given: "q" and "v", (n,) or (batch, n); and inputs by name, (batch, 1 or steps, n), or
+            (batch, n) where these are not rows of steps.
+        steps: The number of steps.
+
+    Returns:
+        The codes (batch,), or None for no trouble; and the inputs.
+    """
+    same = dict(given)
+    if any(map(arrays.is_on_gpu, given.values())):
+        return None, same
+    rows = {name: floats(x, name) for name, x in given.items() if _is_array(name, x)}
+    axes = {name: 2 if name in ("q", "v") else 3 for name in rows}
+    lengths = {len(x) for name, x in rows.items() if x.ndim == axes[name]} - {1}
+    if len(lengths) != 1:
+        return None, same
+    (batch,) = lengths
+    apart = {name: x for name, x in rows.items() if x.ndim > 1 and len(x) == batch}
+    if batch == steps:  # (steps, n)
+        apart = {name: x for name, x in apart.items() if x.ndim == axes[name]}
+    codes = np.zeros(batch, np.int32)
+    for name, x in apart.items():
+        if name in ("q", "v"):
+            new = input_status(mech, {name: x})[0]
+        else:
+            new = np.where(np.isfinite(x).all(axis=tuple(range(1, x.ndim))), 0, status.INPUT)
+        codes = np.where(codes != 0, codes, new).astype(np.int32)
+    good = np.flatnonzero(codes == 0)
+    if len(good) in (0, batch):
+        return None, same
+    for name, x in apart.items():
+        same[name] = x.copy()
+        same[name][codes != 0] = x[good[0]]
+    return codes, same
+
+
+def _is_array(name: str, x: Any) -> bool:
+    """Whether an input is numbers, rather than missing, by name, or the goals of several tasks."""
+    listed = name == "goal" and isinstance(x, list | tuple)
+    return x is not None and not isinstance(x, Mapping) and not listed
+
+
+def without(motions: Motions, codes: NDArray[np.int32]) -> Motions:
+    """The motions, with NaN and a code where one could not begin."""
+    lost, parts = codes != 0, dict[str, Any]()
+    for name in ("q", "v", "more"):
+        x = parts[name] = getattr(motions, name).copy()
+        x[arrays.cupy().asarray(lost) if arrays.is_on_gpu(x) else lost] = np.nan
+    failed = np.where(lost, -1, motions.failed)
+    return replace(motions, **parts, status=np.where(lost, codes, motions.status), failed=failed)
