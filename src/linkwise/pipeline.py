@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from linkwise.algebra.budget import Budget
     from linkwise.algebra.derivation import Derivation
     from linkwise.codegen.c.source import CSource
+    from linkwise.codegen.derivative_form import DerivativePlan
     from linkwise.codegen.kernel import Kernel
     from linkwise.codegen.request import Request
     from linkwise.sweeps.program import Program
@@ -71,16 +72,47 @@ def derive(expr: Expr, *, to: Expr | None = None, budget: Budget | None = None) 
 def plan(expr: Expr, *, schedule: Literal["sweep"] = "sweep") -> Program: ...
 @overload
 def plan(expr: Expr, *, schedule: Literal["scan"]) -> ScanPlan: ...
-def plan(expr: Expr, *, schedule: str = "sweep") -> Program | ScanPlan:
+@overload
+def plan(expr: Formula, *, mech: Tree, nodes: Sequence[str] = ()) -> DerivativePlan: ...
+def plan(
+    expr: Expr | Formula,
+    *,
+    schedule: str = "sweep",
+    mech: Tree | None = None,
+    nodes: Sequence[str] = (),
+) -> Program | ScanPlan | DerivativePlan:
     """The sweeps of an expression as written, scheduled into the fewest passes.
 
+        print(lw.plan(mass @ vdot + bias))
+        print(lw.plan(lw.jvp("forward_dynamics", "q"), mech=arm))
+
     Args:
-        expr: The expression.
+        expr: The expression. Or a derivative by `lw.jvp` or `lw.vjp`: then the plan says, for a
+            mechanism, whether the scalar graph or the algebra is differentiated, how many
+            operations each takes, and the sweeps of the algebra's form.
         schedule: "sweep" for loops over bodies; "scan" for associative scans, which take all bodies
             at once in O(log N) rounds.
+        mech: The mechanism of a derivative by `lw.jvp` or `lw.vjp`, whose operations are counted.
+        nodes: Its nodes, as in `lw.compile`.
     """
-    from linkwise.codegen.request import checked_expression, checked_schedule
+    from linkwise.codegen.request import Request, checked_expression, checked_schedule
     from linkwise.sweeps.lower import lower
+
+    if isinstance(expr, Formula):
+        if mech is None:
+            raise ExpressionError(
+                f"the plan of {expr} was requested; which of its forms runs is decided by counted "
+                "operations on a mechanism: lw.plan(..., mech=mech)."
+            )
+        from linkwise.codegen.sensitivity import plan_of
+
+        checked_schedule(schedule)
+        return plan_of(Request(expr, cast("Mechanism", mech), tuple(nodes)))
+    if mech is not None or nodes:
+        raise ExpressionError(
+            "lw.plan was given a mechanism with an expression, whose sweeps are the same for all "
+            "mechanisms. Leave out mech and nodes."
+        )
 
     program = lower(checked_expression(expr))
     if checked_schedule(schedule) == "sweep":

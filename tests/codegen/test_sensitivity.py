@@ -11,6 +11,7 @@ from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar.graph import Graph
 from linkwise.codegen.sensitivity import pulled, pushed
 from linkwise.errors import ExpressionError
+from tests.cases import close
 
 FORWARD = mass.inv @ (tau - bias)
 
@@ -183,6 +184,38 @@ def test_why_there_is_only_one_form_is_reported():
     assert lw.compile(FORWARD, arm).derivative_form is None
     assert lw.compile(EVERY, lw.models.pendulum(2)).derivative_form is None
     assert "operations for one state" in lw.compile(EVERY, lw.models.pendulum(2)).explain()
+
+
+def test_the_plan_of_a_derivative_says_which_form_runs():
+    arm, product = lw.models.seven_dof_arm(), lw.jvp("forward_dynamics", "q", "v")
+    kernel, plan = lw.compile(product, arm), lw.plan(product, mech=arm)
+    assert plan.form == kernel.derivative_form and plan.form.algebra < plan.form.graph
+    assert str(plan).startswith(str(kernel.derivative_form))
+    A, B = (lw.differentiate(FORWARD, x) for x in ("q", "v"))
+    summed = lw.derive(A @ vector("dq", v.range) + B @ vector("dv", v.range)).result
+    assert str(plan.program) == str(lw.plan(summed))
+    spin = lw.plan(lw.vjp(v.T @ mass @ v, "v"), mech=arm)
+    assert spin.form.taken == "graph" and spin.program is None
+    long = lw.plan(lw.vjp("forward_dynamics", "q"), mech=lw.models.chain(70))
+    assert "as loops over bodies" in str(long) and "for k = tips" in str(long)
+    with pytest.raises(ExpressionError, match=r"lw\.plan\(\.\.\., mech=mech\)"):
+        lw.plan(product)
+    with pytest.raises(ExpressionError, match="Leave out mech"):
+        lw.plan(FORWARD, mech=arm)
+    with pytest.raises(ExpressionError, match=r"Only formulas by lw\.jvp"):
+        lw.plan(EVERY, mech=arm)
+
+
+def test_a_second_derivative_has_a_direction_of_its_own():
+    arm, rng = lw.models.random_tree(3, 4, floating=True), np.random.default_rng(0)
+    once = lw.compile(lw.jvp("forward_dynamics", "q"), arm)
+    twice = lw.compile(lw.jvp(lw.jvp("forward_dynamics", "q"), "q"), arm)
+    assert twice.arguments == ("q", "v", "tau", "dq", "dq_2")
+    q, (u, x, d, e) = arm.random(rng), rng.standard_normal((4, arm.nv))
+    h = 1e-3
+    steps = ((8.0, h), (-8.0, -h), (-1.0, 2.0 * h), (1.0, -2.0 * h))
+    slope = sum(w * once(arm.integrate(q, s * e), u, x, d) for w, s in steps) / (12.0 * h)
+    close(twice(q, u, x, d, e), slope, 1e-7)
 
 
 def test_nodes_without_influence_have_no_rate():

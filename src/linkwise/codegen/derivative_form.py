@@ -8,7 +8,10 @@ with fewer operations.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from linkwise.sweeps.program import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +41,23 @@ class DerivativeForm:
                 f"{text}, {counts[self.taken]} operations; {name[other]} would take {counts[other]}"
             )
         return f"{text}; {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class DerivativePlan:
+    """What a derivative by `lw.jvp` or `lw.vjp` runs on a mechanism; prints as such.
+
+    Attributes:
+        form: Which form runs, and what each takes.
+        program: The sweeps of the algebra's form; None where there is none. With the scalar graph
+            they are what does not run.
+    """
+
+    form: DerivativeForm
+    program: Program | None
+
+    def __str__(self) -> str:
+        if self.program is None:
+            return str(self.form)
+        head = "" if self.form.taken == "algebra" else "the algebra's sweeps, which do not run:\n"
+        return f"{self.form}\n{head}{self.program}"

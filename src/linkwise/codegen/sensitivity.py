@@ -18,8 +18,9 @@ are written, operations are counted, and the form with fewer runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from functools import lru_cache
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -30,8 +31,8 @@ from linkwise.algebra.space import JOINT, ONE
 from linkwise.algebra.symbols import vector
 from linkwise.arguments import flag
 from linkwise.codegen import stages
-from linkwise.codegen.derivative_form import DerivativeForm
-from linkwise.codegen.formula import Formula, TooLongError
+from linkwise.codegen.derivative_form import DerivativeForm, DerivativePlan
+from linkwise.codegen.formula import Formula, FormulaInputs, TooLongError
 from linkwise.codegen.rolled.layout import total_size
 from linkwise.codegen.scalar.graph import Check, Graph
 from linkwise.codegen.scalar.parameters import NAMES as PARAMETERS
@@ -40,10 +41,12 @@ from linkwise.model.embedded import Embedded
 from linkwise.model.hinges.hinge import Hinge
 from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.embedded_expression import tree_tau, velocity_map
+from linkwise.sweeps.lower import lower
 
 if TYPE_CHECKING:
     from linkwise.codegen.request import Request
     from linkwise.codegen.writing import Writing
+    from linkwise.sweeps.result_part import ResultPart
 
 Differentiable = Expr | Formula
 
@@ -136,6 +139,12 @@ def _own_weight(of: Differentiable, inputs: Container[str]) -> None:
         )
 
 
+def unused(name: str, inputs: Container[str]) -> str:
+    """The name, or the name with a number, if it is an input already."""
+    names = chain([name], (f"{name}_{n}" for n in count(2)))
+    return next(x for x in names if x not in inputs)
+
+
 def _jacobians(
     at: Writing, of: Differentiable, wrt: tuple[str, ...], raw_q: bool
 ) -> list[Expr] | None:
@@ -190,6 +199,54 @@ def _fewest(at: Writing, graph: Callable[[], Any], algebra: Callable[[], Any]) -
     return values
 
 
+class _Written(FormulaInputs):
+    """A formula of loops over bodies, up to the expressions that it evaluates."""
+
+    exprs: tuple[Expr, ...] = ()
+
+    def read(self, name: str, size: int) -> Any:
+        """Any numbers (size,)."""
+        return np.zeros(size)
+
+    def values(
+        self,
+        exprs: tuple[Expr, ...],
+        nodes: tuple[str, ...],
+        part: ResultPart,
+        request: Request,
+        given: Mapping[str, Any],
+    ) -> list[Any]:
+        """The expressions are known."""
+        raise _KnownError(exprs)
+
+
+class _KnownError(Exception):
+    """Ends the writing of a formula."""
+
+
+def plan_of(request: Request) -> DerivativePlan:
+    """The form of a derivative that runs on a mechanism, with the sweeps of the algebra's.
+
+    Raises:
+        ExpressionError: The formula is not of `jvp` or `vjp`.
+    """
+    formula, form = request.quantity, form_of(request)
+    if form is None or not isinstance(formula, Formula):
+        raise ExpressionError(
+            f"the sweeps of {formula} were requested, which is array code on top of expressions. "
+            "Only formulas by lw.jvp and lw.vjp can have sweeps; kernel.explain() prints others."
+        )
+    exprs = tuple[Expr, ...]()
+    if form.taken == "graph" and form.algebra is None:
+        return DerivativePlan(form, None)
+    try:
+        formula.write(_Written(request), *formula.options)
+    except _KnownError as known:
+        (exprs,) = known.args
+    first, *rest = (stages.derived(request, expr).result for expr in exprs)
+    return DerivativePlan(form, lower(first, more=rest))
+
+
 def form_of(request: Request) -> DerivativeForm | None:
     """Which form of a derivative the kernel of a request runs; None if it is not of `jvp` or `vjp`.
 
@@ -231,13 +288,15 @@ def too_long(at: Writing, of: object) -> NoGraphError:
 
 def _along(at: Writing, of: Differentiable, wrt: tuple[str, ...], raw_q: bool) -> Any:
     jacobians = _jacobians(at, of, wrt, raw_q)
+    called = dict[str, str]()  # names of the directions
 
     def graph() -> Any:
         outputs, shape = results(at, of)
         seeds = dict[int, int]()
         for name in wrt:
             x = _inputs(at, name)
-            d = at.read(f"d{name}", at.mech.nv if name == "q" and not raw_q else len(x))
+            size = at.mech.nv if name == "q" and not raw_q else len(x)
+            d = at.read(called.setdefault(name, unused(f"d{name}", at.reads)), size)
             if name == "q":
                 d = _of_unit_length(at, d) if raw_q else _rates(at, d)
             seeds |= {here.node: at.scalar(rate).node for here, rate in zip(x, d, strict=True)}
@@ -247,7 +306,7 @@ def _along(at: Writing, of: Differentiable, wrt: tuple[str, ...], raw_q: bool) -
         return graph()
 
     def algebra() -> Any:
-        along = [A @ vector(f"d{x}", A.domain) for A, x in zip(jacobians, wrt, strict=True)]
+        along = [A @ vector(called[x], A.domain) for A, x in zip(jacobians, wrt, strict=True)]
         expr = total([(1.0, part) for part in along])
         return at.value(expr, parameters=at.parameters_of(expr))
 
@@ -255,7 +314,8 @@ def _along(at: Writing, of: Differentiable, wrt: tuple[str, ...], raw_q: bool) -
         return _fewest(at, graph, algebra)
     sizes = _of_loops(at, cast("Expr", of), wrt)
     for name in wrt:
-        at.read(f"d{name}", at.mech.nv if name == "q" else sizes[name])
+        called[name] = unused(f"d{name}", sizes)
+        at.read(called[name], at.mech.nv if name == "q" else sizes[name])
     return algebra()
 
 

@@ -17,7 +17,6 @@ for, and its derivative along the quaternion itself is zero.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -30,7 +29,7 @@ from linkwise.algebra.symbols import vector
 from linkwise.codegen.formula import Formula, TooLongError
 from linkwise.codegen.request import Request, once_per_request
 from linkwise.codegen.scalar.arithmetic import DIRECTIONS
-from linkwise.codegen.sensitivity import pulled, pushed
+from linkwise.codegen.sensitivity import pulled, pushed, unused as unused
 from linkwise.codegen.stages import influential, is_rolled, traced
 from linkwise.errors import ExpressionError
 from linkwise.sweeps.result_part import ALL
@@ -144,12 +143,6 @@ def quaternions(tree: Mechanism) -> list[slice]:
             start = int(tree.q_start[k])
             places.append(slice(start + part.start, start + part.stop))
     return places
-
-
-def unused(name: str, inputs: Mapping[str, Any]) -> str:
-    """The name, or the name with a number, if it is an input already."""
-    names = [name, *(f"{name}_{n}" for n in range(2, len(inputs) + 2))]
-    return next(x for x in names if x not in inputs)
 
 
 def _value(at: Writing, request: Request) -> Any:

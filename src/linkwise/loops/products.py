@@ -49,7 +49,8 @@ def jvp(of: Quantity, *wrt: str, raw_q: bool = False) -> Formula:
             "momentum", "center_of_mass"), with loops and couplings held; a control law or a kernel.
         wrt: Names of inputs, numbers of the mechanism included that `lw.compile(...,
             parameters=["gravity"])` makes inputs. For each there is one more input, "d" and the
-            name: the direction. That of q is a velocity (nv,), as in `mech.integrate`.
+            name: the direction ("dq_2" where "dq" is an input already, as of a second derivative).
+            That of q is a velocity (nv,), as in `mech.integrate`.
         raw_q: Give the direction of q by its entries (nq,) instead. What would change the length
             of a quaternion makes no difference.
 
