@@ -186,11 +186,12 @@ def check_mass(mech: Mechanism) -> float:
     return mass
 
 
-def about_world(at: Writing, parameters: tuple[str, ...] = ()) -> Any:
+def about_world(at: Writing, mech: Mechanism | None = None, **given: Any) -> Any:
     """The spatial inertia of all bodies about the origin of the world (6, 6)."""
-    roots = [body.name for k, body in enumerate(at.mech.bodies) if at.mech.parent[k] < 0]
+    known: Mechanism = at.mech if mech is None else mech
+    roots = [body.name for k, body in enumerate(known.bodies) if known.parent[k] < 0]
     inertia = expression("inertia_in_world")
-    total = at.value(inertia, rows=roots, blocks=True, parameters=parameters).sum(axis=0)
+    total = at.value(inertia, rows=roots, blocks=True, mech=mech, **given).sum(axis=0)
     parts = range(0, len(total), 6)  # of flexible bodies, of which the first is the frame
     return sum(total[i : i + 6, i : i + 6] for i in parts)
 
@@ -205,16 +206,27 @@ def center(at: Writing) -> Any:
     return np.concatenate(each) / mass
 
 
-def center_with_slope(at: Writing, *, jacobian: bool) -> tuple[Any, Any]:
-    """The centre of mass (3,) and its Jacobian (3, nv) or None, of masses that may be inputs."""
-    roots, matrix = root_rows(at.mech), expression("momentum_matrix")
-    inertia = expression("inertia_in_world")
-    masses = at.parameters_of(inertia)
-    total = about_world(at, masses)
-    mass = total[3, 3] if masses else check_mass(at.mech)
+def center_with_slope(
+    at: Writing, *, jacobian: bool = False, mech: Mechanism | None = None, **given: Any
+) -> tuple[Any, Any]:
+    """The centre of mass (3,) and its Jacobian (3, nv) or None, of masses that may be inputs.
+
+    Args:
+        at: The formula.
+        jacobian: Whether the Jacobian is needed.
+        mech: The mechanism with the masses, if it is not that of the formula.
+        given: Values in place of inputs.
+    """
+    matrix, masses = expression("momentum_matrix"), ()
+    if mech is None:
+        masses = at.parameters_of(expression("inertia_in_world"))
+    total = about_world(at, mech, parameters=masses, **given)
+    known: Mechanism = at.mech if mech is None else mech
+    mass = total[3, 3] if masses else check_mass(known)
     if not jacobian:
         return _within(total, mass), None
-    rows = at.value(matrix, rows=roots, parameters=at.parameters_of(matrix))
+    inputs = at.parameters_of(matrix) if masses else ()
+    rows = at.value(matrix, rows=root_rows(known), parameters=inputs, mech=mech, **given)
     return _within(total, mass), rows.reshape(-1, 6, rows.shape[-1]).sum(axis=0)[3:] / mass
 
 

@@ -173,7 +173,8 @@ class Task:
         """The centre of mass of the whole mechanism in the world: a row for each direction.
 
         `lw.optimize` and `lw.TaskController` take it, and `lw.tasks.task_position`, `task_error`,
-        `task_velocity`, `task_jacobian` and `task_bias`.
+        `task_velocity`, `task_jacobian` and `task_bias`; `lw.inverse_kinematics` has an argument
+        `center_of_mass`.
 
         Args:
             along: Letters of axes, or directions (k, 3) in the world.

@@ -207,7 +207,7 @@ class Problem:
         goals, movable = self.goals, self.movable
         which = (goals.placed, goals.turned, goals.pointed)
         senses = tuple(zip(*(x.tolist() for x in which), strict=True))
-        formula = _formula(senses, *movable.structure, self.posture is not None)
+        formula = _formula(senses, *movable.structure, self.posture is not None, goals.center)
         mech = weightless(self.joints.mech)
         if self.target == "cuda":
             return _on_gpu(mech, formula, goals.nodes)
@@ -228,7 +228,7 @@ class Problem:
     def inputs(self, which: NDArray[np.int64], slow: float, iterations: Array | int) -> list[Array]:
         """The inputs of the kernel besides q, for samples with these goals."""
         goals = self.goals
-        count, k = len(which), len(goals.nodes)
+        count, k = len(which), len(goals.names)
         goal = np.empty((count, k, 18))
         goal[..., :3], goal[..., 3:12] = goals.p[which], goals.rot[which].reshape(count, k, 9)
         goal[..., 12:15] = goals.heading if len(goals.heading) == 1 else goals.heading[which]
@@ -292,7 +292,7 @@ def solve(
         iterations: Most steps of each (s,); default: those of the problem.
     """
     most = problem.iterations if iterations is None else iterations
-    inputs, shape = problem.inputs(which, slow, most), (len(q), len(problem.goals.nodes), 6)
+    inputs, shape = problem.inputs(which, slow, most), (len(q), len(problem.goals.names), 6)
     result = problem.search(q, inputs)
     return Samples(
         result["q"],
@@ -347,8 +347,8 @@ class _Given:
     iterations: Any
 
 
-def _parted(at: Writing, flat: Any) -> _Given:
-    k, nq, nv = len(at.nodes), at.mech.nq, at.mech.nv
+def _parted(at: Writing, k: int, flat: Any) -> _Given:
+    nq, nv = at.mech.nq, at.mech.nv
     sizes = [18 * k, 6 * k, nq, nq, nq, nq, nv, nv, nv, 2, 1, 1]
     parts = np.split(flat[: sum(sizes)], np.cumsum(sizes)[:-1])
     goal, weights, *rest = parts
@@ -357,7 +357,9 @@ def _parted(at: Writing, flat: Any) -> _Given:
     return _Given(*shaped, slow=slow[0], iterations=iterations[0])
 
 
-def descent(at: Writing, senses: Any, plain: Any, rules: Any, cones: Any, posed: bool) -> Any:
+def descent(
+    at: Writing, senses: Any, plain: Any, rules: Any, cones: Any, posed: bool, center: Any
+) -> Any:
     """The search, as a formula: from q to its end.
 
     Args:
@@ -367,8 +369,9 @@ def descent(at: Writing, senses: Any, plain: Any, rules: Any, cones: Any, posed:
         rules: Couplings, with the places of their coordinates.
         cones: Where quaternions with a largest turn begin in q, and that turn [rad].
         posed: Whether there is a posture.
+        center: The centre of mass, if it has the last goal.
     """
-    mech, k = at.mech, len(at.nodes)
+    mech, k = at.mech, len(senses)
     q, nq, nv = coordinates(at), mech.nq, mech.nv
     given = np.concatenate(
         [
@@ -377,8 +380,8 @@ def descent(at: Writing, senses: Any, plain: Any, rules: Any, cones: Any, posed:
             *((at.read("posture", nq),) if posed else ()),
         ]
     )
-    make = Search(senses, plain, rules, cones)
-    first = _parted(at, given)
+    make = Search(senses, plain, rules, cones, center)
+    first = _parted(at, k, given)
     error, cost = make.error(at, first, q)
     reached = make.reached(first, error)
     x = np.concatenate([q, error.ravel(), [cost, reached, 0.0, FIRST_DAMPING, 2.0, 0.0, 0.0]])
@@ -389,7 +392,7 @@ def descent(at: Writing, senses: Any, plain: Any, rules: Any, cones: Any, posed:
         better, better_error, _ = make.split(at, at.loop(make.settle, begin, given, most=MOST)[0])
         q, error = where(reached, better, q), where(reached, better_error, error)
         cost = make.cost(first, error)
-    pull = make.reduced(q, at.value(PULL, q=q, f=(first.weights * error).ravel()))
+    pull = make.reduced(q, make.pulled(at, q, (first.weights * error).ravel()))
     blocked = make.held(first, q, pull) * (1.0 - first.fixed)
     return q, error, cost, count, reached, settled, blocked
 
@@ -401,22 +404,23 @@ MOST = 1_000_000
 class Search:
     """One step of a search in array code, for one structure of goals and rules."""
 
-    def __init__(self, senses: Any, plain: Any, rules: Any, cones: Any) -> None:
+    def __init__(self, senses: Any, plain: Any, rules: Any, cones: Any, center: Any = None) -> None:
         self.senses, self.plain, self.rules, self.cones = senses, plain, rules, cones
+        self.center = center
 
     def split(self, at: Writing, x: Any) -> tuple[Any, Any, Any]:
         """q, errors and the other variables."""
-        nq, k = at.mech.nq, len(at.nodes)
+        nq, k = at.mech.nq, len(self.senses)
         return x[:nq], x[nq : nq + 6 * k].reshape(k, 6), x[nq + 6 * k :]
 
     def step(self, at: Writing, x: Any, given: Any) -> tuple[Any, Any]:
         """One step; `again` is positive while the search goes on."""
-        g, (q, error, rest) = _parted(at, given), self.split(at, x)
+        g, (q, error, rest) = _parted(at, len(self.senses), given), self.split(at, x)
         cost, reached, count, damping, growth, idle, settled = rest
         going = gate(g.iterations - count - 0.5, 1.0 - reached)
         force = (g.weights * error).ravel()
         noise = damping * g.scale
-        pull = self.reduced(q, at.value(PULL, q=q, f=force))
+        pull = self.reduced(q, self.pulled(at, q, force))
         held = self.held(g, q, pull)
         step = self.answer(at, g, q, force, np.zeros(at.mech.nv), noise, held)
         if self.rules:
@@ -454,7 +458,8 @@ class Search:
 
         It is accepted where it comes nearer; else half of it is tried.
         """
-        g, posture = _parted(at, given), given[len(given) - at.mech.nq :]
+        g = _parted(at, len(self.senses), given)
+        posture = given[len(given) - at.mech.nq :]
         q, error, (part, count, gain) = self.split(at, x)
         way = missing(at.mech, q, posture) * (1.0 - g.fixed)
         aside = self._damped(at, g, q, None, HOLDING * g.scale * (part * way))
@@ -476,9 +481,9 @@ class Search:
     def _damped(self, at: Writing, g: _Given, q: Any, force: Any, pull: Any) -> Any:
         """A step with hardly any damping, for errors or for a pull at the joints."""
         noise = HOLDING * g.scale
-        force = np.zeros(6 * len(at.nodes)) if force is None else force
+        force = np.zeros(6 * len(self.senses)) if force is None else force
         torque = np.zeros(at.mech.nv) if pull is None else pull
-        felt = at.value(PULL, q=q, f=force) if pull is None else pull
+        felt = self.pulled(at, q, force) if pull is None else pull
         held = self.held(g, q, self.reduced(q, felt))
         step = self.answer(at, g, q, force, torque, noise, held)
         return self.obeyed(at, g, q, step, noise, held) if self.rules else step
@@ -499,9 +504,10 @@ class Search:
 
     def error(self, at: Writing, g: _Given, q: Any) -> tuple[Any, Any]:
         """E, and e (k, 6), (angular, linear) in node axes: the twist that would undo the errors."""
-        rows = list[Any]()
-        poses = at.value(X_B, q=q).reshape(len(at.nodes), 3, 4)
-        for (placed, turned, pointed), X, goal in zip(self.senses, poses, g.goal, strict=True):
+        rows, k = list[Any](), len(at.nodes)
+        poses = at.value(X_B, q=q).reshape(k, 3, 4) if k else ()
+        each = zip(self.senses[:k], poses, g.goal[:k], strict=True)
+        for (placed, turned, pointed), X, goal in each:
             back, none = X[:, :3].T, np.full(3, 0.0, dtype=object)
             turn = none
             if turned:
@@ -509,8 +515,16 @@ class Search:
             elif pointed:
                 turn = _turn_to(goal[15:18], back @ goal[12:15])
             rows.append(np.concatenate([turn, back @ (goal[:3] - X[:, 3]) if placed else none]))
+        if self.center is not None:
+            rows.append(self.center.error(at, q, g.goal[k]))
         errors = np.array(rows)
         return errors, self.cost(g, errors)
+
+    def pulled(self, at: Writing, q: Any, force: Any) -> Any:
+        """The pull of forces at the goals (6 k,) at each joint."""
+        k = len(at.nodes)
+        pull = at.value(PULL, q=q, f=force[: 6 * k]) if k else np.zeros(at.mech.nv)
+        return pull if self.center is None else pull + self.center.pull(at, q, force[6 * k :])
 
     def cost(self, g: _Given, error: Any) -> Any:
         """E."""
@@ -528,6 +542,23 @@ class Search:
         self, at: Writing, g: _Given, q: Any, force: Any, pull: Any, noise: Any, held: Any
     ) -> Any:
         """(J* W J + N)⁻¹ (J* f + τ) with some joints held."""
+        k, none = len(at.nodes), np.zeros(6 * len(at.nodes))
+        if self.center is None:
+            return self._of_nodes(at, g, q, force, pull, noise, held)
+        pull = pull + self.center.pull(at, q, force[6 * k :])
+        x = self._of_nodes(at, g, q, force[: 6 * k], pull, noise, held)
+
+        def inverse(row: Any) -> Any:
+            return self._of_nodes(at, g, q, none, row, noise, held)
+
+        return self.center.answer(at, q, g.weights[k, 3], x, inverse)
+
+    def _of_nodes(
+        self, at: Writing, g: _Given, q: Any, force: Any, pull: Any, noise: Any, held: Any
+    ) -> Any:
+        """The same, of the goals of nodes alone."""
+        if not at.nodes:
+            return pull * (1.0 - held) / noise
         inputs = {"q": q, "f": force, "tau": pull, "armature": noise, "locked": held}
         for i, node in enumerate(at.nodes):
             inputs[f"payload:{node}"] = self._weight(g, i)
@@ -595,7 +626,7 @@ class Search:
             row[d] = 1.0
             for slope, (_, j) in zip(self._slopes(rule, q, others), others, strict=True):
                 row[j] = row[j] - slope
-        none = np.zeros(6 * len(at.nodes))
+        none = np.zeros(6 * len(self.senses))
         answers = [self.answer(at, g, q, none, row, noise, held) for row in G]
         yielding = np.array(answers).T  # A⁻¹ G*
         square = G @ yielding

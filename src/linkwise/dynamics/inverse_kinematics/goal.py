@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from linkwise.spatial.pose import Pose
 
 FURTHEST = 1e9
 """Largest coordinate of a position [m]: beyond it, a millimetre is below rounding."""
+
+if TYPE_CHECKING:
+    from linkwise.dynamics.inverse_kinematics.center import Center
 
 GoalLike: TypeAlias = "NodeGoal | Pose | ArrayLike"
 
@@ -85,6 +88,7 @@ class GoalArrays:
         turned: Which nodes have an orientation (k,).
         pointed: Which nodes have a direction (k,).
         weights: Of errors of each node, three angular and three linear (k, 6).
+        center: The centre of mass, if the last of the k goals is its goal.
     """
 
     nodes: tuple[str, ...]
@@ -97,6 +101,12 @@ class GoalArrays:
     turned: Flags
     pointed: Flags
     weights: Array
+    center: Center | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """A name for each goal."""
+        return self.nodes if self.center is None else (*self.nodes, "centre of mass")
 
 
 def goal_arrays(goals: Mapping[str, GoalLike], length: float) -> GoalArrays:
@@ -109,8 +119,8 @@ def goal_arrays(goals: Mapping[str, GoalLike], length: float) -> GoalArrays:
     nodes = tuple(goals)
     posed = {n: x for n, x in goals.items() if _is_checked(x)}
     if len(posed) == len(nodes) and all(x.p.ndim == 1 for x in posed.values()):
-        p = np.array([[x.p for x in posed.values()]])
-        rot = np.array([[x.rot for x in posed.values()]])
+        p = np.array([x.p for x in posed.values()]).reshape(1, -1, 3)
+        rot = np.array([x.rot for x in posed.values()]).reshape(1, -1, 3, 3)
         return GoalArrays(nodes, None, p, rot, *_of_poses(len(nodes), length))
     given = [PLAIN if n in posed else NodeGoal.of(goals[n], n) for n in nodes]
     parts = [
@@ -155,7 +165,7 @@ def goal_arrays(goals: Mapping[str, GoalLike], length: float) -> GoalArrays:
 def _of_poses(k: int, length: float) -> tuple[Array, Array, Flags, Flags, Flags, Array]:
     """What goals of k poses share: headings, axes, which parts they have, and weights."""
     all_, none = np.ones(k, dtype=np.bool_), np.zeros(k, dtype=np.bool_)
-    weights = np.repeat([[1.0, 1.0 / length**2]] * k, 3, axis=1)
+    weights = np.tile(np.repeat([1.0, 1.0 / length**2], 3), (k, 1))
     parts = np.zeros((1, k, 3)), np.zeros((k, 3)), all_, all_, none, weights
     for part in parts:
         part.setflags(write=False)

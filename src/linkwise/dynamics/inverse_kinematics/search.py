@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from linkwise import arguments
 from linkwise.arguments import generator, option
 from linkwise.dynamics.inverse_kinematics import reach
+from linkwise.dynamics.inverse_kinematics.center import center_of, with_center
 from linkwise.dynamics.inverse_kinematics.descent import (
     LAST,
     Movable,
@@ -56,6 +57,8 @@ def inverse_kinematics(
     restarts: int = 30,
     seed: int | np.random.Generator = 0,
     target: Target = "cpu",
+    center_of_mass: ArrayLike | None = None,
+    center_along: str = "xyz",
 ) -> Solution:
     """Joint positions that take nodes to their goals, or as near as possible.
 
@@ -91,6 +94,9 @@ def inverse_kinematics(
         restarts: Most further searches if the first one fails.
         target: "cpu", or "cuda" for a GPU, which makes thousands of searches at a time; it needs
             the extra `cuda`.
+        center_of_mass: Goal of the centre of mass of the whole mechanism in the world (3,) or
+            (batch, 3) [m]; it has the weight of a position. `goals` may be empty then.
+        center_along: Letters of the axes along which it has a goal, such as "xy".
 
     Returns:
         A `Solution`: q, whether the goals were reached, the remaining errors, and the reason.
@@ -102,11 +108,14 @@ def inverse_kinematics(
         ShapeError: An array of the wrong shape.
     """
     check_mechanism(mech)
-    nodes = _nodes(goals)
+    center = None if center_of_mass is None else center_of(mech, center_along)
+    nodes = _nodes(goals, alone=center is None)
     held = (hold,) if isinstance(hold, str) else tuple(hold)
-    length = _length(mech, nodes)
+    length = _length(mech, nodes, center is not None)
     given = goal_arrays(goals, length)
-    setting = _setting(mech, nodes, held, bool(limits))
+    if center is not None and center_of_mass is not None:
+        given = with_center(given, center, center_of_mass, length)
+    setting = _setting(mech, nodes, held, bool(limits), center is not None)
     movable = setting.joints
     begin, batch = _begin(setting, q0, given.batch)
     count = len(begin)
@@ -198,12 +207,13 @@ def _again(
 
 
 @once_per_mechanism
-def _length(mech: Mechanism, nodes: tuple[str, ...]) -> float:
+def _length(mech: Mechanism, nodes: tuple[str, ...], center: bool) -> float:
     """The unit of positions [m]; raises for nodes that cannot move."""
     for node in nodes:
         if reach.from_ground(mech, node, limits=False) is None:
             raise ModelError(f"no hinge moves {node!r}: it is fixed to the ground.")
-    return RADIAN * reach.size(mech, nodes)
+    ends = (*nodes, *(body.name for body in mech.bodies)) if center else nodes
+    return RADIAN * reach.size(mech, ends)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -218,10 +228,11 @@ class _Setting:
 
 @once_per_mechanism
 def _setting(
-    mech: Mechanism, nodes: tuple[str, ...], hold: tuple[str, ...], limits: bool
+    mech: Mechanism, nodes: tuple[str, ...], hold: tuple[str, ...], limits: bool, center: bool
 ) -> _Setting:
-    movable = joints(mech, hold, limits=limits, length=_length(mech, nodes))
+    movable = joints(mech, hold, limits=limits, length=_length(mech, nodes, center))
     moved = {k for node in nodes for k in reach.path(mech, mech.node(node).body)}
+    moved |= set(range(mech.n_bodies)) if center else set()
     coupled = couplings(mech, moved, limits=limits)
     if coupled.rows and limits:
         lower, upper = tightened(coupled, movable.lower, movable.upper)
@@ -234,12 +245,15 @@ def _setting(
         way = reach.path(mech, mech.node(node).body)
         if all(movable.fixed[mech.v_start[k] : mech.v_start[k + 1]].all() for k in way):
             raise ModelError(f"hold leaves no hinge that moves {node!r}: let one of them go.")
+    if center and movable.fixed.all():
+        raise ModelError("hold leaves no hinge that moves the centre of mass: let one of them go.")
     movable = replace(movable, fixed=movable.fixed | idle)
     return _Setting(movable, coupled, Movable.of(movable, coupled), movable.start())
 
 
-def _nodes(goals: Mapping[str, GoalLike]) -> tuple[str, ...]:
-    if not isinstance(goals, Mapping) or not goals:  # pyright: ignore[reportUnnecessaryIsInstance]
+def _nodes(goals: Mapping[str, GoalLike], *, alone: bool) -> tuple[str, ...]:
+    wrong = not isinstance(goals, Mapping)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if wrong or (alone and not goals):
         raise ModelError(
             "goals must be a dictionary of goals by node name, as in {'hand': pose}; found "
             f"{goals!r}."
@@ -294,8 +308,8 @@ def _solution(problem: Problem, best: Samples, starts: NDArray[np.int64], batch:
     return Solution(
         best.q[at],
         best.reached[at],
-        {n: sizes[at, i, 1] for i, n in enumerate(goals.nodes) if goals.placed[i]},
-        {n: sizes[at, i, 0] for i, n in enumerate(goals.nodes) if turned[i]},
+        {n: sizes[at, i, 1] for i, n in enumerate(goals.names) if goals.placed[i]},
+        {n: sizes[at, i, 0] for i, n in enumerate(goals.names) if turned[i]},
         best.iterations[at],
         starts[at],
         Later(len(best.q), partial, (history, problem, best)),

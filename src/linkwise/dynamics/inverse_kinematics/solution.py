@@ -196,7 +196,7 @@ def _errors(problem: Problem, best: Samples, i: int) -> str:
     goals, sizes = problem.goals, problem.sizes(best.error)[i]
     turned = goals.turned | goals.pointed
     rows = list[tuple[str, float | None, float | None]]()
-    for j, node in enumerate(goals.nodes):
+    for j, node in enumerate(goals.names):
         distance = float(sizes[j, 1]) if goals.placed[j] else None
         rows.append((node, distance, float(sizes[j, 0]) if turned[j] else None))
     return in_words(rows)
