@@ -118,3 +118,42 @@ def test_steps_have_what_acts() -> None:
     ):
         mech = lw.models.four_bar()
         identify_rollout(mech, t, np.zeros((20, 3)), np.zeros((20, 3)), integrator="rk4", window=5)
+
+
+def rods(*ends: tuple[float, float, float]) -> lw.Mechanism:
+    """Thin rods about axes of different directions: inertias on the border of the possible."""
+    build, before, at = lw.Builder("rods", gravity=(0.0, 0.0, -9.81)), "world", (0.0, 0.0, 0.0)
+    for i, end in enumerate(ends):
+        d, mass = np.array(end), 1.3 - 0.3 * i
+        about = mass / 12.0 * (d @ d * np.eye(3) - np.outer(d, d))
+        name, axis = f"rod_{i}", ((0.0, 1.0, 0.0), (1.0, 0.0, 0.0))[i]
+        build.body(
+            name, before, lw.hinges.Pin(axis), inboard=at, drive=lw.Drive(damping=0.3),
+            inertia=lw.SpatialInertia.from_com(mass, 0.5 * d, about),
+        )  # fmt: skip
+        before, at = name, end
+    return build.build()
+
+
+@pytest.mark.parametrize("noise", [1e-3, 1e-5])
+@pytest.mark.parametrize("factor", [0.7, 1.0, 1.37])
+@pytest.mark.parametrize("kind", ["plane", "space"])
+def test_thin_rods(kind: str, factor: float, noise: float) -> None:
+    """Logarithms of what bodies without thickness lack are no obstacle, at the truth or far off."""
+    if kind == "plane":
+        truth = lw.models.pendulum(2)
+        truth = truth.with_drive("pin_1", damping=0.3).with_drive("pin_2", damping=0.3)
+    else:
+        truth = rods((0.37, 0.21, -0.3), (0.3, -0.1, 0.25))
+    kinds, t = ("inertia", "damping"), SAMPLE * np.arange(201)
+    pushes = [(6.0 + 3.0 * np.sin(3.0 * t + i)) / (i + 1) * np.sin((2 + i) * t) for i in range(2)]
+    tau = np.stack(pushes, axis=-1)
+    run = lw.rollout(truth, [0.3, 0.3], [0.0, 0.0], tau=tau[:-1], duration=2.0, step=SAMPLE)
+    q = run.q + noise * np.random.default_rng(0).standard_normal(run.q.shape)
+    guess = model.with_numbers(truth, kinds, factor * model.nominal(truth, kinds))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TroubleWarning)
+        fit = identify_rollout(guess, t, q, tau, parameters=kinds, window=20)
+    right = base_of(truth, kinds, [0, 1]).matrix @ model.nominal(truth, kinds)
+    assert fit.converged and np.isclose(fit.noise, noise, rtol=0.1)
+    assert np.abs((fit.estimate - right) / fit.deviation).max() < 3.5

@@ -190,3 +190,52 @@ class FreeNumbers:
         slope = np.where(self.signed, self.unit, 2.0 * rest)
         slopes[self.joints, end + np.arange(len(rest))] = slope
         return values, slopes
+
+    def bending(self, x: Array, slope: Array) -> Array:
+        """Second derivatives (n, n) by the coordinates of slope* numbers."""
+        out, end = np.zeros((len(x), len(x))), 10 * len(self.bodies)
+        for k, columns in self._places():
+            out[columns, columns] = pseudo_inertia.bending(x[columns], slope[10 * k : 10 * k + 10])
+        rest = np.arange(end, len(x))
+        out[rest, rest] = np.where(self.signed, 0.0, 2.0 * slope[self.joints])
+        return out
+
+    def slope_by_numbers(self, slopes: Array, slope: Array) -> Array:
+        """A slope by the coordinates as one by the numbers, of which `slopes` are derivatives."""
+        out, end = np.zeros(len(self.start)), 10 * len(self.bodies)
+        for k, columns in self._places():
+            rows = slice(10 * k, 10 * k + 10)
+            out[rows] = np.linalg.solve(slopes[rows, columns].T, slope[columns])
+        rest = np.arange(end, len(slope))
+        out[self.joints] = slope[end:] / slopes[self.joints, rest]
+        return out
+
+    def share_to_border(self, x: Array, step: Array) -> float:
+        """By what share of (∂ numbers / ∂x) step a body becomes flat, or a square zero."""
+        shares, end = [np.inf], 10 * len(self.bodies)
+        for _, columns in self._places():
+            ten, slopes = pseudo_inertia.parameters(x[columns])
+            shares.append(pseudo_inertia.share_to_flat(ten, slopes @ step[columns]))
+        falls = ~self.signed & (step[end:] * x[end:] < 0.0)
+        shares += (-0.5 * x[end:][falls] / step[end:][falls]).tolist()
+        return float(min(shares))
+
+    def along(self, x: Array, step: Array) -> Array:
+        """Coordinates of numbers + (∂ numbers / ∂x) step, which have to be inside the border."""
+        out, end = x + step, 10 * len(self.bodies)
+        for _, columns in self._places():
+            ten, slopes = pseudo_inertia.parameters(x[columns])
+            out[columns] = pseudo_inertia.exact_coordinates(ten + slopes @ step[columns])
+        squares = np.sqrt(np.maximum(x[end:] * (x[end:] + 2.0 * step[end:]), 0.0))
+        out[end:] = np.where(self.signed, out[end:], squares)
+        return out
+
+    def sizes(self, x: Array) -> Array:
+        """For each coordinate of an inertia, a change that is large (10 bodies,)."""
+        return np.concatenate(
+            [np.zeros(0), *(pseudo_inertia.sizes(x[columns]) for _, columns in self._places())]
+        )
+
+    def _places(self) -> list[tuple[int, slice]]:
+        """The bodies whose inertia counts, and their coordinates."""
+        return [(k, slice(10 * i, 10 * i + 10)) for i, k in enumerate(self.bodies)]

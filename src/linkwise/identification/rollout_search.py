@@ -9,11 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.identification import model
+from linkwise.identification.possible import INSIDE, LEAST
 from linkwise.identification.rollout_windows import CHANGE, WIDE, Windows
 from linkwise.spatial.array import Array
 
 FARTHEST = 0.2
-"""Change of a coordinate of an inertia in one step."""
+"""Change of a coordinate of an inertia in one step, relative to its size."""
+
+GENTLE, HARDER = 1e-12, 4.0
+"""Stiffness that shortens steps, relative to the slope, at first; and by what it grows."""
 
 LEFT, KINKED = 0.01, 0.1
 """Relative decrease of the sum of squares that linear equations promise at the end of a search that
@@ -118,6 +122,37 @@ class Search:
     def _sides(self, miss: Array, x: Array) -> Array:
         return np.concatenate([miss / self.scale, self.weight * (x - self.free.first)])
 
+    def _short(self, M: Array, right: Array) -> Array:
+        """The solution s of (M + μ T⁻²) s = right whose coordinates of inertias are at most T.
+
+        These are logarithms and roots: long steps lead to where bodies are flat. μ takes what is
+        hardly shown from the step first, and leaves the rest as it is.
+        """
+        reach, curved = FARTHEST * self.free.sizes(self.x), 10 * len(self.free.bodies)
+        stiff = np.zeros(len(right))
+        stiff[:curved] = 1.0 / reach**2
+        step = cast("Array", np.linalg.solve(M, right))
+        mu = GENTLE * float(np.max(np.abs(right[:curved]) * reach, initial=0.0))
+        while np.any(np.abs(step[:curved]) > reach) and mu > 0.0:
+            step = cast("Array", np.linalg.solve(M + mu * np.diag(stiff), right))
+            mu *= HARDER
+        return step
+
+    def _straight(self, M: Array, right: Array) -> tuple[Array, Array]:
+        """A step that is straight in θ, of which motions are simpler functions, and x at its end.
+
+        The pull, straight in x, then has the Hessian 1 − B in place of 1 (`possible.py`).
+        """
+        n, curved = len(self.x), 10 * len(self.free.bodies)
+        _, slopes = self.free.numbers(self.x)
+        slope = self.free.slope_by_numbers(slopes, self.x - self.free.first)
+        values, turn = np.linalg.eigh(self.free.bending(self.x, slope)[:curved, :curved])
+        M = M.copy()
+        M[:curved, :curved] -= self.weight**2 * (turn * np.minimum(values, 1.0 - LEAST)) @ turn.T
+        step = cast("Array", np.linalg.solve(M, right))
+        step *= min(1.0, INSIDE * self.free.share_to_border(self.x, step[:n]))
+        return step, self.free.along(self.x, step[:n])
+
     def _round(self) -> float | None:
         """One step that makes the sum of squares smaller, by what share; None if there is none."""
         n, sides = len(self.x), self._sides(self.miss, self.x)
@@ -129,20 +164,19 @@ class Search:
         M[held, held] = 1.0
         while self.damping < LARGEST:
             damped = M + self.damping * np.diag(np.diag(M) + 1e-300)
-            step = cast("Array", np.linalg.solve(damped, right))
-            # Coordinates of inertias are logarithms: long steps lead to where bodies are flat.
-            curved = 10 * len(self.free.bodies)
-            step *= FARTHEST / max(FARTHEST, float(np.abs(step[:curved]).max(initial=0.0)))
-            x, states = self.x + step[:n], self.problem.moved(self.states, step[n:])
-            x = np.where(self.free.bounded, np.maximum(x, 0.0), x)
-            trial = self._sides(
-                self.problem.misses(self.free.numbers(x)[0][None], states[None])[0], x
-            )
-            after = float(trial @ trial) if np.isfinite(trial).all() else np.inf
-            if after < total:
-                self.x, self.states = x, states
+            short, (straight, end) = self._short(damped, right), self._straight(damped, right)
+            x: Array = np.stack([self.x + short[:n], end])
+            x[:, self.free.bounded] = np.maximum(x[:, self.free.bounded], 0.0)
+            numbers = np.stack([self.free.numbers(one)[0] for one in x])
+            states = np.stack([self.problem.moved(self.states, s[n:]) for s in (short, straight)])
+            misses = self.problem.misses(numbers, states)
+            trials = [self._sides(misses[i], x[i]) for i in range(len(x))]
+            after = [float(y @ y) if np.isfinite(y).all() else np.inf for y in trials]
+            best = int(np.argmin(after))
+            if after[best] < total:
+                self.x, self.states = x[best], states[best]
                 self.damping = max(0.1 * self.damping, 1e-12)
-                self.miss, self.J = self.problem.linear(self.free, x, states)
-                return (total - after) / total
+                self.miss, self.J = self.problem.linear(self.free, self.x, self.states)
+                return (total - after[best]) / total
             self.damping *= 10.0
         return None
