@@ -110,7 +110,7 @@ def main() -> None:
     off = np.abs(np.concatenate([rec.q[-1] - END, rec.v[-1]])).max()
     print(f"IPOPT: {stats['return_status']} after {stats['iter_count']} iterations")
     print(f"largest force {np.abs(u).max():.1f} N, the cart moves {np.ptp(x[:, 0]):.2f} m")
-    print(f"played by the integrator, the end is off by {off:.1e}")
+    print(f"played by the integrator, the end is off by {off:.1e} (m, rad, m/s, rad/s)")
     assert stats["success"] and off < 1e-2
     assert np.abs(x[:, 0]).max() <= TRACK + 1e-6 and np.abs(u).max() <= FORCE + 1e-6
     if len(sys.argv) > 1:

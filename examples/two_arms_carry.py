@@ -80,7 +80,7 @@ def check(mech: lw.Mechanism, motion: lw.Trajectory, goal: np.ndarray) -> None:
     print(
         f"loop open by up to {loop:.1e} m; motors at up to {100 * most.max():.0f} % of their limits"
     )
-    print(f"the same torques in steps of 'implicit': {apart:.1e} rad apart")
+    print(f"with the same torques, lw.rollout gives the same motion to {apart:.1e} rad")
     assert motion.status == 0 and off < 2e-5 and tilt < TILT + 2e-5 and loop < 1e-3
     assert most.max() <= 1.0 and np.abs(motion.v[-1]).max() < 0.05 and apart < 1e-4
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.control import Bound, Cost, Phase
+from linkwise.control import Bound, Cost, Foothold, Phase
 from linkwise.errors import LinkwiseError, TroubleWarning
 
 pytest.importorskip("casadi")
@@ -39,7 +39,7 @@ def test_cart_pole_costs_the_same() -> None:
     assert again.iterations < ours.iterations
 
 
-def test_loops_and_contacts_are_the_same() -> None:
+def test_loops_are_the_same() -> None:
     mech = lw.models.four_bar()
     given: Any = {
         "costs": [Cost.effort(weight=1e-2), Cost.velocity(weight=1e-3, final=1.0)],
@@ -117,3 +117,32 @@ def test_what_it_does_not_take_is_refused_by_name() -> None:
         program.solve("ipopt", **{"ipopt.maxiter": 3})
     with pytest.raises(LinkwiseError, match=r"does not take the options"):
         program.solve("ipopt", **{"ipopt.max_iter": object()})
+
+
+def test_a_hop_costs_the_same() -> None:
+    build = lw.Builder("hopper")
+    trunk = lw.SpatialInertia.solid_box(3.0, (0.2, 0.2, 0.1))
+    link = lw.SpatialInertia.solid_box(0.4, (0.04, 0.04, 0.3))
+    link = link.moved(lw.Pose.translation((0, 0, -0.15)))
+    build.body("along", "world", lw.hinges.Prismatic((1, 0, 0)), inertia=trunk)
+    build.body("up", "along", lw.hinges.Prismatic((0, 0, 1)), inertia=trunk)
+    build.body("thigh", "up", lw.hinges.Pin((0, 1, 0)), inertia=link)
+    build.body("shank", "thigh", lw.hinges.Pin((0, 1, 0)), inboard=(0, 0, -0.3), inertia=link)
+    build.node("foot", "shank", (0, 0, -0.3))
+    mech, foot = build.build(), Foothold("foot", friction=0.5)
+    stance = np.array([0.0, 0.6 * np.cos(0.6), 0.6, -1.2])
+    given: Any = {
+        "phases": [Phase(12, [foot]), Phase(8), Phase(15, [foot])],
+        "costs": [Cost.posture(stance + 0.05 * np.eye(4)[0], weight=1.0, final=10.0),
+                  Cost.velocity(weight=0.05, final=1.0), Cost.effort(weight=1e-2)],
+        "driven": ["thigh", "shank"], "step": 0.02,
+    }  # fmt: skip
+    ours = lw.optimize(
+        mech, stance, violation=1e-6, tolerance=1e-11, iterations=500, **given
+    )  # fmt: skip
+    program = lw.control.nonlinear_program(mech, stance, guess=ours, **given)
+    motion, cost, stats = program.solve("ipopt", **QUIET, **{"ipopt.tol": 1e-9})
+    assert ours.status == 0 and stats["success"]
+    assert lw.forward_kinematics(mech, ours.q, "foot").p[13:20, 2].max() > 2e-3
+    assert abs(cost - ours.cost) < 1e-5 * cost
+    assert np.abs(motion["q"] - ours.q).max() < 1e-5
