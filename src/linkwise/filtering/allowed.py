@@ -11,9 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from linkwise.dynamics.closure import constraint_error, constraint_jacobian, constraint_names
-from linkwise.dynamics.kernels import is_closed
+from linkwise.dynamics.kernels import check_mechanism, is_closed
 from linkwise.dynamics.velocity_space import holonomic, scale, velocity_spaces
 from linkwise.errors import ClosureError, ModelError
+from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 
@@ -45,6 +46,16 @@ def allowed(mech: Mechanism, q: Array, size: int) -> Array:
         one[:ways, :f], one[ways:both, f : f + g] = x, y
         one[both:, f + g :] = np.eye(size - both)
     return out.reshape(*lead, *out.shape[1:])
+
+
+def whole_mechanism(mech: object, what: str) -> None:
+    """Raise unless it is a mechanism, whose loops are not built in."""
+    check_mechanism(mech)
+    if isinstance(mech, Embedded):
+        raise ModelError(
+            f"{what} of {mech.name!r} with its loops and couplings built in was requested. Give "
+            "the mechanism itself, which is its attribute mech: its loops are held, too."
+        )
 
 
 def _bases(mech: Mechanism, q: Array) -> list[Array]:

@@ -184,7 +184,7 @@ class Filter:
         smoothing: bool,
     ) -> tuple[Estimate, dict[str, Array]]:
         kernel, lead = self.kernel(smoothing=smoothing), estimate.q.shape[:-1]
-        y, use, came = self._read(measured, lead)
+        y, use, came, read = self._read(measured, lead)
         h = self.step if step is None else number(step, "step", least=0.0)
         arrays: dict[str, Any] = self.inputs | {
             "q": estimate.q,
@@ -195,6 +195,7 @@ class Filter:
             "step": np.array([h]),
             "measured": y,
             "use": use,
+            **read,
         }
         allowed = [*self.inputs, *dict(self.structure.inputs)]
         for name, value in inputs.items():
@@ -210,24 +211,30 @@ class Filter:
 
     def _read(
         self, measured: Mapping[str, ArrayLike], lead: tuple[int, ...]
-    ) -> tuple[Array, Array, Array]:
-        """Numbers of all sensors, whether each block is used, and which numbers came."""
+    ) -> tuple[Array, Array, Array, dict[str, Array]]:
+        """Numbers of all sensors, whether blocks are used, which came, and readings of q."""
         for name in measured:
             if name not in self.sensors:
                 raise unknown_name("sensor", name, self.sensors, owner="this filter")
-        parts = list[Array]()
+        parts, read, neutral = list[Array](), dict[str, Array](), self.mech.neutral()
         for name, sensor in self.sensors.items():
-            y = floats(measured[name], name) if name in measured else np.full(sensor.size, np.nan)
-            if y.shape not in ((sensor.size,), (*lead, sensor.size)):
+            size = len(sensor.reading) or sensor.size
+            y = floats(measured[name], name) if name in measured else np.full(size, np.nan)
+            if y.shape not in ((size,), (*lead, size)):
                 raise ShapeError(
                     f"the measurement of {name!r} has shape {y.shape}; it must be "
-                    f"({sensor.size},)" + (f" or ({lead[0]}, {sensor.size})." if lead else ".")
+                    f"({size},)" + (f" or ({lead[0]}, {size})." if lead else ".")
                 )
-            parts.append(np.broadcast_to(y, (*lead, sensor.size)))
+            y = np.broadcast_to(y, (*lead, size))
+            if sensor.reading:
+                here = np.isfinite(y).all(axis=-1, keepdims=True)
+                read[sensor.read] = np.where(here, y, neutral[list(sensor.reading)])
+                y = np.broadcast_to(np.where(here, 0.0, np.nan), (*lead, sensor.size))
+            parts.append(y)
         y = np.concatenate(parts, axis=-1)
         came = np.isfinite(y)
         use = np.stack([came[..., b].all(axis=-1) for b in self.structure.blocks], axis=-1)
-        return np.where(came, y, 0.0), use.astype(np.float64), came
+        return np.where(came, y, 0.0), use.astype(np.float64), came, read
 
     def _estimate(self, out: Mapping[str, Array], came: Array) -> Estimate:
         innovation, nis, accepted = dict[str, Array](), dict[str, Array](), dict[str, Any]()

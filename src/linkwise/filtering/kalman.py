@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from linkwise.arguments import flag, names, number, option
-from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, tree_of
+from linkwise.dynamics.kernels import Loops, is_closed, tree_of
 from linkwise.errors import ModelError
+from linkwise.filtering.allowed import whole_mechanism
 from linkwise.filtering.consistency import quantile
 from linkwise.filtering.filter import Filter, deviations
 from linkwise.filtering.hinge_rule import check_hinges
@@ -76,7 +77,7 @@ def kalman_filter(
             hinge of a user whose coordinates do not move by its velocities, or more than 64 bodies.
         MissingExtraError: A gate, and SciPy is not installed (extra `simulate`).
     """
-    check_mechanism(mech)
+    whole_mechanism(mech, "a filter")
     mech = mech if is_closed(mech, loops) else tree_of(mech)
     unscented = option(method, METHODS, "method") == "unscented"
     integrator, passive = (

@@ -34,10 +34,11 @@ from linkwise.codegen.formula import Formula
 from linkwise.dynamics.closed_derivatives import Held
 from linkwise.dynamics.closure import closure_nodes, setting_of
 from linkwise.dynamics.configuration import coordinates
-from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, tree_of, written
+from linkwise.dynamics.kernels import Loops, is_closed, tree_of, written
 from linkwise.dynamics.passive import passive as passive_of
 from linkwise.dynamics.quantity import expression
 from linkwise.errors import ModelError, ShapeError
+from linkwise.filtering.allowed import whole_mechanism
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import compile
 from linkwise.spatial.array import Array, ArrayLike, floats
@@ -186,7 +187,7 @@ def momentum_observer(
         loops: "closed" holds loops and couplings; "open" leaves them open, so that r has their
             forces, too.
     """
-    check_mechanism(mech)
+    whole_mechanism(mech, "a momentum observer")
     mech = mech if is_closed(mech, loops) else tree_of(mech)
     array = floats(gain, "gain")
     if array.shape not in ((), (mech.nv,)):

@@ -8,6 +8,7 @@ computes becomes a part of the kernel of a filter.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -18,14 +19,15 @@ from linkwise.algebra import B, H, J, a, phi, v as v_of, vdot as vdot_of
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import ONE
 from linkwise.arguments import count, flag, name as checked_name
-from linkwise.dynamics.kernels import check_mechanism
 from linkwise.dynamics.quantity import expression
 from linkwise.errors import ExpressionError, ModelError, ShapeError, unknown_name
+from linkwise.filtering.allowed import whole_mechanism
 from linkwise.filtering.motion import Dynamics, State
-from linkwise.filtering.tangent import Slopes
+from linkwise.filtering.tangent import Slopes, of_hinge
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import ArrayLike, floats
+from linkwise.spatial.choice import root, where
 from linkwise.spatial.vector import cross
 from linkwise.sweeps.result_part import choice
 
@@ -122,6 +124,9 @@ class Sensor:
         inputs: Names and lengths of further inputs of the kernel, which the formula finds in
             `s.inputs`.
         separate: Whether the entries are independent sensors, each with a gate.
+        reading: Entries of q that are measured on their manifold, such as quaternions: the
+            measurement has these numbers, and `size` is that of its error, a displacement. The
+            formula gives the displacement to the state from `s.inputs[sensor.read]`.
     """
 
     name: str
@@ -133,6 +138,7 @@ class Sensor:
     options: tuple[Any, ...] = ()
     inputs: tuple[tuple[str, int], ...] = ()
     separate: bool = False
+    reading: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         checked_name(self.name, "name of a sensor")
@@ -172,6 +178,11 @@ class Sensor:
         return replace(self, noise=1.0, bias=bias, bias_deviation=None if bias is None else 1.0)
 
     @property
+    def read(self) -> str:
+        """The input of the kernel for `reading`."""
+        return read_name(self.name)
+
+    @property
     def blocks(self) -> list[list[int]]:
         """Entries that are accepted or refused together."""
         entries = list(range(self.size))
@@ -183,6 +194,25 @@ class Sensor:
 
 def _positions(s: Sensed, places: tuple[int, ...]) -> Any:
     return s.q[list(places)]
+
+
+def _coordinates(s: Sensed, bodies: tuple[int, ...], name: str) -> Any:
+    """q ⊖ (what is measured): the innovation 0 - y is the displacement from q to it."""
+    read, parts = s.inputs[read_name(name)], list[Any]()
+    for k in bodies:
+        hinge, q = s.mech.bodies[k].hinge.hull, s.q[s.mech.q_start[k] : s.mech.q_start[k + 1]]
+        given, read = read[: hinge.nq].copy(), read[hinge.nq :]
+        if hinge.quaternion is not None:
+            four = given[hinge.quaternion]
+            square = (four * four).sum()
+            given[hinge.quaternion] = four / root(where(square, square, 1.0))
+        parts.append(-of_hinge(hinge, q, given))
+    return np.concatenate(parts)
+
+
+def read_name(name: str) -> str:
+    """The input of the kernel for what a sensor of this name measures on a manifold."""
+    return re.sub(r"\W", "_", name) + "_q"
 
 
 def _velocities(s: Sensed, places: tuple[int, ...]) -> Any:
@@ -226,12 +256,24 @@ def encoders(
 ) -> Sensor:
     """Positions of joints, each an independent sensor.
 
+    Where a named hinge has a quaternion or axes that turn, the measurement is the coordinates of
+    the hinges in sequence, and the error is a displacement along the velocities of each
+    (of a spherical hinge a rotation vector in its axes). Such a sensor is one: it has one gate.
+
     Args:
-        hinges: Names of hinges whose coordinates are plain numbers; default: all of these.
-        noise: Standard deviation [m or rad], a number or one for each coordinate.
+        hinges: Names of hinges; default: all whose coordinates are plain numbers.
+        noise: Standard deviation [m or rad], a number or one for each number in the error.
         bias: How far offsets drift in one second [m or rad]; default: no offsets.
         name: Of the sensor.
     """
+    whole_mechanism(mech, "encoders")
+    bodies = _bodies(mech, hinges)
+    if hinges is not None and not all(is_plain(mech.bodies[k].hinge) for k in bodies):
+        q, size = mech.q_start, sum(mech.bodies[k].hinge.hull.nv for k in bodies)
+        reading = tuple(i for k in bodies for i in range(int(q[k]), int(q[k + 1])))
+        options, inputs = (tuple(bodies), name), ((read_name(name), len(reading)),)
+        more = options, inputs, False, reading
+        return Sensor(name, size, _coordinates, noise, bias, None, *more)  # pyright: ignore
     places = _places(mech, hinges, mech.q_start)
     return Sensor(name, len(places), _positions, noise, bias, None, (places,), separate=True)  # pyright: ignore
 
@@ -246,10 +288,11 @@ def tachometers(
     """Velocities of joints, each an independent sensor.
 
     Args:
-        hinges: Names of hinges whose coordinates are plain numbers; default: all of these.
+        hinges: Names of hinges; default: all whose coordinates are plain numbers.
         noise: Standard deviation [m/s or rad/s], a number or one for each velocity.
         name: Of the sensor.
     """
+    whole_mechanism(mech, "tachometers")
     places = _places(mech, hinges, mech.v_start)
     return Sensor(name, len(places), _velocities, noise, None, None, (places,), separate=True)  # pyright: ignore
 
@@ -318,7 +361,7 @@ def load_cell(
         bias: How far the bias drifts in one second [N m, N]; default: no bias.
         name: Default: "load cell BODY".
     """
-    check_mechanism(mech)
+    whole_mechanism(mech, "a load cell")
     place = mech.body_index[mech.body(body).name]
     return Sensor(name or f"load cell {body}", 6, load, noise, bias, None, (place,))  # pyright: ignore
 
@@ -353,23 +396,23 @@ def _text(node: object) -> str:
     return checked_name(node, "node")
 
 
-def _places(mech: Mechanism, hinges: Sequence[str] | None, starts: Any) -> tuple[int, ...]:
-    check_mechanism(mech)
-    out = list[int]()
+def _bodies(mech: Mechanism, hinges: Sequence[str] | None) -> list[int]:
+    """The bodies on the named hinges; default: on those whose coordinates are plain numbers."""
     known = [body.hinge_name for body in mech.bodies]
-    if isinstance(hinges, str):
-        hinges = [hinges]
-    for hinge in known if hinges is None else hinges:
+    if hinges is None:
+        return [k for k, body in enumerate(mech.bodies) if is_plain(body.hinge)]
+    out = list[int]()
+    for hinge in [hinges] if isinstance(hinges, str) else hinges:
         if hinge not in known:
             raise unknown_name("hinge", hinge, known, owner=f"mechanism {mech.name!r}")
-        k = known.index(hinge)
-        if is_plain(mech.bodies[k].hinge):
-            out += range(int(starts[k]), int(starts[k + 1]))
-        elif hinges is not None:
-            raise ModelError(
-                f"hinge {hinge!r} is {mech.bodies[k].hinge.kind}: its coordinates are not "
-                "independent numbers. Use a gyroscope, a marker, or a sensor of your own."
-            )
+        out.append(known.index(hinge))
+    return out
+
+
+def _places(mech: Mechanism, hinges: Sequence[str] | None, starts: Any) -> tuple[int, ...]:
+    out = [i for k in _bodies(mech, hinges) for i in range(int(starts[k]), int(starts[k + 1]))]
     if not out:
-        raise ModelError(f"{mech.name!r} has no hinge here whose coordinates are plain numbers.")
+        raise ModelError(
+            f"{mech.name!r} has no hinge here whose coordinates are plain numbers; name the hinges."
+        )
     return tuple(out)

@@ -22,9 +22,10 @@ from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.dynamics.kernels import is_closed, written
 from linkwise.dynamics.path_dependent import path_dependent
 from linkwise.errors import ModelError
-from linkwise.filtering.motion import Dynamics, State, closed_again
+from linkwise.filtering.motion import Dynamics, State
 from linkwise.filtering.tangent import CARRIED, Slopes, displacement
 from linkwise.filtering.tick import (
+    CLOSING,
     NEXT,
     PREDICTED,
     Structure,
@@ -94,14 +95,6 @@ def _shown(at: Writing, s: Structure) -> Any:
     return y, slopes.of(y)
 
 
-def _closing(at: Writing) -> Any:
-    """The nearest state that loops allow, and its derivatives (2 nv, 2 nv)."""
-    x = State(at.q, at.v, np.zeros(0, dtype=object), at.read("tau", at.mech.nv))
-    slopes = variables(at, x, forces=False)
-    q, v = closed_again(at, x.q, x.v)
-    return q, v, state_slopes(at, slopes, q, v)
-
-
 def _step_alone(at: Writing, s: Structure) -> Any:
     return s.dynamics.stepped(at, _state(at, s), at.read("step", 1)[0], None)
 
@@ -123,8 +116,6 @@ def _moved_shown(at: Writing, s: Structure) -> Any:
     x = moved_state(mech, _state(at, s), at.read("d", s.errors(mech)))
     return measured(at, s, x, None, given)
 
-
-CLOSING = Formula(_closing, names=("q", "v", "F"))
 
 # ------------------------------------------------------------------------------------------ tick
 

@@ -20,11 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwise.codegen import stages
 from linkwise.codegen.formula import Formula
+from linkwise.codegen.request import Request
 from linkwise.codegen.sensitivity import pushed
 from linkwise.dynamics.configuration import coordinates, places
 from linkwise.dynamics.velocity_space import holonomic
-from linkwise.model.hinges import Free, Spherical
+from linkwise.model.hinges import Free, Hinge
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.rates import check_turns, counted, moved, rate_map, rates
 from linkwise.spatial import quaternion
@@ -37,7 +39,8 @@ if TYPE_CHECKING:
 class Slopes:
     """Derivatives of numbers of a formula by some variables, a column for each.
 
-    They run forward along the graph, from nodes whose derivatives are known.
+    They run forward along the graph, from nodes whose derivatives are known: inputs of the graph,
+    or numbers whose derivatives by these were found in another way.
     """
 
     def __init__(self, at: Writing, count: int) -> None:
@@ -91,24 +94,49 @@ def displacement(mech: Mechanism, q0: Any, q1: Any) -> Any:
     out, ((at, of), others) = np.empty(wide.nv, dtype=object), places(wide)
     out[of] = q1[at] - q0[at]
     for hinge, i, j in others:
-        if type(hinge) in (Free, Spherical):
-            out[j][:3] = quaternion.difference(q0[None, i][:, :4], q1[None, i][:, :4])[0]
-            if type(hinge) is Free:
-                rot = quaternion.to_matrix(q0[None, i][:, :4])[0]
-                out[j][3:] = rot.T @ (q1[i][4:] - q0[i][4:])
-        else:
-            out[j] = hinge.difference(q0[None, i], q1[None, i])[0]
+        out[j] = of_hinge(hinge, q0[i], q1[i])
     return out
+
+
+def of_hinge(hinge: Hinge, q0: Any, q1: Any) -> Any:
+    """q1 ⊖ q0 of a hinge, in a formula; for nonholonomic ones give the hull."""
+    if type(hinge) is not Free:
+        return hinge.difference(q0[None], q1[None])[0]
+    turn = quaternion.difference(q0[None, :4], q1[None, :4])[0]
+    rot = quaternion.to_matrix(q0[None, :4])[0]
+    return np.concatenate([turn, rot.T @ (q1[4:] - q0[4:])])
 
 
 def carried(at: Writing, q: Any, d: Any) -> tuple[Any, Any]:
     """q ⊕ d (nq,) and J (error_size, error_size), in a formula."""
-    mech, size = at.mech, error_size(at.mech)
-    slopes = Slopes(at, size)
+    nq, size = at.mech.nq, error_size(at.mech)
+    after, J = np.split(apart(at, TURNED, {"q": q, "d": d}), [nq])
+    return after, J.reshape(size, size)
+
+
+def apart(at: Writing, formula: Formula, given: dict[str, Any]) -> Any:
+    """Results of a formula in sequence, traced with its inputs as variables.
+
+    Derivatives by arrays need that. In the graph where an array is computed, what follows may not
+    use its nodes: of x = -a, x² is a².
+    """
+    traced = stages.traced(Request(formula, at.mech, itemsize=at.itemsize))
+    out = np.empty(len(traced.outputs), dtype=object)
+    out[:] = at.replay(traced, given)
+    return out
+
+
+def _turned(at: Writing) -> Any:
+    mech, q, d = at.mech, at.read("q", at.mech.nq), at.read("d", error_size(at.mech))
+    slopes = Slopes(at, len(d))
     check_turns(at, holonomic(mech), d)
     after = displaced(mech, q, d)
-    slopes.know(d, np.eye(size))
+    slopes.know(d, np.eye(len(d)))
     return after, as_displacement(mech, after, slopes.of(after))
+
+
+TURNED = Formula(_turned, names=("q", "J"))
+"""Inputs: q (nq,), d (error_size,)."""
 
 
 def _carried(at: Writing) -> Any:

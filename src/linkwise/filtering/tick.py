@@ -33,6 +33,7 @@ from linkwise.filtering.sensor import Sensed, Sensor
 from linkwise.filtering.tangent import (
     Slopes,
     along_coordinates,
+    apart,
     as_displacement,
     carried,
     displaced,
@@ -157,12 +158,27 @@ def _closed(at: Writing, x: State, P: Any) -> tuple[State, Any]:
     """The nearest state that loops and couplings allow, and the covariance about it."""
     if not at.mech.loops and not at.mech.couplings:
         return x, P
-    slopes = variables(at, x, forces=False)
-    q, v = closed_again(at, x.q, x.v)
+    size = error_size(at.mech) + at.mech.nv
+    parts = apart(at, CLOSING, {"q": x.q, "v": x.v})
+    q, v, rows = np.split(parts, [len(x.q), len(x.q) + len(x.v)])
     F = np.eye(len(P), dtype=object)
-    rows = state_slopes(at, slopes, q, v)
-    F[: len(rows)] = rows
+    F[:size, :size] = rows.reshape(size, size)
     return State(q, v, x.extra, x.tau), _congruent(F, P)[0]
+
+
+def _closing(at: Writing) -> Any:
+    nv, ways = at.mech.nv, error_size(at.mech)
+    q, v, unit = at.read("q", at.mech.nq), at.read("v", nv), np.eye(ways + nv, dtype=object)
+    slopes = Slopes(at, ways + nv)
+    slopes.know(q, times(along_coordinates(at.mech, q), unit[:ways]))
+    slopes.know(v, unit[ways:])
+    q, v = closed_again(at, q, v)
+    return q, v, state_slopes(at, slopes, q, v)
+
+
+CLOSING = Formula(_closing, names=("q", "v", "F"))
+"""The nearest state that loops allow, and its derivatives by the error of q and v. Inputs: q (nq,),
+v (nv,)."""
 
 
 def _congruent(F: Any, P: Any) -> tuple[Any, Any]:
