@@ -31,7 +31,7 @@ _CALL = """
 def call({signature}):
     if not options:
         try:
-            bare = {mech}._memo[name].get({key})
+            bare = {mech}._memo[{name!r}][{key}]
             if bare is not None:
                 result = {bare}
                 if result is not None:
@@ -54,9 +54,9 @@ def begins_bare(*choices: str) -> Callable[[F], F]:
 
     def around(function: F) -> F:
         slow = checked(function)
-        namespace: dict[str, Any] = {"function": slow, "name": function.__name__}
-        namespace["__name__"] = __name__
-        exec(_text(inspect.signature(function), choices, namespace), namespace)
+        namespace: dict[str, Any] = {"function": slow, "__name__": __name__}
+        text = _text(function.__name__, inspect.signature(function), choices, namespace)
+        exec(text, namespace)
         call = wraps(function)(namespace["call"])
         setattr(call, KEPT, True)
         return cast(F, call)
@@ -64,7 +64,9 @@ def begins_bare(*choices: str) -> Callable[[F], F]:
     return around
 
 
-def _text(signature: inspect.Signature, choices: tuple[str, ...], namespace: dict[str, Any]) -> str:
+def _text(
+    name: str, signature: inspect.Signature, choices: tuple[str, ...], namespace: dict[str, Any]
+) -> str:
     """The source of the call; defaults are put into the namespace."""
     words, arrays, given = list[str](), list[str](), list[str]()
     optional, keywords = "", False
@@ -90,6 +92,7 @@ def _text(signature: inspect.Signature, choices: tuple[str, ...], namespace: dic
     return _CALL.format(
         signature=", ".join([mech.name, *words, "**options"]),
         mech=mech.name,
+        name=name,
         key=choices[0] if len(choices) == 1 else f"({', '.join(choices)})",
         bare=bare,
         given=", ".join([mech.name, *given]),

@@ -147,8 +147,8 @@ def test_the_bare_call_may_outlive_its_kernel(state):
     assert len(others) == 2
 
 
-@pytest.mark.parametrize("n", [3, 30])
-def test_several_results_are_arrays_of_their_own_where_they_are_small(n):
+@pytest.mark.parametrize("n", [3, 8, 30])
+def test_several_results_have_memory_of_their_own_where_they_are_small(n):
     mech = lw.models.pendulum(n)
     kernel = lw.compile({"M": mass, "C": bias, "tau": mass @ tau}, mech)
     q, v, x = np.random.default_rng(n).standard_normal((3, n))
@@ -161,7 +161,8 @@ def test_several_results_are_arrays_of_their_own_where_they_are_small(n):
         expected = one(*(given[name] for name in one.arguments))
         np.testing.assert_allclose(result, expected, atol=1e-12 * np.abs(expected).max())
         assert result.flags.writeable and result.flags.c_contiguous
-        assert result.flags.owndata == (n == 3)
+        assert result.flags.aligned and result.flags.owndata == (result.shape == (8, 8))
+        assert (type(result.base) is np.ndarray) == (n == 30)
     kept = [part.copy() for part in first]
     kernel.device.machine.fast(2.0 * q, v, x)
     assert all(np.array_equal(part, copy) for part, copy in zip(first, kept, strict=True))

@@ -29,15 +29,22 @@ NPY_KIND = {4: 11, 8: 12}
 METH_FASTCALL = 0x0080
 
 # Entries of the module's table.
-TYPE, NEW, OWNER, NONE, HOLD, RELEASE, TUPLE, PUT, DTYPE_4, DTYPE_8, RECORD = range(11)
-ENTRIES = 11
+TYPE, NEW, OWNER, NONE, HOLD, RELEASE, TUPLE, PUT, DTYPE_4, DTYPE_8, RECORD, BLOCK = range(12)
+ENTRIES = 12
 
 ON_STACK = 1 << 16
 """Bytes of scratch memory that are taken from the stack; more is allocated."""
 
 COPIED = 1 << 12
 """Bytes of several results that are copied into an array each, which is faster than views of one
-array: they are freed one by one, and small ones are kept by NumPy for the next call."""
+array: they are freed one by one."""
+
+IN_BLOCK = bytes.__basicsize__ - 1
+"""Where the content of a bytes object begins."""
+
+IN_POOL = 512 - bytes.__basicsize__
+"""Bytes of a result whose memory is a bytes object that nobody else has seen: Python keeps room for
+any number of small objects, NumPy that of seven arrays of a size."""
 
 MOST_WORK = 1 << 24
 """Bytes of scratch memory above which the careful path, which keeps its own, is better."""
@@ -68,6 +75,7 @@ def fill_table(address: int) -> None:
         RELEASE: python.Py_DecRef,
         TUPLE: python.PyType_GenericAlloc,
         PUT: python.PyTuple_SetItem,
+        BLOCK: python.PyBytes_FromStringAndSize,
     }
     for entry, function in entries.items():
         table[entry] = ctypes.cast(function, ctypes.c_void_p).value
@@ -210,19 +218,28 @@ def _parted(
     build = _demand(function, build, failed, _exists(build, together))
     copy = None
     if array is None:
-        copy = ir.Function(module, ir.FunctionType(POINTER, [POINTER, POINTER, INT]), "memcpy")
+        kind = ir.FunctionType(ir.VOID, [POINTER, POINTER, INT, ir.BIT])
+        copy = ir.declared(module, "llvm.memcpy.p0.p0.i64", kind)
     start = 0
     for i, shape in enumerate(parts):
         if i and array is not None:  # each view owns a reference, the first that of this function
             _called(build, table, HOLD, ir.VOID, [array])
         numbers, size = build.gep(data, [_int(start)]), math.prod(shape) * itemsize
-        shared = None if array is None else numbers
+        owner, place = array, numbers
+        if copy is not None and 0 < size <= IN_POOL:
+            given = [ir.Constant(POINTER, None), _int(size)]
+            owner = _called(build, table, BLOCK, POINTER, given)
+            build = _demand(function, build, failed, _exists(build, owner))
+            place = build.gep(owner, [_int(IN_BLOCK)])
+        shared = None if owner is None else place
         part = _new_array(build, dims, shape, table, itemsize, shared)
         build = _demand(function, build, failed, _exists(build, part))
-        if copy is not None:
-            build.call(copy, [_field(build, part, DATA, POINTER), numbers, _int(size)])
+        if owner is None:
+            place = _field(build, part, DATA, POINTER)
         else:
-            _called(build, table, OWNER, INT32, [part, array])
+            _called(build, table, OWNER, INT32, [part, owner])
+        if copy is not None:
+            build.call(copy, [place, numbers, _int(size), ir.Constant(ir.BIT, 0)])
         _called(build, table, PUT, INT32, [together, _int(i), part])
         start += size
     return build, together

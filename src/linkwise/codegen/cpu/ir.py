@@ -450,9 +450,11 @@ class IRBuilder:
         return self._put(a.type.element, f"extractelement {of}")
 
     def shuffle_vector(self, a: Value, b: Value, lanes: Value) -> Value:
-        """Lanes of a (first numbers) and b (those behind), in any order."""
+        """Lanes of a (first numbers) and b (those behind), in any order and number."""
+        assert isinstance(a.type, VectorType) and isinstance(lanes.type, VectorType)
         parts = (f"{y.type.text} {y.text}" for y in (a, b, lanes))
-        return self._put(a.type, f"shufflevector {', '.join(parts)}")
+        kind = vector(a.type.element, lanes.type.count)
+        return self._put(kind, f"shufflevector {', '.join(parts)}")
 
     # ----------------------------------------------------------------------------- memory
 

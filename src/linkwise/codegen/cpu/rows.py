@@ -7,6 +7,7 @@ about 4 instructions an entry instead of the 11 of gathering them one by one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from linkwise.codegen.cpu import ir
@@ -117,72 +118,92 @@ def store_some(
     build.call(store, [vector, at, align, _valid(emit, valid)])
 
 
-SQUARE = 256
-"""Bytes that are looked at together."""
+ACROSS, ALONG = 64, 4
+"""Bytes that are looked at together, and how often before the sums are used again."""
 
 
 def finite_rows(emit: Emitter, build: ir.IRBuilder, row: Any, stride: Any, size: int) -> Any:
     """Zero for each state whose row of `size` numbers is finite, else NaN."""
-    function = _finite(emit)
-    count = ir.Constant(INT, size)
+    function = _finite(emit, size)
     if emit.lanes == 1:
-        return build.call(function, [row, count])
+        return build.call(function, [row])
     sums = emit.constant(0.0)
     for lane in range(emit.lanes):
         at = build.gep(row, [build.mul(stride, ir.Constant(INT, lane))])
-        total = build.call(function, [at, count])
-        sums = build.insert_element(sums, total, ir.Constant(INT32, lane))
+        sums = build.insert_element(sums, build.call(function, [at]), ir.Constant(INT32, lane))
     return sums
 
 
-def _finite(emit: Emitter) -> ir.Function:
-    """finite(row, count): the sum of 0 x."""
+def _finite(emit: Emitter, size: int) -> ir.Function:
+    """finite(row): the sum of 0 x over `size` numbers; some may be taken twice."""
     module, pointer = emit.module, emit.number.as_pointer()
-    name = f"finite_{emit.itemsize}"
+    name = f"finite_{emit.itemsize}_{size}"
     known = module.globals.get(name)
     if isinstance(known, ir.Function):
         return known
-    function = ir.Function(
-        module, ir.FunctionType(emit.number, [pointer, INT]), name, internal=True
-    )
-    row, count = function.args
-    wide = ir.vector(emit.number, SQUARE // emit.itemsize)
+    function = ir.Function(module, ir.FunctionType(emit.number, [pointer]), name, internal=True)
+    (row,) = function.args
+    width = ACROSS // emit.itemsize
+    while width > max(size, 1):
+        width //= 2
+    kind = emit.number if width == 1 else ir.vector(emit.number, width)
+    zero = ir.Constant(kind, 0.0)
     build = ir.IRBuilder(function.append_basic_block("entry"))
-    squares = build.sdiv(count, ir.Constant(INT, wide.count))
-    build, sums = _part(emit, build, row, ir.Constant(INT, 0), squares, wide)
-    parts = [build.extract_element(sums, ir.Constant(INT32, i)) for i in range(wide.count)]
-    while len(parts) > 1:
-        parts = [build.fadd(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
-    done = build.mul(squares, ir.Constant(INT, wide.count))
-    build, rest = _part(emit, build, row, done, build.sub(count, done), emit.number)
-    build.ret(build.fadd(parts[0], rest))
+
+    def taken(build: ir.IRBuilder, total: Any, at: Any) -> Any:
+        address = build.bitcast(build.gep(row, [at]), kind.as_pointer())
+        x: Any = build.load(address, align=emit.itemsize)
+        return build.fadd(total, build.fmul(x, zero, flags=FLAGS), flags=FLAGS)
+
+    rounds = size // (ALONG * width)
+    sums: list[Any] = [zero] * ALONG
+    if rounds:
+        build, sums = _rounds(build, rounds, ALONG * width, sums, taken)
+    starts = [*range(rounds * ALONG * width, size - width + 1, width)]
+    if size % width:
+        starts.append(size - width)  # the last ones, with some before them
+    for i, start in enumerate(starts):
+        sums[i % ALONG] = taken(build, sums[i % ALONG], ir.Constant(INT, start))
+    while len(sums) > 1:
+        sums = [build.fadd(a, b) for a, b in zip(sums[::2], sums[1::2], strict=True)]
+    build.ret(_added_up(build, sums[0], width))
     return function
 
 
-def _part(
-    emit: Emitter, build: ir.IRBuilder, row: Any, start: Any, count: Any, kind: Any
-) -> tuple[ir.IRBuilder, Any]:
-    """The sum of 0 x over `count` values of a kind, from entry `start` on."""
-    step = kind.count if isinstance(kind, ir.VectorType) else 1
-    zero = ir.Constant(kind, [0.0] * step if isinstance(kind, ir.VectorType) else 0.0)
-    none = ir.Constant(INT, 0)
+def _rounds(
+    build: ir.IRBuilder, count: int, step: int, sums: list[Any], taken: Callable[..., Any]
+) -> tuple[ir.IRBuilder, list[Any]]:
+    """A loop that takes `step` numbers at a time."""
     before, function = build.block, build.function
     loop, done = (function.append_basic_block(x) for x in ("each", "done"))
-    build.cbranch(build.icmp_signed("<", none, count), loop, done)
+    build.branch(loop)
     build = ir.IRBuilder(loop)
-    i, total = build.phi(INT), build.phi(kind)
-    i.add_incoming(none, before)
-    total.add_incoming(zero, before)
-    at = build.gep(row, [build.add(start, build.mul(i, ir.Constant(INT, step)))])
-    x = build.load(build.bitcast(at, kind.as_pointer()), align=emit.itemsize)
-    product: Any = build.fmul(x, zero, flags=FLAGS)
-    more = build.fadd(total, product, flags=FLAGS)
-    after = build.add(i, ir.Constant(INT, 1))
-    i.add_incoming(after, loop)
-    total.add_incoming(more, loop)
-    build.cbranch(build.icmp_signed("<", after, count), loop, done)
-    build = ir.IRBuilder(done)
-    result = build.phi(kind)
-    result.add_incoming(zero, before)
-    result.add_incoming(more, loop)
-    return build, result
+    i, totals = build.phi(INT), [build.phi(x.type) for x in sums]
+    i.add_incoming(ir.Constant(INT, 0), before)
+    start = build.mul(i, ir.Constant(INT, step))
+    after = list[Any]()
+    for number, (x, total) in enumerate(zip(sums, totals, strict=True)):
+        total.add_incoming(x, before)
+        at = build.add(start, ir.Constant(INT, number * step // len(sums)))
+        after.append(taken(build, total, at))
+        total.add_incoming(after[-1], loop)
+    following = build.add(i, ir.Constant(INT, 1))
+    i.add_incoming(following, loop)
+    more = build.icmp_signed("<", following, ir.Constant(INT, count))
+    build.cbranch(more, loop, done)
+    return ir.IRBuilder(done), after
+
+
+def _added_up(build: ir.IRBuilder, x: Any, width: int) -> Any:
+    """The sum of the lanes of a vector."""
+    while width > 1:
+        width //= 2
+        if width == 1:
+            first, second = (build.extract_element(x, ir.Constant(INT32, i)) for i in (0, 1))
+        else:
+            first, second = (
+                build.shuffle_vector(x, x, _mask([*range(start, start + width)]))
+                for start in (0, width)
+            )
+        x = build.fadd(first, second)
+    return x
