@@ -1,4 +1,4 @@
-"""Draw docs/_static/optimise_a_motion.png and pushed_arm.png, of docs/how_to/optimise_a_motion.md.
+"""Draw docs/_static/optimise_a_motion.png, of docs/how_to/optimise_a_motion.md.
 
 Run from the repository root, with the extra `plot` installed:
 
@@ -7,9 +7,6 @@ Run from the repository root, with the extra `plot` installed:
 
 from __future__ import annotations
 
-import runpy
-from pathlib import Path
-
 import matplotlib
 
 matplotlib.use("Agg")
@@ -17,8 +14,6 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from pages import COLORS, FAINT, INK, PAPER, names_of, save
-
-EXAMPLE = Path(__file__).parents[2] / "examples" / "predictive_arm.py"
 
 
 def main() -> None:
@@ -59,32 +54,5 @@ def main() -> None:
     save(figure, "optimise_a_motion.png")
 
 
-def pushed_arm() -> None:
-    """The example of a receding horizon: distance to the goal, and the time of ticks."""
-    example = runpy.run_path(str(EXAMPLE))
-    run, far, spent = example["pushed"]()
-    figure, (place, clock) = plt.subplots(
-        1, 2, figsize=(9.5, 3.0), facecolor=PAPER, width_ratios=[2, 1]
-    )
-    place.semilogy(run.t, 1e3 * far, color=COLORS[0], lw=1.4)
-    for begin, length in example["PUSHES"]:
-        place.axvspan(begin, begin + length, color=COLORS[1], alpha=0.3, lw=0)
-    place.axvline(0.9, color=INK, lw=0.8, ls=":")
-    place.set_title("distance of the hand to its goal [mm] over time [s]; pushes, new goal dotted")
-    clock.plot(np.sort(1e3 * spent), np.linspace(0.0, 1.0, len(spent)), color=COLORS[2], lw=1.4)
-    clock.axvline(1e3 * example["TICK"], color=INK, lw=0.8, ls=":")
-    clock.set_xlim(0.0, 1.2e3 * example["TICK"])
-    clock.set_title("share of ticks that take less [ms]")
-    for panel in (place, clock):
-        panel.set_facecolor(PAPER)
-        panel.title.set(color=INK, fontsize=10)
-        panel.tick_params(colors=FAINT, labelsize=8)
-        for side in ("top", "right"):
-            panel.spines[side].set_visible(False)
-    figure.tight_layout()
-    save(figure, "pushed_arm.png")
-
-
 if __name__ == "__main__":
     main()
-    pushed_arm()

@@ -87,6 +87,27 @@ def test_searches_on_a_card(posed: bool, tmp_path: Path, monkeypatch: pytest.Mon
     assert len(result[0].history) == result[0].iterations + 1
 
 
+@pytest.mark.prove
+@pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")
+@pytest.mark.parametrize("nodes", [False, True])
+def test_searches_for_a_center_of_mass_on_a_card(
+    nodes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card, arm = Card(tmp_path), lw.models.seven_dof_arm()
+    monkeypatch.setattr(descent, "_on_gpu", card.kernel)
+    monkeypatch.setattr(descent, "cupy", lambda: SimpleNamespace(asarray=np.asarray))
+    q = np.array([arm.random(seed=i) for i in range(20)])
+    places = lw.dynamics.NodeGoal(position=lw.forward_kinematics(arm, q, "hand").p)
+    goals = {"hand": places} if nodes else {}
+    center = lw.center_of_mass(arm, q)
+    expected = lw.inverse_kinematics(arm, goals, center_of_mass=center)
+    result = lw.inverse_kinematics(arm, goals, center_of_mass=center, target="cuda")
+    assert card.batches[0] == 20 and result.reached.all()
+    alike = np.abs(result.q - expected.q).max(axis=1) < 1e-7
+    assert alike.mean() > 0.9
+    assert np.abs(lw.center_of_mass(arm, result.q) - center).max() < 2e-6
+
+
 def test_reasons_of_a_batch_are_a_list() -> None:
     arm = lw.models.seven_dof_arm()
     places = np.array([[0.3, 0.0, 0.5], [9.0, 0.0, 0.0], [0.2, 0.1, 0.6]])

@@ -149,7 +149,7 @@ def lqr(
         MissingExtraError: SciPy is not installed (extra `simulate`).
     """
     check_mechanism(mech)
-    require_open(mech, loops, "lw.lqr", "Give loops='open' for the tree.")
+    require_open(mech, loops, "lw.lqr", "lw.optimize holds them and gives gains.")
     mech, moved = tree_of(mech), moved_places(mech, driven, "driven")
     steps = None if horizon is None else count(horizon, "horizon", least=1)
     if steps is not None and step is None:
