@@ -42,8 +42,8 @@ the floor. Both are called with commands for each step and return the last state
 and rad apart); neither makes contact forces, which rollouts compute at their first use. *Height* is
 the difference of both bases at the end [mm]: contacts of MuJoCo are soft, here they are hard.
 *Residual* is the largest change of a velocity in the last sweep of the last step [m/s]; there are
-up to 200 sweeps, until that is below 1e-9, or 1e-4 after 20, or below
-1e-3 and falls by less than a tenth in ten sweeps. MuJoCo makes as many iterations as the file
+up to 200 sweeps, until that is below 1e-9, or 1e-6 while four of them leave 0.3 of it, or 1e-4
+after 20, or below 1e-3 while four leave 0.96. MuJoCo makes as many iterations as the file
 allows, {iterations}. Goals: 3 and 8 for a quadruped, 3 and 5 for a humanoid.
 
 {machine}

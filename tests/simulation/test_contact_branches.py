@@ -28,6 +28,33 @@ def thrown_box():
     return b.build(), (*points, *tips)
 
 
+def legs_and_arms():
+    """A body on two feet of four points, with friction in all joints; arms carry a point each."""
+    b = lw.Builder("legs and arms")
+    trunk = lw.SpatialInertia.solid_box(5.0, [0.2, 0.2, 0.4])
+    body = b.body("trunk", "world", lw.hinges.Free(), inertia=trunk)
+    limb, axis = lw.SpatialInertia.solid_box(0.5, [0.1, 0.1, 0.3]), [0.0, 1.0, 0.0]
+    points = list[ContactPoint]()
+    for y in (-0.1, 0.1):
+        for part, z, x in (("leg", -0.2, 0.05), ("arm", 0.2, 0.0)):
+            name, drive = f"{part}{y}", lw.Drive(friction=0.4, damping=0.02)
+            place = {"inboard": [x, y, z], "drive": drive}
+            body = body.body(name, "trunk", lw.hinges.Pin(axis), inertia=limb, **place)
+            below = [0.0, 0.0, -0.3], [1.0, 0.0, 0.0]
+            end = lw.SpatialInertia.solid_box(0.3, [0.15, 0.08, 0.04])
+            body = body.body(
+                f"{name} end", name, lw.hinges.Pin(below[1]), inertia=end, inboard=below[0],
+                drive=drive,
+            )  # fmt: skip
+            corners = [(x, y) for x in (-0.07, 0.08) for y in (-0.04, 0.04)]
+            for k, corner in enumerate(corners if part == "leg" else corners[:1]):
+                ground = Ground(friction=0.6)
+                points.append(
+                    ContactPoint(f"{name}/{k}", f"{name} end", (*corner, -0.02), 0.0, ground)
+                )
+    return body.build(), tuple(points)
+
+
 def starts(mech, count):
     rng = np.random.default_rng(4)
     q = np.tile(mech.neutral(), (count, 1))
@@ -64,9 +91,31 @@ def test_branches_give_the_motion_of_all_rows():
     assert sum(bool(x) for x in steps) > 3 * len(points)
 
 
+def test_sweeps_in_part_give_the_motion_of_sweeps_over_everything():
+    """Most leave out the arms, and feet that do not push."""
+    mech, points = legs_and_arms()
+    q, v = starts(mech, 5)
+    q[:, 6], v = 0.53 + 0.02 * np.arange(5), 0.2 * v
+    complete, parts = (kernel(mech, points, branches=x, sweeps=2000) for x in (False, True))
+    first, second = run(complete, q, v), run(parts, q, v)
+    assert not first.status.any() and not second.status.any()
+    at = mech.nq + mech.nv
+    impulse = second.records[..., at : at + 8 + 3 * len(points)]
+    joints, contacts = impulse[..., :8], impulse[..., 8::3]
+    held = (np.abs(joints) < 0.999 * STEP * 0.4).mean(axis=(0, 1))
+    assert ((held > 0.02) & (held < 0.98)).sum() >= 6
+    assert ((contacts > 0.0).mean(axis=(0, 1)) > 0.02).sum() >= 8
+    # not impulses, as those of the four points of a foot are not unique
+    moved = second.records[:, :60, :at] - first.records[:, :60, :at]
+    assert np.abs(moved).max() < 1e-5 < 0.1 < np.abs(second.records[:, :60, mech.nq : at]).max()
+    masked = {segment.when.partition("[")[0] for segment in parts.stepping.step if segment.again}
+    assert {"limbs", "acts"} <= masked
+
+
 @pytest.mark.parametrize("branches", [False, True])
-def test_a_motion_does_not_depend_on_its_neighbours(branches):
-    mech, points = thrown_box()
+@pytest.mark.parametrize("made", [thrown_box, legs_and_arms])
+def test_a_motion_does_not_depend_on_its_neighbours(made, branches):
+    mech, points = made()
     compiled = kernel(mech, points, branches=branches)
     width = compiled.lanes
     q, v = starts(mech, 3 * width)

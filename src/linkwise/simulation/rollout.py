@@ -143,7 +143,7 @@ def rollout(
             anywhere; "open" leaves them open.
         sweeps: Sweeps over the impulses of a step with "implicit", at most; default: 200, and 20 on
             a GPU. They end early once no velocity changes by 1e-9 m/s or rad/s (4e-5 in float32),
-            or by 1e-4 after 20 of them, or where ten more bring next to nothing.
+            or by 1e-4 after 20 of them, or where more bring next to nothing.
         target: "cpu", or "cuda" for a GPU, where each thread moves one motion. NumPy arrays are
             copied there and back. Arrays of CuPy, Torch or JAX stay there (q, v and tau of the
             given `dtype`), and so do `q` and `v` of the result, whose axis of motions is the

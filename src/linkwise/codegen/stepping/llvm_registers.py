@@ -68,6 +68,9 @@ class RegisterBody(GraphBody):
         self.apart = [_register(name) not in read for name, _ in segment.writes]
         self.repeated = bool(segment.again)
         self.frozen = self.repeated and emit.lanes > 1
+        register, first = placed(segment.when)
+        self.when = offset[register] + first if segment.when else None
+        self.masks = dict[int, Any]()
         self.sets_code = any(is_code(name) for name, _ in segment.writes)
         self.base = dict[int, Any]()  # where pieces begin, while one function is written
         self.shift = list[Any]()  # of pieces, in segments that are run row by row
@@ -123,9 +126,22 @@ class RegisterBody(GraphBody):
         if not self.frozen:
             return x
         emit = self.emit
-        active = get(emit, build, place.output, ACTIVE)
-        takes_part = build.fcmp_ordered(">", active, emit.constant(0.0))
-        return build.select(takes_part, x, get(emit, build, place.output, to))
+        return build.select(self._takes_part(build, place), x, get(emit, build, place.output, to))
+
+    def _takes_part(self, build: ir.IRBuilder, place: Place) -> Any:
+        """Which motions are not done, and need this: as it was before anything is stored."""
+        function = id(build.function)
+        if function not in self.masks:
+            emit = self.emit
+
+            def above(at: int) -> Any:
+                x = get(emit, build, place.output, at)
+                return build.fcmp_ordered(">", x, emit.constant(0.0))
+
+            mask = above(ACTIVE)
+            mask = mask if self.when is None else build.and_(mask, above(self.when))
+            self.masks[function] = mask
+        return self.masks[function]
 
     def groups(self) -> list[tuple[int, list[int]]]:
         """Each output alone: all lanes of one are together in memory."""

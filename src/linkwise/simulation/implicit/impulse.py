@@ -140,11 +140,11 @@ class Sweep:
         i, first, second = rows
         u = [self.velocity(k) for k in rows]
         block, before = self.blocks[i], [self.impulse[k] for k in rows]
-        change = block_solved(block, [self.mobility[k] for k in rows], u)
+        change = block_solved(block, u)
         sticks = [x - dx for x, dx in zip(before, change, strict=True)]
         most = friction * sticks[0]
         holds = minimum(sticks[0], most * most - sticks[1] * sticks[1] - sticks[2] * sticks[2])
-        holds = gate(block[-1], gate(self.together, holds))
+        holds = gate(block[-1], gate(self.together, holds))  # A_c⁻¹ has a diagonal above zero
         push = maximum(before[0] - u[0] * self.inverse[i], 0.0)
         ahead = [x + a * (push - before[0]) for x, a in zip(u[1:], block, strict=False)]
         slides = [push, *self._in_disc((first, second), ahead, friction * push)]
@@ -173,34 +173,38 @@ def _sum(terms: list[Any]) -> Any:
     return terms[0]
 
 
-BLOCK = 4
+BLOCK = 8
 """Numbers of a `block`."""
 
 
 def block(rows: list[dict[int, Any]], mobility: Any, i: int) -> list[Any]:
     """What solves the three forces of the contact whose rows begin at i.
 
-    With n, s, t for normal and tangents: A_ns, A_nt, A_st and 1 / det A_c, or 0 where A_c is
-    singular.
+    With n, s, t for normal and tangents: A_ns, A_nt, and the entries nn, ns, nt, ss, st, tt of
+    A_c⁻¹, or 0 where A_c is singular.
     """
     ns, nt, st = (_product(rows, i + a, i + b) for a, b in ((0, 1), (0, 2), (1, 2)))
     nn, ss, tt = mobility[i : i + 3]
     size = nn * ss * tt
     determinant = size + 2.0 * ns * nt * st - nn * st * st - ss * nt * nt - tt * ns * ns
     regular = minimum(determinant - DEPENDENT * size, size - IMMOVABLE**3)
-    return [ns, nt, st, gate(regular, 1.0 / where(regular, determinant, 1.0))]
-
-
-def block_solved(block: Any, diagonal: Any, u: Any) -> list[Any]:
-    """A_c⁻¹ u, by cofactors."""
-    (ns, nt, st, scale), (nn, ss, tt) = block, diagonal
-    off = nt * st - ns * tt, ns * st - nt * ss, ns * nt - nn * st
-    inverse = (
-        (ss * tt - st * st, off[0], off[1]),
-        (off[0], nn * tt - nt * nt, off[2]),
-        (off[1], off[2], nn * ss - ns * ns),
+    scale = gate(regular, 1.0 / where(regular, determinant, 1.0))
+    cofactors = (
+        ss * tt - st * st,
+        nt * st - ns * tt,
+        ns * st - nt * ss,
+        nn * tt - nt * nt,
+        ns * nt - nn * st,
+        nn * ss - ns * ns,
     )
-    return [scale * sum(x * y for x, y in zip(row, u, strict=True)) for row in inverse]
+    return [ns, nt, *(scale * x for x in cofactors)]
+
+
+def block_solved(block: Any, u: Any) -> list[Any]:
+    """A_c⁻¹ u."""
+    nn, ns, nt, ss, st, tt = block[2:]
+    inverse = (nn, ns, nt), (ns, ss, st), (nt, st, tt)
+    return [sum(x * y for x, y in zip(row, u, strict=True)) for row in inverse]
 
 
 def _product(rows: list[dict[int, Any]], i: int, j: int) -> Any:

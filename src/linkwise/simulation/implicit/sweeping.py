@@ -4,12 +4,17 @@ Most shapes are away from the ground most of the time. In branches the rows of a
 computed, and swept over, in steps in which it is near the ground in some of the motions that are
 done together; so are those of a joint that has limits and no friction. The law of what is not near
 gives no impulse (`near`), so that a motion does not depend on others beside it.
+
+The joints of limbs of which nothing is near change little from sweep to sweep, and so does a
+contact that does not push. In branches most sweeps leave out both; each fourth and the last go over
+everything, so that the residual is that of all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -32,12 +37,19 @@ is left decays over the next steps, which begin with these impulses."""
 LATE = 1e-4
 """The change of velocities [m/s or rad/s] that is enough after these."""
 
-PERIOD = 10
-"""Sweeps over which progress is measured, behind the first `USUAL`."""
+PERIOD = 4
+"""Sweeps over which progress is measured, and from one over everything to the next."""
 
-PROGRESS = 0.9
-"""The share that is left after these where sweeps end because they lead nowhere: 200 of them would
-not reduce it to a tenth."""
+SLOW = 0.3
+"""The share that is left after these where `USUAL` sweeps would not solve a step. It ends before
+them then, below `CREEPING`."""
+
+CREEPING = 1e-6
+"""The change of velocities [m/s or rad/s] that is enough in such a step."""
+
+PROGRESS = 0.96
+"""The share that is left after these, behind the first `USUAL`, where sweeps end because they lead
+nowhere: 200 of them would not reduce it to a tenth."""
 
 HOPELESS = 1e-3
 """The largest change of velocities [m/s or rad/s] at which they end so."""
@@ -53,6 +65,16 @@ MARK, MARKED = "mark", "marked"
 
 AGAIN = "again"
 """The register that asks for another sweep."""
+
+CHANGE = "change"
+"""The register with the largest change of a velocity in a sweep so far."""
+
+FULL, LIMBS, ACTS = "full", "limbs", "acts"
+"""Registers with a number above zero if the next sweep goes over everything, over the joints of
+some limbs, and over a contact."""
+
+CARRIES = "carries"
+"""The register with a number above zero if a contact of some limbs is near."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +126,18 @@ class Laws:
         self._judge(s, laws.worst)
         return s.segment(again=AGAIN, most=self.most)
 
-    def counted(self) -> Segment:
-        """Before the sweeps."""
+    def counted(self, limbs: Sequence[Limbs] = (), branches: Sequence[Unit] = ()) -> Segment:
+        """Before the sweeps, which are in part where there are limbs."""
         s = Sketch("count")
-        for name in (MADE, MARKED) if self._gives_up else (MADE,):
+        for name in (MADE, MARKED) if self._gives_up or limbs else (MADE,):
             s.write(name, [0.0])
+        if branches or limbs:
+            s.write(CHANGE, [0.0])
+        if limbs:
+            s.write(FULL, [1.0])
+            s.write(LIMBS, [1.0] * len(limbs))
+            s.write(CARRIES, [_largest(s, x.bodies) for x in limbs])
+            self._wake(s, branches)
         return s.segment()
 
     @property
@@ -116,22 +145,35 @@ class Laws:
         """Whether slow steps end before they are solved."""
         return self.most > USUAL and self.late > ENOUGH[self.itemsize]
 
-    def _judge(self, s: Sketch, worst: Any) -> None:
-        """Whether there is another sweep."""
-        enough, late = ENOUGH[self.itemsize], max(self.late, ENOUGH[self.itemsize])
+    def _judge(self, s: Sketch, worst: Any, limbs: int = 0) -> None:
+        """Whether there is another sweep, and what that goes over."""
+        first, last = ENOUGH[self.itemsize], max(self.late, ENOUGH[self.itemsize])
         made = s.read(MADE, 1)[0] + 1.0
         s.write(MADE, [made])
-        if not self._gives_up:
-            s.write(AGAIN, [worst - enough])
+        slow, enough = made - (USUAL - 0.5), first
+        if self._gives_up:
+            enough = first + gate(slow, last - first)
+        again = worst - enough
+        if not (self._gives_up or limbs):
+            s.write(AGAIN, [again])
             return
-        slow = made - (USUAL - 0.5)
-        enough = enough + gate(slow, late - enough)
-        marked, mark = s.read(MARKED, 1)[0], s.read(MARK, 1)[0]
-        due = made - marked - (PERIOD - 0.5)
-        stuck = gate(due, gate(slow, gate(HOPELESS - worst, worst - PROGRESS * mark)))
-        s.write(MARKED, [where(due, made, marked)])
-        s.write(MARK, [where(due, worst, gate(marked, mark))])
-        s.write(AGAIN, [gate(-stuck + TINY, worst - enough)])
+        before = s.read(MARKED, 1)[0]
+        due = made - before - (PERIOD - 0.5)
+        marked = where(due, made, before)
+        s.write(MARKED, [marked])
+        if self._gives_up:
+            mark = gate(before, s.read(MARK, 1)[0])
+            s.write(MARK, [where(due, worst, mark)])
+            stuck = gate(slow, gate(HOPELESS - worst, worst - PROGRESS * mark))
+            creeps = gate(mark, gate(CREEPING - worst, worst - SLOW * mark))
+            again = gate(-gate(due, maximum(stuck, creeps)) + TINY, again)
+        if limbs:
+            again = where(s.read(FULL, 1)[0], again, 1.0)
+            due = maximum(made - marked - (PERIOD - 1.5), made - (self.most - 1.5))
+            full = maximum(enough + TINY - worst, due)
+            s.write(FULL, [full])
+            s.write(LIMBS, [maximum(full, x) for x in s.read(CARRIES, limbs)])
+        s.write(AGAIN, [again])
 
     def in_branches(
         self, always: Sequence[int], branches: Sequence[Unit], *, slips: bool = True
@@ -144,27 +186,69 @@ class Laws:
             slips: Whether the largest sliding speed is wanted.
         """
         start = [self._begun(unit) for unit in branches]
-        loop = [self._part(always, (), 0.0, "")]
-        loop += [self._part(*unit.members, None, unit.when) for unit in branches]
+        limbs = self._limbs(always, branches)
+        loop = [self._part(x.joints, (), part(LIMBS, g)) for g, x in enumerate(limbs)]
+        if not limbs and always:
+            loop.append(self._part(always, ()))
+        for unit in branches:
+            acts = limbs and unit.contact is not None
+            when = part(ACTS, unit.contact or 0) if acts else unit.when
+            loop.append(self._part(*unit.members, when, acts=bool(acts)))
         s = Sketch("judge")
-        self._judge(s, s.read("residual", 1)[0])
+        worst = s.read(CHANGE, 1)[0]
+        s.write("residual", [worst])
+        s.write(CHANGE, [0.0])
+        self._judge(s, worst, len(limbs))
         loop.append(s.segment(again=AGAIN, most=self.most))
+        if limbs:
+            s = Sketch("wake")
+            self._wake(s, branches)
+            loop.append(s.segment(again=AGAIN, most=self.most, when=FULL))
         sliding = [unit for unit in branches if slips and unit.contact is not None]
-        return (self.counted(), *start, *loop, *map(self._slip, sliding))
+        return (self.counted(limbs, branches), *start, *loop, *map(self._slip, sliding))
+
+    def _limbs(self, always: Sequence[int], branches: Sequence[Unit]) -> list[Limbs]:
+        """Joints with friction by limbs, of which some sweeps leave out those that carry nothing.
+
+        Joints that are solved side by side, or carry the same bodies with contacts, are together.
+        """
+        if not self.contacts or self.most <= PERIOD:
+            return []
+        places = {
+            unit.body: {k for i in self._members(unit.contact) for k in self.pattern[i]}
+            for unit in branches
+            if unit.contact is not None
+        }
+        limbs = list[Limbs]()
+        for pair in self._pairs(always):
+            alike = [set(self.pattern[i]) for i in pair]
+            bodies = {x for x, way in places.items() if any(y <= way for y in alike)}
+            same = [x for x in limbs if x.bodies & bodies or not (x.bodies or bodies)]
+            joints = (*(i for x in same for i in x.joints), *pair)
+            together = Limbs(joints, frozenset(bodies.union(*(x.bodies for x in same))))
+            limbs = [*(x for x in limbs if x not in same), together]
+        return limbs
+
+    def _wake(self, s: Sketch, branches: Sequence[Unit]) -> None:
+        """Let the next sweep go over all contacts that are near."""
+        for unit in branches:
+            if unit.contact is not None:
+                s.write(part(ACTS, unit.contact), s.read(unit.when, 1))
 
     def _part(
-        self, joints: Sequence[int], contacts: Sequence[int], worst: Any, when: str
+        self, joints: Sequence[int], contacts: Sequence[int], when: str = "", *, acts: bool = False
     ) -> Segment:
-        """A part of a sweep, with the residual so far; None is that of the parts before it."""
+        """A part of a sweep; of a contact, also whether sweeps in part go over it."""
         s = Sketch("sweep")
-        worst = s.read("residual", 1)[0] if worst is None else worst
         made = s.read(MADE, 1)[0] if contacts else 0.0
         laws = self._applied(_reader(s), joints, contacts, made)
         for i, x in laws.impulse.items():
             s.write(part("impulse", i), [x])
         for k, x in laws.w.items():
             s.write(part("w", k), [x])
-        s.write("residual", [maximum(worst, laws.worst) if joints or contacts else worst])
+        for c in contacts if acts else ():
+            s.write(part(ACTS, c), [laws.impulse[self.contacts[c][0]]])
+        s.write(CHANGE, [maximum(s.read(CHANGE, 1)[0], laws.worst)])
         return s.segment(again=AGAIN, most=self.most, when=when)
 
     def _rows(self, read: Read, members: Sequence[int]) -> dict[int, dict[int, Any]]:
@@ -261,6 +345,20 @@ class Laws:
 
 
 @dataclass(frozen=True, slots=True)
+class Limbs:
+    """Joints that are solved together.
+
+    Attributes:
+        joints: Their numbers.
+        bodies: For each body with contacts that they carry, the number that says whether one is
+            near.
+    """
+
+    joints: tuple[int, ...]
+    bodies: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Unit:
     """What has a branch: a joint or a contact.
 
@@ -302,6 +400,11 @@ def _reader(s: Sketch) -> Read:
         return s.read(part(name, start, size), size)
 
     return read
+
+
+def _largest(s: Sketch, names: Iterable[str]) -> Any:
+    """The largest one of some numbers; zero for none."""
+    return reduce(maximum, (s.read(name, 1)[0] for name in sorted(names)), 0.0)
 
 
 def _entries(read: Read, rows: Mapping[int, Mapping[int, Any]]) -> dict[int, Any]:
