@@ -6,12 +6,12 @@ import ctypes
 import math
 import operator
 import os
+import struct
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,12 @@ LINE = 64
 CHUNK = 256
 """Fewest states for which a thread is worth it."""
 
+SMALL = 2_000_000
+"""Operations of a batch that are done by one thread: half a millisecond."""
+
+CODES = np.dtype(np.int32)
+"""Kind of the codes of a status."""
+
 
 class Processor(InMemory):
     """Machine code of a request.
@@ -50,6 +56,8 @@ class Processor(InMemory):
         self.fast: Callable[..., Any] | None = machine.fast
         self.dtype = np.dtype(np.float64 if request.itemsize == 8 else np.float32)
         self._scratch, self._batch = Scratch(), list[Machine]()
+        self._operations = signature.ops.total()
+        self._packed = struct.Struct(f"{len(self.inputs)}q").pack  # as machine code reads them
 
     @staticmethod
     def of(request: Request) -> Processor:
@@ -88,27 +96,32 @@ class Processor(InMemory):
 
         The usual case looks at each array once.
         """
-        count = len(arrays[0]) if arrays and type(arrays[0]) is np.ndarray else 0
-        if not count or len(arrays) != len(self.inputs) or self.machine.evaluated is not None:
+        first, dtype = arrays[0] if arrays else None, self.dtype
+        if type(first) is not np.ndarray or len(arrays) != len(self.inputs) or not first.ndim:
             return None
-        sizes, dtype = [size for _, size in self.inputs], self.dtype
-        given = zip(arrays, sizes, strict=True)
-        addresses = [_address(array, (count, size), dtype) for array, size in given]
-        if not all(addresses):  # before memory is taken: one state of n numbers is no batch of n
+        count = len(first)
+        if not count or self.machine.evaluated is not None:
             return None
+        sizes, addresses = list[int](), list[int]()
+        for array, (_, size) in zip(arrays, self.inputs, strict=True):
+            address = _address(array, (count, size), dtype)
+            if not address:  # before memory is taken: one state of n numbers is no batch of n
+                return None
+            sizes.append(size)
+            addresses.append(address)
         shape = (count, *self.signature.shape)
         result = np.empty(shape, dtype) if out is None else out
         status = np.empty(count, np.int32) if codes is None else codes
         output = _address(result, shape, dtype, written=True)
-        at = _address(status, (count,), np.dtype(np.int32), written=True)
+        at = _address(status, (count,), CODES, written=True)
         if not (output and at):
             return None
-        width = result.nbytes // count
-        for address, size in zip(addresses, sizes, strict=True):
-            if out is not None and address < output + count * width:
-                if output < address + count * size * dtype.itemsize:
+        bytes_out, itemsize = result.nbytes, self.request.itemsize
+        if out is not None:
+            for address, size in zip(addresses, sizes, strict=True):
+                if address < output + bytes_out and output < address + count * size * itemsize:
                     return None
-        place = Rows(addresses, sizes, output, width // dtype.itemsize, at)
+        place = Rows(addresses, sizes, output, bytes_out // (count * itemsize), at)
         self._spread(place, count, threads)
         if not np.count_nonzero(status):
             return result
@@ -148,37 +161,27 @@ class Processor(InMemory):
         def part(begin: int, end: int) -> None:
             self._part(machines, place, begin, end)
 
-        most = max(1, count // CHUNK)
-        workers = min(most, cores() if threads is None else _positive(threads))
-        small = threads is None and count * self.signature.ops.total() < 2_000_000  # half a ms
-        if workers == 1 or small:
+        few = count * self._operations < SMALL
+        workers = (1 if few else cores()) if threads is None else _positive(threads)
+        workers = min(max(1, count // CHUNK), workers)
+        if workers == 1:
             part(0, count)
         else:
             spread(part, count, wide, workers)
 
     def _part(self, machines: list[Machine], place: Rows, begin: int, end: int) -> None:
         """States from `begin` up to `end`: by registers of them first, the rest one by one."""
-        n = len(place.addresses)
-        pointers = (ctypes.c_void_p * n)(*place.addresses)
-        strides = (ctypes.c_int64 * n)(*place.steps)
+        addresses, steps, output, stride, status = place
+        pointers, strides = self._packed(*addresses), self._packed(*steps)
         for machine in machines:
             upto = end - (end - begin) % machine.lanes
             if begin < upto:
-                machine.run(
-                    ctypes.addressof(pointers),
-                    ctypes.addressof(strides),
-                    place.output,
-                    place.stride,
-                    place.status,
-                    begin,
-                    upto,
-                    self._scratch.address(machine.work, self.dtype),
-                )
+                work = self._scratch.address(machine.work * machine.itemsize)
+                machine.run(pointers, strides, output, stride, status, begin, upto, work)
             begin = upto
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(NamedTuple):
     """Where the states of a batch are in memory, and their results."""
 
     addresses: list[int]  # of the first row of each input
@@ -195,7 +198,7 @@ def _address(
     if type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
         return 0
     flags = array.flags
-    usable = flags.c_contiguous and flags.aligned and (flags.writeable or not written)
+    usable = flags.carray or (not written and flags.c_contiguous and flags.aligned)
     return start_of(array) if usable else 0
 
 
@@ -234,15 +237,15 @@ def _positive(threads: Any) -> int:
 class Scratch(threading.local):
     """Scratch memory, for each thread its own."""
 
+    room, at = 0, 0
     array: NDArray[Any] | None = None
 
-    def address(self, size: int, dtype: np.dtype[Any]) -> int:
-        """The address of room for `size` numbers; 0 for none."""
-        if not size:
-            return 0
-        if self.array is None or len(self.array) < size + LINE // dtype.itemsize:
-            self.array = np.empty(size + LINE // dtype.itemsize, dtype)
-        return -(-start_of(self.array) // LINE) * LINE
+    def address(self, size: int) -> int:
+        """The address of room for `size` bytes; 0 for none."""
+        if size > self.room:
+            self.array = np.empty(size + LINE, np.uint8)
+            self.room, self.at = size, -(-start_of(self.array) // LINE) * LINE
+        return self.at if size else 0
 
 
 def spread(part: Callable[[int, int], None], count: int, lanes: int, threads: int) -> None:

@@ -195,7 +195,7 @@ class Processor:
             kept = pointers, chances, apart, over_time, stop, inputs, out, codes, failed
 
             def call() -> None:
-                work = self._scratch.address(max(self._work, 1), self.dtype)
+                work = self._scratch.address(max(self._work, 1) * self._size)
                 self._run(*arguments, work, *more)
 
             call.__dict__["kept"] = kept
