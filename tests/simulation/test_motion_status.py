@@ -64,3 +64,16 @@ def test_closed_motions_that_cannot_begin():
     slopes, usual = runs.gradient(v=np.ones((3, 3))), expected.gradient(v=np.ones((3, 3)))
     assert np.isnan(slopes.tau[0]).all() and np.array_equal(slopes.tau[1:], usual.tau[1:])
     assert np.abs(usual.tau[1:]).max() > 1e-6
+
+
+def test_a_goal_may_be_a_pose() -> None:
+    arm = lw.models.seven_dof_arm()
+    law = lw.control_law(arm, lw.Task.pose("hand"), kp=50.0, kv=14.0)
+    start = np.array([0.0, 0.5, 0.0, 1.2, 0.0, 0.6, 0.0])
+    goal = lw.forward_kinematics(arm, start + 0.05, "hand")
+    q = np.stack([start, start * np.nan])
+    with pytest.warns(TroubleWarning):
+        runs = lw.rollout(arm, q, controller=(law, goal), duration=0.02, step=0.01)
+    alone = lw.rollout(arm, start, controller=(law, goal), duration=0.02, step=0.01)
+    assert runs.status.tolist() == [0, status.INPUT]
+    np.testing.assert_allclose(runs.q[0], alone.q, atol=1e-12)

@@ -63,9 +63,10 @@ def with_status(
 
 
 def _is_array(name: str, x: Any) -> bool:
-    """Whether an input is numbers, rather than missing, by name, or the goals of several tasks."""
-    listed = name == "goal" and isinstance(x, list | tuple)
-    return x is not None and not isinstance(x, Mapping) and not listed
+    """Whether an input is numbers, rather than missing, by name, or a goal such as a pose."""
+    if name == "goal":
+        return hasattr(x, "__array__")
+    return x is not None and not isinstance(x, Mapping)
 
 
 def without(motions: Motions, codes: NDArray[np.int32]) -> Motions:
