@@ -47,7 +47,7 @@ from linkwise.errors import ExpressionError, ShapeError, SingularHingeError
 from linkwise.model import closure, closure_form, closure_rate
 from linkwise.model.body import Node
 from linkwise.model.closure import constraint_sizes
-from linkwise.model.hinges.form import form_block
+from linkwise.model.hinges.form import coordinate_block, form_block
 from linkwise.model.hinges.hinge import qdot_map
 from linkwise.model.lumps import separated
 from linkwise.model.mechanism import Mechanism
@@ -251,7 +251,7 @@ class Dense:
             return self.diagonal([block] * self.mech.n_bodies, leaf.range, leaf.domain)
         if isinstance(key, role.Angular):
             return np.diag(([1.0] * 3 + [0.0] * 3) * len(self.nodes))
-        if isinstance(key, role.HingeRate):
+        if isinstance(key, role.HingeRate | role.CoordinateRate):
             return self.diagonal(self._hinge_forms(key), leaf.range, leaf.domain)
         if isinstance(key, role.Regressor):
             rows = self.matrix(key.of)[:, 0].reshape(-1, 6)
@@ -320,8 +320,8 @@ class Dense:
             for x in self.matrix(key.of)[:, 0].reshape(-1, 6)
         ]
 
-    def _hinge_forms(self, key: role.HingeRate) -> list[Array]:
-        """Blocks of f* D_n ... D_1 H* x with two open slots."""
+    def _hinge_forms(self, key: role.HingeRate | role.CoordinateRate) -> list[Array]:
+        """Blocks of f* D_n ... D_1 H* x, or of f* D_n ... D_1 𝒬 x, with two open slots."""
         mech, blocks = self.mech, list[Array]()
         for k, body in enumerate(mech.bodies):
             q_k = self.q[mech.q_slice(body.hinge_name)]
@@ -329,7 +329,10 @@ class Dense:
                 x if isinstance(x, str) else self.matrix(x)[self.slices(x.range)[k], 0]
                 for x in key.slots
             ]
-            blocks.append(form_block(body.hinge, q_k[None], body.outboard.shift, slots))
+            if isinstance(key, role.CoordinateRate):
+                blocks.append(coordinate_block(body.hinge, q_k[None], slots))
+            else:
+                blocks.append(form_block(body.hinge, q_k[None], body.outboard.shift, slots))
         return blocks
 
     def _place_forms(self, key: role.PlaceRate) -> list[Array]:

@@ -36,11 +36,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from linkwise.algebra import role
 from linkwise.algebra.differential_form import tidied
 from linkwise.algebra.differential_leaf import (
+    coordinate_form,
+    coordinate_map,
     cross,
     diagonal,
     hinge_form,
@@ -67,7 +69,7 @@ from linkwise.algebra.expr import (
     zero,
 )
 from linkwise.algebra.family import resolvent
-from linkwise.algebra.space import CONSTRAINT, COORDINATE, GOAL, JOINT, NODE, Space
+from linkwise.algebra.space import CONSTRAINT, GOAL, JOINT, NODE, Space
 from linkwise.algebra.symbols import (
     A_V,
     B_V,
@@ -78,7 +80,6 @@ from linkwise.algebra.symbols import (
     Q,
     V,
     Y,
-    memoryless,
     phi,
     servo,
     task_error,
@@ -107,6 +108,9 @@ DEFINITIONS: dict[Expr, Expr] = {
     servo: ACCELERATION + diagonal(KV) @ (SPEED - (Q @ J + Y) @ v) + diagonal(KP) @ task_error,
 }
 """Leaves of the mechanism by others that have rules."""
+
+Form: TypeAlias = role.HingeRate | role.CoordinateRate | role.PlaceRate | role.RowsForm
+"""Leaves of derivatives with open slots, which are differentiated further."""
 
 SPEEDS = {"kappa": J @ v, "kappa_Y": v}
 """The velocities that κ is about: those of the nodes of loops, and of hinges."""
@@ -159,12 +163,6 @@ def _rows_moving(key: role.RowsForm) -> dict[str, tuple[Callable[..., Expr], Exp
 
 BIAS_BY_V = hinge_form("row", v, "column") + hinge_form("row", "column", v)
 """∂(Ḣ* v)/∂v, where Ḣ* is the derivative of H* along v."""
-
-
-coordinate_map = memoryless(
-    "𝒬", JOINT, COORDINATE, ascii="coordinate_map", tex=r"\mathcal{Q}", independent=True
-)
-"""𝒬 = (N* N)⁻¹ N* with q̇ = N v: velocities of hinges from rates of their coordinates."""
 
 
 def differentiate(expr: Expr, wrt: Symbol | str = "q", *, raw_q: bool = False) -> Expr:
@@ -315,7 +313,8 @@ class _Differential:
         if by_rule is not None:
             return by_rule
         if leaf is coordinate_map and self.name == "q":
-            raise self._no_rule(leaf)
+            slots = (x, "row", "column") if star else ("row", x, "column")
+            return coordinate_form(*slots)
         if leaf in DEFINITIONS:
             return self.applied(DEFINITIONS[leaf].T if star else DEFINITIONS[leaf], x)
         if isinstance(key, role.Differential):
@@ -361,7 +360,7 @@ class _Differential:
             opened = ROWS[type(key)](key)
             return self.applied(opened.T if star else opened, x)
         none = zero(leaf.domain if star else leaf.range, self.space)
-        if isinstance(key, role.HingeRate | role.PlaceRate | role.RowsForm):
+        if isinstance(key, Form):
             return self._form(key, star, x, none)
         if isinstance(key, role.Diagonal):
             return diagonal(x) @ self.of(key.of)
@@ -379,13 +378,14 @@ class _Differential:
             return none
         raise self._no_rule(leaf)
 
-    def _form(
-        self, key: role.HingeRate | role.PlaceRate | role.RowsForm, star: bool, x: Expr, none: Expr
-    ) -> Expr:
+    def _form(self, key: Form, star: bool, x: Expr, none: Expr) -> Expr:
         """x takes the open slot; q moves the form, and so does each of its vectors."""
         make: Callable[..., Expr] = hinge_form
         moving: dict[str, tuple[Callable[..., Expr], Expr]] = {"q": (make, identity(JOINT))}
-        if isinstance(key, role.PlaceRate):
+        if isinstance(key, role.CoordinateRate):
+            make = coordinate_form
+            moving = {"q": (make, identity(JOINT))}
+        elif isinstance(key, role.PlaceRate):
             make = partial(place_form, nodes=key.nodes)
             moving = {"q": (make, J if key.nodes else phi.T @ H.T)}
         elif isinstance(key, role.RowsForm):

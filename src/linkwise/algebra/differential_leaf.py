@@ -3,6 +3,7 @@
 [x ×]       x× u, the rate of a velocity u that is carried along with x
 [x ×̄]       x ×̄ u = u ×* x, for a force x
 ∂[H* x]     how H* x changes at each body with its own coordinates
+∂[𝒬 x]      how 𝒬 x changes with q, where v = 𝒬 q̇; ∂[𝒬* y] the same of 𝒬* y
 Y[x]        Y[x] π = M x, for the ten inertial parameters π of each body
 M[π]        M[π] x = Y[x] π
 ∂[P x]      how P x changes, for P or another operator of a recursion
@@ -27,6 +28,7 @@ from linkwise.algebra.expr import Expr, Symbol, Zero, symbol, zero
 from linkwise.algebra.space import (
     BODY,
     CONSTRAINT,
+    COORDINATE,
     GOAL,
     GRAVITY,
     INERTIA,
@@ -38,7 +40,7 @@ from linkwise.algebra.space import (
     PLACE,
     Space,
 )
-from linkwise.algebra.symbols import H
+from linkwise.algebra.symbols import H, memoryless
 from linkwise.errors import ExpressionError
 from linkwise.model.closure_form import HELD as ROWS_HELD, FormRule
 
@@ -83,6 +85,41 @@ def hinge_form(*slots: Expr | str) -> Expr:
         return zero(range_, JOINT)
     name, tex = (_form_name(slots, text) for text in (str, Expr.latex))
     return symbol(name, range_, JOINT, key, f"hinge_form({name})", tex.replace("∂", r"\partial "))
+
+
+coordinate_map = memoryless(
+    "𝒬", JOINT, COORDINATE, ascii="coordinate_map", tex=r"\mathcal{Q}", independent=True
+)
+"""𝒬 = (N* N)⁻¹ N* with q̇ = N v: velocities of hinges from rates of their coordinates."""
+
+
+def coordinate_form(*slots: Expr | str) -> Expr:
+    """The form f* D_n ... D_1 𝒬 x with two open slots: see `role.CoordinateRate`."""
+    row, column = slots.index("row"), slots.index("column")
+    if row > column:
+        swapped = {"row": "column", "column": "row"}
+        return coordinate_form(*(swapped[x] if isinstance(x, str) else x for x in slots)).T
+    if len(slots) == 2:
+        return coordinate_map
+    key = role.CoordinateRate(slots)
+    range_, domain = (COORDINATE if i == 1 else JOINT for i in (row, column))
+    if any(isinstance(x, Zero) for x in key.vectors):
+        return zero(range_, domain)
+    name, tex = (_coordinate_name(slots, text) for text in (str, Expr.latex))
+    return symbol(name, range_, domain, key, f"coordinate_form({name})", tex)
+
+
+def _coordinate_name(slots: tuple[Expr | str, ...], text: Callable[[Expr], str]) -> str:
+    """∂[𝒬 x], ∂[𝒬* f], or with all vectors: ∂[f* 𝒬 x; y_1, y_2], where · is the operand."""
+    latex = text is Expr.latex
+    marks = {"column": "·", "row": "∘"}
+    f, x, *along = (marks[s] if isinstance(s, str) else text(s) for s in slots)
+    d, Q, star = (r"\partial ", r"\mathcal{Q}", "^{*}") if latex else ("∂", "𝒬", "*")
+    if slots[0] == "row" and slots[2:] == ("column",):
+        return f"{d}[{Q} {x}]"
+    if slots[1:] == ("row", "column"):
+        return f"{d}[{Q}{star} {f}]"
+    return f"{d}[{f}{star} {Q} {x}; {', '.join(along)}]"
 
 
 def _form_name(slots: tuple[Expr | str, ...], text: Callable[[Expr], str]) -> str:

@@ -165,6 +165,22 @@ class HingeRate(Differential):
 
 
 @dataclass(frozen=True, slots=True)
+class CoordinateRate(Differential):
+    """The form f* D_n ... D_1 𝒬 x at each body, with two of its vectors left open.
+
+    Attributes:
+        slots: f, x, y_1 ... y_n as in `HingeRate`: x a vector of COORDINATE, the others of JOINT.
+    """
+
+    slots: tuple[Expr | str, ...]
+
+    @property
+    def vectors(self) -> tuple[Expr, ...]:
+        """Those that are not open."""
+        return tuple(x for x in self.slots if not isinstance(x, str))
+
+
+@dataclass(frozen=True, slots=True)
 class PlaceRate(Differential):
     """The form f* (X x̂_n ... x̂_1) of a pose X = (rot | p), with two of its vectors left open.
 

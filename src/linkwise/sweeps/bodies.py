@@ -28,7 +28,7 @@ from linkwise.errors import LoweringError
 from linkwise.model.closure import constraint_sizes
 from linkwise.model.embedded import Embedded
 from linkwise.model.hinges import Hinge
-from linkwise.model.hinges.form import Moving, form_block
+from linkwise.model.hinges.form import Moving, coordinate_block, form_block
 from linkwise.model.hinges.hinge import qdot_map
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.task_rows import goal_sizes
@@ -228,6 +228,8 @@ def special_block(run: Interpreter, statement: Statement, part: Part, reads: Seq
             return place_form(statement, reads)
         case "H_rate":
             return hinge_form(statement, part.hinge, part.q, part.outboard.shift, reads)
+        case "coordinate_rate":
+            return coordinate_block(part.hinge, part.q, slots_of(statement, reads))
         case "cross" | "swap" | "bias_rate_q" | "bias_rate_v":
             return _derivative_block(statement, part, read[:, 0])
         case "to_W":
@@ -304,11 +306,15 @@ def hinge_form(
     statement: Statement, hinge: Moving, q: Any, shift: Any, reads: Sequence[Any]
 ) -> Any:
     """Derivatives of the hinge map at a part: see `role.HingeRate` and `form_block`."""
+    return form_block(hinge, q, shift, slots_of(statement, reads))
+
+
+def slots_of(statement: Statement, reads: Sequence[Any]) -> list[Any]:
+    """The slots of a form, with vectors for those that are given."""
     key = statement.target.key
-    assert isinstance(key, Symbol) and isinstance(key.role, role.HingeRate)
+    assert isinstance(key, Symbol) and isinstance(key.role, role.HingeRate | role.CoordinateRate)
     rest = iter(reads)
-    slots = [x if isinstance(x, str) else next(rest)[:, 0] for x in key.role.slots]
-    return form_block(hinge, q, shift, slots)
+    return [x if isinstance(x, str) else next(rest)[:, 0] for x in key.role.slots]
 
 
 AT_NODES = ("cross", "swap", "regressor", "X_rate", "angular")

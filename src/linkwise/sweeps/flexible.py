@@ -87,6 +87,8 @@ class FlexibleBodies(Bodies):
         if (self.parts(k) == 1 and (above == 1 or not shift)) or statement.special == "diagonal":
             return super().special(run, statement, k)
         parts = self.parts_of(run, k)
+        if statement.special == "coordinate_rate":  # of the hinge alone
+            return super().special(run, statement, k)
         if statement.special in ("phi(q)", "Delta_phi(q)"):
             steps = tuple(run.arithmetic.shift(part.pose()) for part in parts)
             return AggregateShift(steps, (-1,) * len(parts), 0, above if shift else 1)

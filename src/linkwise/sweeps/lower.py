@@ -45,6 +45,7 @@ from linkwise.sweeps.schedule import scheduled
 SPECIALS: dict[type[role.Role], str] = {
     role.Cross: "cross",
     role.HingeRate: "H_rate",
+    role.CoordinateRate: "coordinate_rate",
     role.PlaceRate: "X_rate",
     role.Regressor: "regressor",
     role.Diagonal: "diagonal",
@@ -607,7 +608,7 @@ class _Lowering:
             elif special == "weight_gravity":
                 self.define(M)
         else:
-            if isinstance(key, role.HingeRate | role.PlaceRate):
+            if isinstance(key, role.HingeRate | role.CoordinateRate | role.PlaceRate):
                 vectors = key.vectors
             else:
                 assert isinstance(key, role.Cross | role.Regressor | role.Diagonal | role.InertiaOf)

@@ -212,6 +212,9 @@ def _special(statement: Statement, style: Style) -> str:
                 star = style.star if slots[0] == "row" else ""
                 return f"∂(H{star}(k) {reads[0]})/∂q(k)"
             return f"derivatives of H{style.star}(k) with {', '.join(reads)}"
+        case "coordinate_rate":
+            name = r"\mathcal{Q}(k)" if style is LATEX else "𝒬(k)"
+            return f"derivatives of {name} with {', '.join(reads)}"
         case "bias_rate_q" | "bias_rate_v":
             rate = r"\dot{H}^{*}(k)" if style is LATEX else "Ḣ*(k)"
             return f"∂({rate} {reads[0]})/∂{statement.special[-1]}(k)"
