@@ -21,6 +21,7 @@ import numpy as np
 import pinocchio as pin
 
 import linkwise as lw
+from linkwise.identification.compressed import Triangles
 
 KINDS, ROUNDS, NOISE = ("inertia", "damping", "friction"), 3, 0.02
 SAMPLES = (500, 2000, 8000)
@@ -33,7 +34,9 @@ sides get the same data and fit inertias, friction and dampers by ordinary least
 and NumPy* is `computeJointTorqueRegressor` for each sample, and `numpy.linalg.lstsq` with all
 columns. *Linkwise* is `lw.identify` without weights: it also finds the names of base parameters,
 deviations with the correlation of the noise, and a mechanism that is physically possible.
-*Regression alone* is the regressor and `lstsq` as on the other side; *ratio* compares the two.
+*Regression alone* is the regressor and its least squares as `lw.identify` has them, with the same
+columns as on the other side: a triangle for each joint, and `lstsq` of the triangles; *ratio*
+compares the two.
 Forces of a second motion are predicted by each estimate. *Error* is the largest difference from the
 prediction of Pinocchio and NumPy, relative to the largest force: of Linkwise, then of FIGAROH.
 Processor times of one core, the best of {rounds} rounds.
@@ -77,11 +80,13 @@ def columns_of_pinocchio(model: Any, q: Any, v: Any, vdot: Any) -> Any:
     return W.reshape(-1, 12 * nv)
 
 
-def columns_of_linkwise(mech: lw.Mechanism, q: Any, v: Any, vdot: Any) -> Any:
-    """The same with one call for all samples."""
+def regression_of_linkwise(mech: lw.Mechanism, q: Any, v: Any, vdot: Any, tau: Any) -> Any:
+    """The least squares of the same columns, with a triangle for each joint."""
     unit = np.eye(mech.nv)
     parts = [lw.regressor(mech, q, v, vdot), v[:, :, None] * unit, np.sign(v)[:, :, None] * unit]
-    return np.concatenate(parts, axis=-1).reshape(-1, 12 * mech.nv)
+    some = Triangles.of(np.concatenate(parts, axis=-1), tau, np.ones(tau.shape))
+    R = (some.R * some.scale).reshape(-1, 12 * mech.nv)
+    return np.linalg.lstsq(R, some.z.ravel(), rcond=1e-10)[0]
 
 
 def figaroh(folder: Path, **arrays: Any) -> dict[str, Any] | None:
@@ -114,13 +119,17 @@ def row(mech: lw.Mechanism, file: Path, samples: int, folder: Path) -> str:
     def fitted() -> Any:
         return lw.identify(mech, *state, tau, parameters=KINDS, weighted=False, slow=0.0)
 
-    def plain(columns: Any, of: Any) -> Any:
-        return np.linalg.lstsq(columns(of, *state), tau.ravel(), rcond=1e-10)[0]
+    def plain() -> Any:
+        return np.linalg.lstsq(columns_of_pinocchio(model, *state), tau.ravel(), rcond=1e-10)[0]
 
     fit, ours = timed(fitted)
-    _, alone = timed(lambda: plain(columns_of_linkwise, mech))
-    theirs, other_side = timed(lambda: plain(columns_of_pinocchio, model))
+    same, alone = timed(lambda: regression_of_linkwise(mech, *state, tau))
+    theirs, other_side = timed(plain)
     expected = columns_of_pinocchio(model, *there) @ theirs
+    inertial = lw.regressor(mech, *there) @ same[: 10 * mech.nv]
+    rest = same[10 * mech.nv :].reshape(2, mech.nv)
+    again = inertial + rest[0] * there[1] + rest[1] * np.sign(there[1])
+    assert np.allclose(again.ravel(), expected, atol=1e-8 * np.abs(expected).max())
     base = lw.identification.rows.base_of(mech, KINDS, list(range(mech.nv)))
     W = lw.identification.model.design(mech, KINDS, *there)[..., base.columns]
     scale = np.abs(expected).max()

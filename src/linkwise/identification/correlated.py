@@ -20,6 +20,8 @@ for (3).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -91,23 +93,28 @@ def spread(Q: Array, g: Array) -> Array:
     return columns.T @ columns
 
 
-def noise_of_rows(Q: Array, r: Array, known: Array, least: Array) -> tuple[Array, NDArray[np.intp]]:
+def noise_of_rows(
+    Q: Callable[[int], Array], squares: Callable[[int], Array], r: Array, known: Array, least: Array
+) -> tuple[Array, NDArray[np.intp]]:
     """S = Σ_j Q_j* R_j Q_j (count, count) of (1), and the memory m of each joint in samples.
 
     Args:
-        Q: Orthonormal rows (samples, joints, count); zero where nothing is known.
+        Q: Of each joint j, its part of orthonormal columns (samples, count); zero where nothing is
+            known. White noise does not need it.
+        squares: Q_j* Q_j of each joint.
         r: Residuals (samples, joints).
         known: Which of them count.
         least: Variance (joints,) below which noise is not looked at.
     """
-    total, memories = np.zeros((Q.shape[-1], Q.shape[-1])), list[int]()
-    for j, (rows, known_rows) in enumerate(zip(Q.swapaxes(0, 1), known.T, strict=True)):
+    parts, memories = list[Array](), list[int]()
+    for j, known_rows in enumerate(known.T):
         n, R = int(np.count_nonzero(known_rows)), autocovariance(r[:, j], known_rows)
         if R[0] <= least[j]:
             R = least[j : j + 1]
         memories.append(memory(R, n))
-        part = spread(rows, root(R, memories[-1]))
+        g = root(R, memories[-1])
+        part = g[0] ** 2 * squares(j) if len(g) == 1 else spread(Q(j), g)
         # The fit took its share of the noise; with correlations, more than one for each column.
         taken = float(np.trace(part)) / max(float(R[0]), 1e-300)
-        total += part * (n / max(n - taken, LEAST_LEFT * n))
-    return total, np.array(memories)
+        parts.append(part * (n / max(n - taken, LEAST_LEFT * n)))
+    return np.sum(parts, axis=0), np.array(memories)

@@ -123,8 +123,10 @@ class Identification:
 
     def _predicted(self, state: Sequence[Array], motions: closed.Motions | None) -> Array:
         kinds, tree = model.KINDS[:-1], tree_of(self.mech)
-        both = model.design(tree, kinds, *state) @ model.nominal(tree, kinds)
-        return both[:, self._places] if motions is None else motions.along(both)
+        return self._rows(model.design(tree, kinds, *state) @ model.nominal(tree, kinds), motions)
+
+    def _rows(self, forces: Array, motions: closed.Motions | None) -> Array:
+        return forces[:, self._places] if motions is None else motions.along(forces)
 
     @property
     def _places(self) -> list[int]:
@@ -159,10 +161,7 @@ class Identification:
         state, motions = self._along(given)
         names = self.mech.velocity_names
         load = load - np.array([self.parameters.get(f"offset({x})", 0.0) for x in names])
-        if motions is None:
-            force = (self._gain * measured + load)[:, self._places]
-        else:
-            force = motions.along(self._gain * measured + load)
+        force = self._rows(self._gain * measured + load, motions)
         return self._predicted(state, motions), force
 
     def validate(

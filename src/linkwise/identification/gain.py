@@ -65,7 +65,10 @@ class Gains:
 
         So that parameters are as near to the nominal ones as they can be: forces do not tell.
         """
-        out, load = np.ones(len(x)), np.linalg.norm(W, axis=(0, 1))
+        out = np.ones(len(x))
+        if not self.reference:
+            return out
+        load = np.linalg.norm(W, axis=(0, 1))
         for i in self.reference:
             some = np.flatnonzero(np.array(self.unit) == i)
             inside = some[some < len(nominal)]

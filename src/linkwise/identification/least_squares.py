@@ -14,7 +14,7 @@ which is the mean square of r where X = 1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, cast
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.errors import MissingExtraError, ModelError
-from linkwise.identification import correlated
+from linkwise.identification import compressed, correlated
 from linkwise.spatial.array import Array, floats
 
 CLEAR = 1e8
@@ -77,9 +77,19 @@ class Equations:
         """Number of unknowns."""
         return self.W.shape[-1] + len(self.gains)
 
+    @property
+    def is_linear(self) -> bool:
+        """Whether all κ are one."""
+        return not self.gains and bool((self.share == 1.0).all())
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether each row has its own noise, too."""
+        return self.is_linear and self.mixed is None
+
     def linear(self, x: Array) -> tuple[Array, Array]:
         """Derivatives (samples, rows, count) of κ (W b + k) by b and κ, and the residuals."""
-        if not self.gains and (self.share == 1.0).all():
+        if self.is_linear:
             return self.W, self.y - self.k - self.W @ x
         size, share = self.W.shape[-1], np.broadcast_to(self.share, self.y.shape[1:]).copy()
         share[self.gains] = x[size:]
@@ -166,6 +176,8 @@ def least_squares(eq: Equations, weighted: bool, robust: bool, good: NDArray[np.
         )
     if not np.abs((y - eq.k) * known).max() > NOTHING:
         raise ModelError("the measured joint forces are zero; there is nothing to identify.")
+    if eq.is_plain and not robust:
+        return _by_triangles(eq, weighted, good)
     estimate = eq.start()
     A, miss = eq.linear(estimate)
     scale: Array = np.linalg.norm((A * known[..., None]).reshape(-1, count), axis=0)
@@ -209,20 +221,69 @@ def least_squares(eq: Equations, weighted: bool, robust: bool, good: NDArray[np.
         factor = np.linalg.qr((white * inside[..., None]).reshape(-1, count))[1]
         Q = np.linalg.solve(factor.T, white.reshape(-1, count).T).T
         miss = np.clip(miss, -HUBER, HUBER)
-    # Samples with a gap have their place in time.
-    columns, misses, counts = (
-        np.zeros((len(good), *x.shape[1:])) for x in (Q.reshape(A.shape), y, known)
-    )
-    columns[good], misses[good], counts[good] = Q.reshape(A.shape), miss, known
+    columns: Array = np.asarray(Q, dtype=np.float64).reshape(A.shape)
+    squares = [part.T @ part for part in columns.swapaxes(0, 1)]
     smallest = np.full(rows, (least / deviation.max()) ** 2) if eq.mixed is not None else (
         (least / deviation) ** 2
     )  # fmt: skip
-    noise, memory = correlated.noise_of_rows(columns, misses, counts, smallest)
+    noise, memory = _noise(lambda j: columns[:, j], squares, miss, known, smallest, good)
     root = np.linalg.cholesky(noise)
     spread = np.linalg.norm(np.linalg.solve(factor, root), axis=1) / scale
     information = np.linalg.solve(root, factor) * scale
     outliers = int(np.count_nonzero((share < known) & (known > 0.0)))
     return _with_gains(eq, Fit(estimate, spread, information, condition, outliers, memory))
+
+
+def _by_triangles(eq: Equations, weighted: bool, good: NDArray[np.bool_]) -> Fit:
+    """The same where rows have their own noise and each sample weighs alike."""
+    y, known, rows = eq.y - eq.k, eq.known, eq.y.shape[1]
+    least, samples = FINEST * np.abs(eq.y).max(initial=1e-300), known.sum(axis=0)
+    triangles = compressed.Triangles.of(eq.W, y, known)
+    scale = triangles.scale
+    check_shown(triangles.R * scale, np.ones(triangles.z.shape), scale, eq.names)
+
+    def deviations(squares: Array) -> Array:
+        each = np.sqrt(squares / np.maximum(samples - eq.count / rows, 1.0))
+        each = each if weighted else np.full(rows, float(np.sqrt(np.mean(each**2))))
+        return np.maximum(each, least)
+
+    x, factor, deviation = compressed.settled(triangles, deviations, ROUNDS)
+    estimate = x / scale
+    miss = known * (y - eq.W @ estimate) / deviation
+    back = np.linalg.inv(factor)
+
+    def columns(j: int) -> Array:
+        return (known[:, j, None] / deviation[j] * eq.W[:, j]) @ (back / scale[:, None])
+
+    inner = triangles.R @ back / deviation[:, None, None]
+    squares = list(inner.swapaxes(1, 2) @ inner)
+    noise, memory = _noise(columns, squares, miss, known, (least / deviation) ** 2, good)
+    root = np.linalg.cholesky(noise)
+    spread = np.linalg.norm(np.linalg.solve(factor, root), axis=1) / scale
+    information = np.linalg.solve(root, factor) * scale
+    return Fit(estimate, spread, information, float(np.linalg.cond(factor)), 0, memory)
+
+
+def _noise(
+    columns: Callable[[int], Array],
+    squares: Sequence[Array],
+    miss: Array,
+    known: Array,
+    least: Array,
+    good: NDArray[np.bool_],
+) -> tuple[Array, NDArray[np.intp]]:
+    """Of `correlated.noise_of_rows`, with samples that have a gap at their place in time."""
+
+    def placed(some: Array) -> Array:
+        if good.all():
+            return some
+        out = np.zeros((len(good), *some.shape[1:]))
+        out[good] = some
+        return out
+
+    return correlated.noise_of_rows(
+        lambda j: placed(columns(j)), lambda j: squares[j], placed(miss), placed(known), least
+    )
 
 
 def _with_gains(eq: Equations, fit: Fit) -> Fit:
