@@ -95,13 +95,13 @@ class Pair:
         title: What the table calls it.
         ours: Of the mechanism, q, v and x: several matrices, or one.
         formula: What it runs.
-        theirs: Of the model, its data, q, v and x: a tuple of matrices in the same order.
+        theirs: Of the model, its data, q, v and x: the same, in the same order.
     """
 
     title: str
     ours: Callable[..., Any]
     formula: Any
-    theirs: Callable[..., tuple[Array, ...]]
+    theirs: Callable[..., Any]
 
 
 PAIRS = (
@@ -121,7 +121,7 @@ PAIRS = (
         "joint forces, by inertia",
         lw.dynamics.regressor,
         FORMULAS["torque"],
-        lambda model, data, q, v, x: (pin.computeJointTorqueRegressor(model, data, q, v, x),),
+        pin.computeJointTorqueRegressor,
     ),
 )
 
@@ -173,12 +173,11 @@ def row(title: str, number: int) -> str:
     states = [tuple(np.array(y[i]) for y in given) for i in range(STATES)]
     their_states = [tuple(np.array(y[i]) for y in others) for i in range(STATES)]
 
-    def ours(*arrays: Array, **options: Any) -> tuple[Array, ...]:
-        result = pair.ours(mech, *arrays, **options)
-        return result if isinstance(result, tuple) else (result,)
+    def ours(*arrays: Array) -> tuple[Array, ...]:
+        return parts(pair.ours(mech, *arrays))
 
     def theirs(*arrays: Array) -> tuple[Array, ...]:
-        return pair.theirs(model, data, *arrays)
+        return parts(pair.theirs(model, data, *arrays))
 
     together = ours(*given)
     error = max(
@@ -192,17 +191,20 @@ def row(title: str, number: int) -> str:
     size = sum(y[0].nbytes for y in together)
     memory = np.empty((batch, size // 8))
 
+    call, other = pair.ours, pair.theirs
+
     def loop() -> None:
         for i in range(batch):
-            for array, y in zip(rows, theirs(*(z[i] for z in others)), strict=True):
+            result = other(model, data, *(z[i] for z in others))
+            for array, y in zip(rows, parts(result), strict=True):
                 array[i] = y
 
     out = np.empty((batch, size // 8))
     kernel = written(mech, pair.formula)
     shape = (batch, *kernel.signature.shape)
     work: tuple[Callable[[], object], ...] = (
-        lambda: [pair.ours(mech, *s) for s in states],
-        lambda: [theirs(*s) for s in their_states],
+        lambda: [call(mech, q, v, x) for q, v, x in states],
+        lambda: [other(model, data, q, v, x) for q, v, x in their_states],
         lambda: kernel(*given, out=out.reshape(shape), threads=1),
         lambda: memory.fill(1.0),
         loop,
@@ -220,6 +222,11 @@ def row(title: str, number: int) -> str:
         f"{us[1] / us[0]:.1f} | {batch} | {us[2]:.3f} | {us[3]:.3f} | {us[4]:.2f} | "
         f"{us[4] / us[2]:.0f} | {cold:.2f} | {cold_batch:.2f} | {error:.0e} |"
     )
+
+
+def parts(result: Any) -> tuple[Array, ...]:
+    """Several matrices, or one of them."""
+    return result if isinstance(result, tuple) else (result,)
 
 
 def timed(function: Callable[[], object], rounds: int) -> float:
