@@ -22,15 +22,15 @@ from linkwise.codegen.cpu import ir
 from linkwise.codegen.cpu.ir import BYTE, INT, INT32
 
 # Offsets in PyObject and PyArrayObject_fields (64-bit, with the GIL).
-OB_TYPE, DATA, NDIM, DIMENSIONS, STRIDES, DESCR = 8, 16, 24, 32, 40, 56
-ARRAY_TYPE, ARRAY_NEW, ARRAY_OWNER = 2, 93, 282  # entries of NumPy's C function table
+OB_TYPE, DATA, NDIM, DIMENSIONS, STRIDES, BASE, DESCR = 8, 16, 24, 32, 40, 48, 56
+ARRAY_TYPE, ARRAY_NEW = 2, 93  # entries of NumPy's C function table
 WRITEABLE = 0x0501  # and aligned, and contiguous
 NPY_KIND = {4: 11, 8: 12}
 METH_FASTCALL = 0x0080
 
 # Entries of the module's table.
-TYPE, NEW, OWNER, NONE, HOLD, RELEASE, TUPLE, PUT, DTYPE_4, DTYPE_8, RECORD, BLOCK = range(12)
-ENTRIES = 12
+TYPE, NEW, NONE, HOLD, RELEASE, TUPLE, DTYPE_4, DTYPE_8, RECORD, BLOCK = range(10)
+ENTRIES = 10
 
 ON_STACK = 1 << 16
 """Bytes of scratch memory that are taken from the stack; more is allocated."""
@@ -39,8 +39,8 @@ COPIED = 1 << 12
 """Bytes of several results that are copied into an array each, which is faster than views of one
 array: they are freed one by one."""
 
-IN_BLOCK = bytes.__basicsize__ - 1
-"""Where the content of a bytes object begins."""
+IN_BLOCK, IN_TUPLE = bytes.__basicsize__ - 1, tuple.__basicsize__
+"""Where the content of a bytes object begins, and that of a tuple."""
 
 IN_POOL = 512 - bytes.__basicsize__
 """Bytes of a result whose memory is a bytes object that nobody else has seen: Python keeps room for
@@ -68,13 +68,12 @@ def fill_table(address: int) -> None:
     functions = ctypes.cast(capsule, ctypes.POINTER(ctypes.c_void_p))
     table = (ctypes.c_void_p * ENTRIES).from_address(address)
     table[TYPE], table[NEW] = functions[ARRAY_TYPE], functions[ARRAY_NEW]
-    table[OWNER], table[NONE] = functions[ARRAY_OWNER], id(None)
+    table[NONE] = id(None)
     python = ctypes.pythonapi
     entries = {
         HOLD: python.Py_IncRef,
         RELEASE: python.Py_DecRef,
         TUPLE: python.PyType_GenericAlloc,
-        PUT: python.PyTuple_SetItem,
         BLOCK: python.PyBytes_FromStringAndSize,
     }
     for entry, function in entries.items():
@@ -237,10 +236,10 @@ def _parted(
         if owner is None:
             place = _field(build, part, DATA, POINTER)
         else:
-            _called(build, table, OWNER, INT32, [part, owner])
+            _put(build, part, BASE, owner)  # a new array has none
         if copy is not None:
             build.call(copy, [place, numbers, _int(size), ir.Constant(ir.BIT, 0)])
-        _called(build, table, PUT, INT32, [together, _int(i), part])
+        _put(build, together, IN_TUPLE + 8 * i, part)
         start += size
     return build, together
 
@@ -281,6 +280,10 @@ def _demand(function: Any, build: ir.IRBuilder, careful: Any, condition: Any) ->
 def _field(build: ir.IRBuilder, item: Any, offset: int, kind: Any) -> Any:
     at = build.gep(item, [_int(offset)])
     return build.load(build.bitcast(at, kind.as_pointer()))
+
+
+def _put(build: ir.IRBuilder, item: Any, offset: int, value: Any) -> None:
+    build.store(value, build.bitcast(build.gep(item, [_int(offset)]), POINTER.as_pointer()))
 
 
 def _check_array(
