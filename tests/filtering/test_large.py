@@ -1,6 +1,9 @@
 """Filters of many states, and of hinges on planes: against dense matrices, and by Monte Carlo."""
 
+import ctypes
+from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,9 +12,10 @@ import pytest
 import linkwise as lw
 from linkwise import filtering
 from linkwise.dynamics.kernels import written
-from linkwise.filtering import filter as one_kernel
+from linkwise.errors import DeviceError
 from linkwise.filtering.tangent import CARRIED, DISPLACEMENT
 from linkwise.spatial.array import Array
+from tests.codegen.rungs import C_COMPILER, built
 from tests.filtering.test_closed import beginning, linkage
 from tests.filtering.test_manifold import satellite, sensors
 
@@ -65,10 +69,8 @@ def test_52_states_are_those_of_the_textbook(method: str) -> None:
 
 @pytest.mark.parametrize("method", ["extended", "unscented"])
 @pytest.mark.parametrize("mech", [satellite(), linkage()], ids=lambda x: x.name)
-def test_ticks_with_products_by_numpy(
-    mech: lw.Mechanism, method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same numbers as one kernel: bodies that turn, loops, biases, pushes, gates and gaps."""
+def test_ticks_with_matrices_in_loops(mech: lw.Mechanism, method: str) -> None:
+    """The same numbers as straight code: turning bodies, loops, biases, pushes, gates, gaps."""
     looped, rng = mech.name == "four_bar", np.random.default_rng(0)
     some = [filtering.gyroscope("imu", noise=0.05), filtering.encoders(mech, noise=0.02)]
     few = filtering.kalman_filter(
@@ -80,9 +82,10 @@ def test_ticks_with_products_by_numpy(
     y = {name: rng.standard_normal((3, s.size)) for name, s in few.sensors.items()}
     y["gyroscope imu"][1] = np.nan
     expected = few._ticked(x, tau, y, None, {}, smoothing=True)[1]  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(one_kernel, "MOST_STATES", 0)
+    assert not few.structure.large
+    few = in_loops(few)
     out = few._ticked(x, tau, y, None, {}, smoothing=True)[1]  # pyright: ignore[reportPrivateUsage]
-    assert set(expected) <= set(out)
+    assert set(expected) == set(out)
     for name, right in expected.items():
         atol = 1e-11 * max(1.0, float(np.abs(right).max()))
         assert np.allclose(out[name], right, rtol=1e-8, atol=atol), name
@@ -91,6 +94,57 @@ def test_ticks_with_products_by_numpy(
     for name in expected:
         assert np.allclose(one[name], out[name][0], rtol=1e-9, atol=1e-11)
     assert 0.0 < expected["weight"].mean() < 1.0
+
+
+def in_loops(few: filtering.Filter) -> filtering.Filter:
+    """The same filter, with matrices in loops whatever their size."""
+    s = replace(few.structure, large=True)
+    formulas = {x: replace(s, smoothing=x).formula for x in (False, True)}
+    return replace(few, structure=s, _formulas=formulas)
+
+
+@pytest.mark.skipif(C_COMPILER is None, reason="needs a C compiler")
+@pytest.mark.parametrize("method", ["extended", "unscented"])
+def test_a_recording_of_49_states_in_c(tmp_path: Path, method: str) -> None:
+    """With a bias, an outlier and a gap; each function of C is small."""
+    mech, rng, ticks = train(23), np.random.default_rng(1), 4
+    seen = [filtering.encoders(mech, noise=NOISE),
+            filtering.marker("car22", noise=0.05),
+            filtering.accelerometer("car7", noise=0.1, bias=0.05)]  # fmt: skip
+    few = filtering.kalman_filter(mech, seen, step=STEP, force=FORCE, method=method, gate=0.999)
+    assert few.size == 49 and few.structure.large
+    tau = rng.standard_normal((ticks, mech.nv))
+    y = {"encoders": 0.01 * rng.standard_normal((ticks, mech.nv)),
+         "marker car22": 0.05 * rng.standard_normal((ticks, 3)),
+         "accelerometer car7": 0.1 * rng.standard_normal((ticks, 3))}  # fmt: skip
+    y["encoders"][1, 3] += 5.0  # refused by its gate
+    y["marker car22"][2] = np.nan
+    start = few.start(np.zeros(mech.nv), position=0.05, velocity=0.1)
+    expected = few.run(start, tau, y)
+    assert not expected.accepted["encoders"][1, 3] and expected.accepted["encoders"][1, 4]
+    made, names = few.export_c("tick"), few.kernel().arguments
+    longest = max(len(part.splitlines()) for part in made.source.split("\n}\n"))
+    assert longest < 8000
+    code, x = built(made, tmp_path), {"q": start.q, "v": start.v, "extra": start.extra}
+    x |= {"P": start.P.ravel()}
+    shapes = few.kernel().shapes
+    for k in range(ticks):
+        flat = np.concatenate([array[k] for array in y.values()])
+        came = np.isfinite(flat)
+        use = [*came[: mech.nv], came[mech.nv : mech.nv + 3].all(), came[mech.nv + 3 :].all()]
+        given = few.inputs | x | {"tau": tau[k], "step": np.array([STEP])}
+        given |= {"measured": np.where(came, flat, 0.0), "use": np.array(use, dtype=np.float64)}
+        out = np.zeros(sum(int(np.prod(shape)) for shape in shapes.values()))
+        arrays = [np.ascontiguousarray(given[name], dtype=np.float64) for name in names]
+        pointers = [a.ctypes.data_as(ctypes.POINTER(ctypes.c_double)) for a in (*arrays, out)]
+        assert code(*pointers) == 0
+        parts = np.split(out, np.cumsum([int(np.prod(shape)) for shape in shapes.values()])[:-1])
+        results = dict(zip(shapes, parts, strict=True))
+        x = {name: results[name] for name in x}
+    assert np.abs(x["extra"]).max() > 1e-3
+    for name, array in x.items():
+        right = getattr(expected, name)[-1].ravel()
+        assert np.allclose(array, right, rtol=1e-8, atol=1e-11), name
 
 
 @cache
@@ -217,6 +271,7 @@ def test_what_filters_refuse_names_the_reason() -> None:
     with pytest.raises(lw.ModelError, match="it has 70 bodies"):
         filtering.kalman_filter(long, [filtering.encoders(long, noise=0.1)], step=STEP)
     many = filtering.kalman_filter(train(), [filtering.encoders(train(), noise=0.1)], step=STEP)
-    with pytest.raises(lw.ModelError, match="52 states, and C is straight code for at most 40"):
-        many.export_c()
+    kernel = lw.compile(many._formulas[False], train(), target="cuda")  # pyright: ignore[reportPrivateUsage]
+    with pytest.raises(DeviceError, match="has matrices in loops"):
+        str(kernel.source)
     assert "52 states" in str(many)

@@ -18,12 +18,12 @@ import pytest
 import linkwise as lw
 from linkwise import filtering
 from linkwise.dynamics.kernels import written
-from linkwise.filtering import filter as one_kernel
 from linkwise.filtering.allowed import allowed
 from linkwise.filtering.tangent import CARRIED, DISPLACEMENT, error_size
 from linkwise.model.hinges.hinge import Coordinate
 from linkwise.spatial.array import Array
 from tests.codegen.rungs import built
+from tests.filtering.test_large import in_loops
 
 STEP, FORCE, NOISE = 0.02, 0.3, 0.01
 
@@ -254,9 +254,7 @@ def test_ticks_are_those_of_the_textbook(kind: str, method: str) -> None:
 
 @pytest.mark.parametrize("method", ["extended", "unscented"])
 @pytest.mark.parametrize("kind", ["ball", "polar"])
-def test_products_by_numpy_and_c_are_the_same(
-    kind: str, method: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_matrices_in_loops_and_c_are_the_same(kind: str, method: str, tmp_path: Path) -> None:
     few, (q, v, tau), rng = kalman(kind, method), beginning(kind), np.random.default_rng(3)
     x, kernel = few.start(q, v, position=0.05), few.kernel()
     y = rng.standard_normal(9)
@@ -270,10 +268,9 @@ def test_products_by_numpy_and_c_are_the_same(
     assert code(*pointers) == 0
     flat = np.concatenate([np.ravel(part) for part in expected.values()])
     assert np.allclose(out, flat, rtol=1e-9, atol=1e-11)
-    monkeypatch.setattr(one_kernel, "MOST_STATES", 0)
-    split = few.kernel()(*given)
+    large = in_loops(few).kernel()(*given)
     for name, right in expected.items():
-        assert np.allclose(split[name], right, rtol=1e-8, atol=1e-10), name
+        assert np.allclose(large[name], right, rtol=1e-8, atol=1e-10), name
 
 
 @pytest.mark.prove

@@ -15,20 +15,15 @@ from linkwise.dynamics.kernels import written
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.filtering.allowed import allowed, check_obeyed
 from linkwise.filtering.sensor import Sensor
-from linkwise.filtering.split_tick import SplitTick
 from linkwise.filtering.tangent import error_size
 from linkwise.filtering.tick import Structure
 from linkwise.model.mechanism import Mechanism
-from linkwise.pipeline import compile
+from linkwise.pipeline import requested
 from linkwise.spatial.array import Array, ArrayLike, floats
 
 if TYPE_CHECKING:
     from linkwise.codegen.c.source import CSource
     from linkwise.filtering.smoother import Filtered
-
-MOST_STATES = 40
-"""Numbers in the error of a state whose ticks are one kernel: straight code grows with their third
-power."""
 
 
 @brief
@@ -98,14 +93,9 @@ class Filter:
     def kernel(self, *, smoothing: bool = False) -> Any:
         """The kernel of a tick, which takes plain arrays in the order of its `arguments`.
 
-        Of more than 40 states it is several kernels with products of matrices by NumPy between
-        them, called in the same way.
-
         Args:
             smoothing: Whether it has results for a smoother, too.
         """
-        if self.size > MOST_STATES:
-            return SplitTick(self.mech, self.structure)
         return written(self.mech, self._formulas[smoothing])
 
     @property
@@ -295,18 +285,10 @@ class Filter:
         Args:
             name: Of the function and the files.
             dtype: float64 or float32.
-
-        Raises:
-            ModelError: More than 40 states.
         """
-        if self.size > MOST_STATES:
-            raise ModelError(
-                f"the tick of a filter of {self.mech.name!r} was requested in C; it has "
-                f"{self.size} states, and C is straight code for at most {MOST_STATES}. Lock "
-                "joints that do not matter (mech.lock), or filter a part of the mechanism."
-            )
-        code: Any = compile(self._formulas[False], self.mech, target="c", dtype=dtype)
-        return code.named(name) if name else code
+        from linkwise.codegen.c.source import CSource
+
+        return CSource(requested(self._formulas[False], self.mech, dtype=dtype), name or "")
 
     def __str__(self) -> str:
         how = "unscented" if self.structure.unscented else "extended"

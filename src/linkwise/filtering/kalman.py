@@ -17,7 +17,7 @@ from linkwise.filtering.hinge_rule import check_hinges
 from linkwise.filtering.motion import Dynamics
 from linkwise.filtering.sensor import Sensor, load
 from linkwise.filtering.tangent import error_size
-from linkwise.filtering.tick import Structure
+from linkwise.filtering.tick import MOST_STATES, Structure
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.implicit.equality import without_formula
 from linkwise.spatial.array import ArrayLike, floats
@@ -112,6 +112,7 @@ def kalman_filter(
     plain = Structure(dynamics, tuple(x.structure for x in each), unscented, 0.0, False)
     check_hinges(mech)
     n, nv, ways = plain.errors(mech), mech.nv, error_size(mech)
+    plain = replace(plain, large=n > MOST_STATES)
     least = float(np.sqrt(n + nv))
     if unscented:
         far = least if spread is None else number(spread, "spread", least=least - 1e-9)

@@ -49,6 +49,10 @@ NEXT = 1e-9
 """Part of a variance that covariances have across motions that loops allow, so that they have a
 factor."""
 
+MOST_STATES = 40
+"""Numbers in the error of a state whose matrices are straight code, which grows with their third
+power."""
+
 RESULTS = ("q", "v", "extra", "P", "innovation", "nis", "weight")
 """Results of a tick: the estimate, y − h(x⁻) of all sensors, and ε* D⁻¹ ε and weight of blocks."""
 
@@ -66,6 +70,7 @@ class Structure:
         unscented: Whether points are moved, instead of derivatives taken.
         spread: Distance s of these points, in standard deviations.
         smoothing: Whether there are results for a smoother.
+        large: Whether matrices are in loops (`large_tick.py`).
     """
 
     dynamics: Dynamics
@@ -73,6 +78,7 @@ class Structure:
     unscented: bool
     spread: float
     smoothing: bool
+    large: bool = False
 
     @property
     def extras(self) -> int:
@@ -106,8 +112,11 @@ class Structure:
     @property
     def formula(self) -> Formula:
         """The formula of a tick."""
+        from linkwise.filtering.large_tick import large_tick
+
         names = RESULTS if self.extras else tuple(x for x in RESULTS if x != "extra")
-        return Formula(tick, (self,), names + (PREDICTED if self.smoothing else ()))
+        names += PREDICTED if self.smoothing else ()
+        return Formula(large_tick if self.large else tick, (self,), names)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,8 +128,37 @@ class Prediction:
     cross: Any
 
 
-def tick(at: Writing, s: Structure) -> Any:
-    """A step of time, then the measurements."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Readings:
+    """What a tick reads.
+
+    Attributes:
+        start: x̂.
+        P: Its covariance.
+        h: Length of the step.
+        impulse: Standard deviations of the joint forces, which are held.
+        drifts: Variances that a step adds.
+        given: Further inputs of sensors.
+        y: Measurements.
+        variance: Theirs.
+        use: Whether each block of them is used.
+        limit: Gates.
+    """
+
+    start: State
+    P: Any
+    h: Any
+    impulse: Any
+    drifts: Any
+    given: dict[str, Any]
+    y: Any
+    variance: Any
+    use: Any
+    limit: Any
+
+
+def read(at: Writing, s: Structure) -> Readings:
+    """The inputs of a tick, in order."""
     nv, extras = at.mech.nv, s.extras
     n = s.errors(at.mech)
     q, v = coordinates(at), at.v
@@ -129,17 +167,25 @@ def tick(at: Writing, s: Structure) -> Any:
     start, h = State(q, v, extra, at.read("tau", nv)), at.read("step", 1)[0]
     noise = at.read("density", nv + n)
     impulse = noise[:nv] * h.gate(h.reciprocal()).sqrt()  # a force that is held, of variance σ²/h
-    before = (_by_points if s.unscented else _by_slopes)(at, s, start, P, h, impulse)
     drifts = np.array([h * x * x for x in noise[nv:]], dtype=object)
-    before.P[np.diag_indices(n)] = before.P[np.diag_indices(n)] + drifts
     given = {name: at.read(name, size) for name, size in s.inputs}
     y, R = at.read("measured", s.rows), at.read("variance", s.rows)
-    expected, both, S = (_seen_by_points if s.unscented else _seen)(at, s, before, given)
-    innovation = y - expected
-    rules = at.read("use", len(s.blocks)), at.read("limit", len(s.blocks))
-    d, P, nis, weight = _conditioned((before.P, both, S), innovation, R, s.blocks, *rules)
+    use, limit = at.read("use", len(s.blocks)), at.read("limit", len(s.blocks))
+    return Readings(start, P, h, impulse, drifts, given, y, R, use, limit)
+
+
+def tick(at: Writing, s: Structure) -> Any:
+    """A step of time, then the measurements."""
+    r = read(at, s)
+    n = len(r.P)
+    before = (_by_points if s.unscented else _by_slopes)(at, s, r.start, r.P, r.h, r.impulse)
+    before.P[np.diag_indices(n)] = before.P[np.diag_indices(n)] + r.drifts
+    expected, both, S = (_seen_by_points if s.unscented else _seen)(at, s, before, r.given)
+    innovation = r.y - expected
+    rules = r.variance, s.blocks, r.use, r.limit
+    d, P, nis, weight = _conditioned((before.P, both, S), innovation, *rules)
     x, P = _closed(at, *_corrected(at, before.state, P, d))
-    results = [x.q, x.v, *([x.extra] if extras else []), P, innovation, nis, weight]
+    results = [x.q, x.v, *([x.extra] if s.extras else []), P, innovation, nis, weight]
     if s.smoothing:
         results += [before.state.q, before.state.v, before.P, before.cross]
     return tuple(results)

@@ -17,10 +17,13 @@ from typing import Literal
 from linkwise.algebra.derivation import Derivation
 from linkwise.algebra.expr import Expr
 from linkwise.codegen.c.header import Interface, code_name, header, of_kernel
+from linkwise.codegen.c.passes import functions
 from linkwise.codegen.c.selftest import selftest
 from linkwise.codegen.c.text import check_identifier, comment, condition, number, operation
 from linkwise.codegen.cpu import sincos
 from linkwise.codegen.formula import Formula
+from linkwise.codegen.scalar.graph import Loop
+from linkwise.codegen.scalar.passes import Passes
 from linkwise.codegen.scalar.trace import Traced
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
@@ -223,6 +226,7 @@ class Straight:
 
     traced: Traced
     face: Interface
+    name: str = ""  # of functions that are made for parts; default: that of the interface
     rounds: list[str] = field(default_factory=lambda: [])
     looped: set[int] = field(default_factory=lambda: set())
 
@@ -244,49 +248,67 @@ class Straight:
             if traced.graph.op[node] == "input":
                 yield f"    const {face.type} {text[0]} = {text[1]};"
         named |= {node: text[0] for node, text in value.items()}
-        places: dict[int, list[int]] = {}
+        places: dict[int, list[str]] = {}
         for i, node in enumerate(traced.outputs):
-            places.setdefault(node, []).append(i)
+            places.setdefault(node, []).append(f"{out}[{i}]")
+        memories = self._memories()
+        for k, passes in memories.items():
+            for node, at in zip(passes.inputs, passes.places, strict=True):
+                places.setdefault(node, []).append(f"m{k}[{at}]")
         yield from self._angles(needed, named, fused)
-        if len(needed) > LONG and not traced.graph.loops:
+        if len(needed) > LONG and len(memories) == len(traced.graph.loops):
             yield from self._in_parts(needed, named, fused, places, out)
             return
+        yield from (f"    {face.type} m{k}[{x.size}];" for k, x in memories.items())
         for node in needed:
             if node not in named and node not in fused:
                 yield from self._node(node, named, fused)
-            for i in places.get(node, ()):
-                yield f"    {out}[{i}] = {named[node]};"
+            yield from (f"    {place} = {named[node]};" for place in places.get(node, ()))
+
+    def _memories(self) -> dict[int, Passes]:
+        """Loops that are passes, each of which has a memory."""
+        loops = enumerate(self.traced.graph.loops)
+        return {k: x for k, x in loops if isinstance(x, Passes)}
 
     def _in_parts(
         self,
         needed: list[int],
         named: dict[int, str],
         fused: dict[int, int],
-        places: dict[int, list[int]],
+        places: dict[int, list[str]],
         out: str,
     ) -> Iterator[str]:
         """The same in several functions, which share an array of the values that cross them."""
-        graph, kind, name = self.traced.graph, self.face.type, self.face.name
+        graph, kind, name = self.traced.graph, self.face.type, self.name or self.face.name
         rest = [node for node in needed if node not in named and node not in fused]
         part = {node: i // PART for i, node in enumerate(rest)}
         crossing = dict.fromkeys(check.node for check in self.traced.checks if check.node in part)
         for node in rest:
-            for x in graph.arguments(node):
+            for x in () if graph.op[node] == "part" else graph.arguments(node):
                 for y in graph.arguments(x) if x in fused else (x,):
                     if part.get(y) != part[node] and graph.op[y] != "const":
                         crossing[y] = None
+        # numbers in the memory of passes are there already
+        crossing = [node for node in crossing if graph.op[node] != "part"]
         shared = {node: f"s[{i}]" for i, node in enumerate(crossing)}
-        yield f"    {kind} s[{max(len(shared), 1)}];"
+        memories, size = list[str](), len(shared)
+        for k, passes in self._memories().items():
+            memories.append(f"    {kind} *const m{k} = s + {size};")
+            size += passes.size
+        yield f"    {kind} s[{max(size, 1)}];"
+        yield from memories
         yield from (f"    {shared[x]} = {named[x]};" for x in shared if x in named)
         for node in (node for node in places if node in named):
-            yield from (f"    {out}[{i}] = {named[node]};" for i in places[node])
+            yield from (f"    {place} = {named[node]};" for place in places[node])
+        quiet = [f"    (void)m{k};" for k in self._memories()]
         inner = {node: shared.get(node, text) for node, text in named.items()}
         count = (len(rest) + PART - 1) // PART
         for k in range(count):
-            lines = [f"static void {name}_part{k}({kind} *s, {kind} *out)", "{", "    (void)out;"]
+            lines = [f"static void {name}_part{k}({kind} *s, {kind} *{out})", "{"]
+            lines += [f"    (void){out};", *memories, *quiet]
             for node in rest[k * PART : (k + 1) * PART]:
                 lines += self._node(node, inner, fused)
-                lines += [f"    out[{i}] = {inner[node]};" for i in places.get(node, ())]
+                lines += [f"    {place} = {inner[node]};" for place in places.get(node, ())]
                 lines += [f"    {shared[node]} = {inner[node]};"] if node in shared else []
             inner |= shared
             self.rounds.append("\n".join([*lines, "}", ""]))
@@ -296,11 +318,12 @@ class Straight:
         yield f"    for (i = 0; i < {count}; ++i) {{"
         yield f"        {name}_parts[i](s, {out});"
         yield "    }"
-        named |= shared
+        named |= {node: text for node, text in inner.items() if graph.op[node] == "part"} | shared
 
     def _loop(self, number_: int, named: dict[int, str]) -> Iterator[str]:
         """All rounds of a loop; x and again are in an array from then on."""
         loop, kind = self.traced.graph.loops[number_], self.face.type
+        assert isinstance(loop, Loop)
         zero = number(0.0, self.face.dtype)
         name, array = f"{self.face.name}_round{len(self.rounds)}", f"loop{number_}"
         inner, size = Straight(loop.body, self.face), loop.size
@@ -317,6 +340,24 @@ class Straight:
         yield f"    for (i = 0; i < {loop.most} && {array}[{size}] > {zero}; ++i) {{"
         yield f"        {name}({array}, {array}_given);"
         yield "    }"
+
+    def _pass(self, number_: int, which: int) -> Iterator[str]:
+        """All passes over a memory, where their first result is asked for."""
+        if which:
+            return
+        name = f"{self.name or self.face.name}_passes{number_}"
+
+        def body(traced: Traced, name: str, entries: list[str]) -> Iterator[str]:
+            inner = Straight(traced, self.face, name)
+            lines = list(inner.straight(entries, "y", {}))
+            if any("(i = 0;" in line for line in lines):
+                lines.insert(0, "    int i;")
+            yield from inner.rounds
+            yield "\n".join(lines)
+
+        passes = self._memories()[number_]
+        self.rounds += functions(passes, name, self.face.type, body)
+        yield f"    {name}(m{number_});"
 
     def _input_checks(self) -> Iterator[str]:
         face = self.face
@@ -414,6 +455,11 @@ class Straight:
 
     def _node(self, node: int, named: dict[int, str], fused: dict[int, int]) -> Iterator[str]:
         graph = self.traced.graph
+        if graph.op[node] == "part" and isinstance(graph.loops[graph.a[node]], Passes):
+            yield from self._pass(graph.a[node], graph.b[node])
+            passes = self._memories()[graph.a[node]]
+            named[node] = f"m{graph.a[node]}[{passes.outputs[graph.b[node]]}]"
+            return
         if graph.op[node] == "part":
             if graph.a[node] not in self.looped:
                 self.looped.add(graph.a[node])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from linkwise.codegen.c.header import Interface
 from linkwise.codegen.scalar import parameters, status
 from linkwise.codegen.scalar.graph import Graph, Loop
+from linkwise.codegen.scalar.passes import Passes
 from linkwise.codegen.scalar.trace import Traced
 from linkwise.errors import LoweringError
 from linkwise.model import task_rows
@@ -306,7 +308,9 @@ def _values(
             value[node] = columns[a]
         elif op == "part":
             if a not in loops:
-                loops[a] = _looped(graph.loops[a], value, count, dtype)
+                loop = graph.loops[a]
+                run = _passed if isinstance(loop, Passes) else _looped
+                loops[a] = run(loop, value, count, dtype)  # pyright: ignore[reportArgumentType]
             value[node] = loops[a][b]
         elif op == "add":
             value[node] = value[a] + value[b]
@@ -338,6 +342,33 @@ def _looped(loop: Loop, value: dict[int, Any], count: int, dtype: str) -> list[A
         after = [inner[n] for n in body.outputs]
         x = [np.where(going, new, old) for new, old in zip(after, x, strict=True)]
     return x
+
+
+def _passed(passes: Passes, value: dict[int, Any], count: int, dtype: str) -> list[Any]:
+    """Passes over a memory (numbers, states), all rounds of each at once."""
+    memory = np.zeros((passes.size, count), dtype)
+    for node, place in zip(passes.inputs, passes.places, strict=True):
+        memory[place] = value[node]
+    with np.errstate(all="ignore"):  # of columns that are padding
+        for x in passes.passes:
+            starts, lane = np.array(x.rows).T[:, :, None], np.arange(x.width)
+            places = [
+                start + k * piece.stride + piece.step * lane
+                for start, piece in zip(starts, (*x.reads, *x.writes), strict=True)
+                for k in range(piece.count)
+            ]
+            inside = sum(piece.count for piece in x.reads)
+            columns = [
+                memory[np.broadcast_to(at, (len(x.rows), x.width))] for at in places[:inside]
+            ]
+            shape = (len(x.rows), x.width, count)
+            body = x.body
+            made = _values(
+                body.graph, body.outputs, [c.ravel() for c in columns], math.prod(shape), dtype
+            )
+            for at, node in zip(places[inside:], body.outputs, strict=True):
+                memory[np.broadcast_to(at, shape[:2])] = made[node].reshape(shape)
+    return [memory[place] for place in passes.outputs]
 
 
 def _table(which: str, kind: str, values: Array) -> str:

@@ -14,17 +14,21 @@ faster than the length of a function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from linkwise.codegen.cpu import fastcall, ir
 from linkwise.codegen.cpu.emit import Emitter, Finite
 from linkwise.codegen.cpu.ir import INT, INT32, Unit
 from linkwise.codegen.cpu.rows import finite_rows, load_rows, store_rows
 from linkwise.codegen.scalar.graph import Loop
+from linkwise.codegen.scalar.passes import Passes
 from linkwise.codegen.scalar.trace import Traced
+
+if TYPE_CHECKING:
+    from linkwise.codegen.cpu.llvm_passes import PassesCode
 
 LONGEST, LONGEST_OF_SEVERAL = 7000, 4500
 """Nodes of a graph that stays in one piece, for one state and for a register of states."""
@@ -176,7 +180,9 @@ class GraphBody:
         self.checks = {check.node: check for check in traced.checks}
         self.slots = 0
         self.span = 1 if emit.lanes == 1 else SPAN // emit.itemsize
-        self.loops = dict[int, _Loop]()
+        self.loops: dict[int, _Loop | PassesCode] = {}
+        # nodes that are put into the memory of passes, and where
+        self.feeds = dict[int, list[int]]()
         # zeros among the outputs that are there before others are stored: start and count
         self.blank = list[tuple[int, int]]()
 
@@ -202,10 +208,19 @@ class GraphBody:
         """Instructions for the states at a place."""
         parts = _Parts(self) if len(self.needed) > self.longest else None
         for number, loop in enumerate(self.graph.loops):
-            self.loops[number] = _Loop(self.emit, loop, self.slots)
+            self.loops[number] = self._loop(loop)
             self.slots += self.loops[number].size
         self.prepare(build, place)
         return self._in_one_function(build, place) if parts is None else parts.state(build, place)
+
+    def _loop(self, loop: Loop | Passes) -> _Loop | PassesCode:
+        if isinstance(loop, Loop):
+            return _Loop(self.emit, loop, self.slots)
+        from linkwise.codegen.cpu.llvm_passes import PassesCode
+
+        for node, at in zip(loop.inputs, loop.places, strict=True):
+            self.feeds.setdefault(node, []).append(self.slots + at)
+        return PassesCode(self.emit, loop, self.slots)
 
     def prepare(self, build: ir.IRBuilder, place: Place) -> None:
         """What comes before all else: zeros for results most of which are zero."""
@@ -216,13 +231,25 @@ class GraphBody:
         self, build: ir.IRBuilder, node: int, value: dict[int, Any], work: Any
     ) -> ir.IRBuilder:
         """Instructions for one node, whose arguments are known; returns where to go on."""
+        if node in value:
+            return build
         if self.graph.op[node] != "part":
             self.emit.nodes(build, self.graph, (node,), value)
-        elif node not in value:
+        else:
             loop = self.loops[self.graph.a[node]]
-            build = loop.run(build, value, work)
+            if isinstance(loop, _Loop):
+                build = loop.run(build, value, work)
+            else:
+                build = loop.run(build, work)
             value[node] = loop.result(build, work, self.graph.b[node])
+        if self.graph.op[node] != "const":  # these are fed in the beginning
+            self.feed(build, node, value[node], work)
         return build
+
+    def feed(self, build: ir.IRBuilder, node: int, value: Any, work: Any) -> None:
+        """Put a value where passes read it."""
+        for at in self.feeds.get(node, ()):
+            put(self.emit, build, work, at, value)
 
     def begin(self, build: ir.IRBuilder, place: Place) -> tuple[ir.IRBuilder, dict[int, Any], Any]:
         """Inputs and sines: values by node, and the sum that shows finite input."""
@@ -233,17 +260,21 @@ class GraphBody:
             given.add(build, x)
             if number in node_of:
                 value[node_of[number]] = x
+                self.feed(build, node_of[number], x, place.work)
         build = emit.angles(build, graph, self.needed, value)
+        for node in self.feeds:
+            if graph.op[node] == "const":
+                self.feed(build, node, emit.constant(graph.value[node]), place.work)
+            elif node in value and graph.op[node] != "input":
+                self.feed(build, node, value[node], place.work)
         return build, value, given.total(build)
 
-    def loaded(self, build: ir.IRBuilder, place: Place) -> list[Any]:
+    def loaded(self, build: ir.IRBuilder, place: Place) -> Iterator[Any]:
         """All entries of the inputs, in order."""
-        arrays = zip(self.traced.inputs, place.inputs, place.strides, strict=True)
-        return [
-            x
-            for (_, size), array, stride in arrays
-            for x in load_rows(self.emit, build, array, stride, place.state, size)
-        ]
+        for (_, size), array, stride in zip(
+            self.traced.inputs, place.inputs, place.strides, strict=True
+        ):
+            yield from load_rows(self.emit, build, array, stride, place.state, size)
 
     def first_status(self, build: ir.IRBuilder, place: Place) -> Any:
         """The status before the first check."""
@@ -363,9 +394,9 @@ class _Round(GraphBody):
         super().__init__(emit, traced)
         self.size, self.span = size, 1
 
-    def loaded(self, build: ir.IRBuilder, place: Place) -> list[Any]:
+    def loaded(self, build: ir.IRBuilder, place: Place) -> Iterator[Any]:
         count = sum(size for _, size in self.traced.inputs)
-        return [get(self.emit, build, place.output, _Loop.FIRST + i) for i in range(count)]
+        return (get(self.emit, build, place.output, _Loop.FIRST + i) for i in range(count))
 
     def conclude(
         self, build: ir.IRBuilder, place: Place, status: Any, given: Any, result: Any
@@ -486,7 +517,7 @@ class _Parts:
         last = dict[int, int]()
         for i, part in enumerate(self.parts):
             for node in part:
-                if self._made(node) != i:
+                if self._made(node) != i or self._begins(node):
                     continue
                 for x in self.graph.arguments(node):
                     if -2 < self._made(x) < i:
@@ -507,6 +538,12 @@ class _Parts:
             if self._made(node) == -1:
                 last[node] = max(last.get(node, -1), 0)
         return last
+
+    def _begins(self, node: int) -> bool:
+        """Whether passes begin there, whose memory has all that they read."""
+        graph = self.graph
+        passes = graph.op[node] == "part" and isinstance(graph.loops[graph.a[node]], Passes)
+        return passes and graph.b[node] == 0
 
     def _slots(self) -> dict[int, int]:
         slot, open_slots = dict[int, int](), list[int]()
@@ -561,7 +598,8 @@ class _Parts:
         )
         made = [n for n in self.parts[i] if self._made(n) == i]
         for node in made:
-            self._fetch(build, frame, value, self.graph.arguments(node), i)
+            if not self._begins(node):
+                self._fetch(build, frame, value, self.graph.arguments(node), i)
             build = self.body.node(build, node, value, frame)
             if node in self.body.checks:
                 status = emit.checked(build, self.body.checks[node], value[node], status)

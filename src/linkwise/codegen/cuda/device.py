@@ -19,6 +19,7 @@ from linkwise.codegen.cuda.plan import KEPT, Room, planned
 from linkwise.codegen.cuda.source import CudaSource, emit_cuda
 from linkwise.codegen.device import Trouble
 from linkwise.codegen.request import Request
+from linkwise.codegen.scalar.passes import Passes
 from linkwise.codegen.stages import Signature
 from linkwise.errors import DeviceError, ShapeError
 
@@ -65,6 +66,11 @@ class Gpu(InGpuMemory):
 
     def _written(self, room: Room) -> CudaSource:
         name, ops = self.request.mech.name, self.signature.ops.total()
+        if any(isinstance(x, Passes) for x in stages.traced(self.request).graph.loops):
+            raise DeviceError(
+                f"{self.request.what} of {name!r} has matrices in loops over tiles, which are for "
+                "the targets 'cpu' and 'c'. Give arrays that are not on a GPU."
+            )
         if ops > LARGEST:
             raise DeviceError(
                 f"{name} takes {ops} operations a state, as straight code on the GPU; the limit "

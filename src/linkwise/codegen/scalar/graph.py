@@ -18,6 +18,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from linkwise.codegen.scalar.passes import Passes
 from linkwise.model.hinges.jet import Jet
 from linkwise.spatial.choice import taken
 
@@ -57,6 +58,16 @@ class Loop:
     size: int  # how many numbers x has
     most: int  # how many rounds there are at most
 
+    @property
+    def count(self) -> int:
+        """How many results there are."""
+        return self.size + 1
+
+    @property
+    def operations(self) -> Counter[str]:
+        """Operations of one round."""
+        return self.body.graph.count(self.body.roots)
+
 
 @dataclass(slots=True)
 class Graph:
@@ -71,8 +82,8 @@ class Graph:
     # body whose statement first made each node, -1 for none
     body: list[int] = field(default_factory=lambda: [])
     here: int = -1  # body whose statement is being traced; marks the nodes made now
-    # loops, whose results are nodes "part": x behind one another, then again
-    loops: list[Loop] = field(default_factory=lambda: [])
+    # loops, whose results are nodes "part": x behind one another, then again; and passes
+    loops: list[Loop | Passes] = field(default_factory=lambda: [])
     # numbers that nodes "take" from, as bytes of float64; b of such a node is -2 - its table
     tables: list[bytes] = field(default_factory=lambda: [])
     _table: dict[tuple[Op, int, int] | float, int] = field(default_factory=lambda: {})
@@ -220,10 +231,10 @@ class Graph:
         """The table of a node "take"."""
         return self.tables[-2 - self.b[node]]
 
-    def loop(self, loop: Loop) -> list[int]:
-        """The results of a loop: x, and again."""
+    def loop(self, loop: Loop | Passes) -> list[int]:
+        """The results of a loop, x and again; or those of passes."""
         self.loops.append(loop)
-        return [self._node("part", len(self.loops) - 1, i) for i in range(loop.size + 1)]
+        return [self._node("part", len(self.loops) - 1, i) for i in range(loop.count)]
 
     def arguments(self, node: int) -> tuple[int, ...]:
         """The nodes that a node is made of."""
@@ -231,7 +242,10 @@ class Graph:
         if op == "const" or op == "input":
             return ()
         if op == "part":
-            return self.loops[self.a[node]].inputs
+            loop, which = self.loops[self.a[node]], self.b[node]
+            if which and isinstance(loop, Passes):  # which run where the first one is asked for
+                return (self._table["part", self.a[node], 0],)
+            return loop.inputs
         return (self.a[node],) if self.b[node] < 0 else (self.a[node], self.b[node])
 
     def used(self, outputs: list[int], known: Collection[int] = ()) -> list[int]:
@@ -243,7 +257,7 @@ class Graph:
             if needed[node] and node not in known:
                 op = self.op[node]
                 if op == "part":
-                    for x in self.loops[self.a[node]].inputs:
+                    for x in self.arguments(node):
                         needed[x] = 1
                 elif op not in ("const", "input"):
                     needed[self.a[node]] = 1
@@ -252,12 +266,11 @@ class Graph:
         return [node for node, is_needed in enumerate(needed) if is_needed]
 
     def count(self, outputs: list[int]) -> Counter[str]:
-        """How many of each operation the outputs take; of a loop, one round."""
+        """How many of each operation the outputs take; of a loop, one round; of passes, all."""
         used = self.used(outputs)
         total = Counter[str](self.op[n] for n in used if self.op[n] in COUNTED)
         for number in {self.a[n] for n in used if self.op[n] == "part"}:
-            body = self.loops[number].body
-            total += body.graph.count(body.roots)
+            total += self.loops[number].operations
         return total
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import accumulate
 from typing import Any, Literal
@@ -12,7 +12,7 @@ import numpy as np
 
 from linkwise.codegen.scalar.arithmetic import Constants, Nodes
 from linkwise.codegen.scalar.column_solve import ColumnSolve
-from linkwise.codegen.scalar.graph import Check, Graph, Loop, Scalar
+from linkwise.codegen.scalar.graph import Check, Graph, Scalar
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.aggregate import Aggregates
@@ -370,7 +370,7 @@ class Sketch:
                 if a not in loops:
                     loop = graph.loops[a]
                     inputs = tuple(node_of[x] for x in loop.inputs)
-                    loops[a] = here.loop(Loop(loop.body, inputs, loop.size, loop.most))
+                    loops[a] = here.loop(replace(loop, inputs=inputs))
                 node_of[node] = loops[a][b]
             elif op == "neg":
                 node_of[node] = here.neg(node_of[a])
