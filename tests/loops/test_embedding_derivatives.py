@@ -31,6 +31,7 @@ from linkwise.algebra import (
 )
 from linkwise.algebra.expr import Expr
 from linkwise.codegen.kernel import Kernel
+from linkwise.dynamics.momentum import FORMULAS
 from linkwise.errors import LoweringError
 from linkwise.spatial.array import Array
 from linkwise.spatial.inertia import moved_numbers
@@ -129,6 +130,40 @@ def test_directions_gradients_and_second_derivatives() -> None:
     energy = lw.differentiate(v.T @ mass @ v, "q")
     plain = called(lw.compile(energy, e, target="numpy"), **given)  # the interpreter, on numbers
     close(plain, called(lw.compile(energy, e), **given), 1e-12)
+
+
+@pytest.mark.parametrize("name", ["four-bar", "gears"])
+@pytest.mark.parametrize("about", ["com", "world"])
+def test_momentum(name: str, about: str) -> None:
+    """That of the tree with all velocities; its rate by the matrix and the bias."""
+    e = lw.loops.embed(lw.models.four_bar() if name == "four-bar" else cases.differential_wrist())
+    mech, rng = e.mech, np.random.default_rng(2)
+    q = lw.loops.project_position(mech, cases.near(mech, 1)).required()
+    u, d, x = rng.standard_normal((3, e.nv))
+    momentum, matrix, rate = (
+        lw.compile(FORMULAS[what, about], e) for what in ("momentum", "matrix", "bias")
+    )
+    full = lw.loops.full_velocity(e, q, u)
+    expected = lw.momentum(mech, q, full, about=about)
+    close(momentum(q, u), expected, 1e-12)
+    close(matrix(q) @ u, expected, 1e-12)
+    assert np.abs(expected).max() > 1e-3
+    vdot = lw.loops.full_acceleration(e, q, u, x)
+    changed = lw.momentum(mech, q, what="matrix", about=about) @ vdot
+    changed = changed + lw.momentum(mech, q, full, what="bias", about=about)
+    close(matrix(q) @ x + rate(q, u), changed, 1e-11)
+    product, gradient = (lw.compile(f("momentum", "q"), e) for f in (lw.jvp, lw.vjp))
+    along = lw.loops.full_velocity(e, q, d)
+
+    def at(s: float) -> Array:
+        there = lw.loops.project_position(mech, mech.integrate(q, s * along)).required()
+        return lw.momentum(mech, there, lw.loops.full_velocity(e, there, u))
+
+    h, w = 1e-3, rng.standard_normal(6)
+    slope = (8.0 * (at(h) - at(-h)) - at(2.0 * h) + at(-2.0 * h)) / (12.0 * h)
+    ours = product(q, u, d)
+    close(ours, slope, 1e-7)
+    close(gradient(q, u, w)["q"] @ d, w @ ours, 1e-12)
 
 
 def four_bar(driven: str) -> lw.loops.Embedded:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+import linkwise as lw
 from linkwise.errors import LinkwiseError, ModelError
 from linkwise.model.hinges import (
     CustomHinge,
@@ -277,6 +278,23 @@ def test_powers_of_a_coordinate_at_zero():
         H, bias = hinge.hinge_map(np.zeros(1)), hinge.bias(np.zeros(1), np.ones(1))
         assert H[0, 3] == (2.0 if power == 1 else 1.0)
         assert bias[3] == (2.0 if power == 2 else 0.0)
+
+
+@pytest.mark.parametrize("power", [2, 3, 0, -1, 0.5, -1.5])
+def test_powers_are_compiled(power):
+    """A slide along (q + 2)ⁿ: its equation of motion by hand."""
+    one = lambda q: np.zeros((*q.shape[:-1], 3, 3)) + np.eye(3)  # noqa: E731
+    placement = lambda q: (one(q), (q + (q + 2.0) ** power) * X)  # noqa: E731
+    hinge, mass = CustomHinge("power", (("a", "m"),), placement), 1.5
+    inertia = lw.SpatialInertia.solid_box(mass, (0.1, 0.2, 0.3))
+    mech = lw.Builder("power").body("slide", "world", hinge, inertia=inertia).build()
+    mech = mech.with_gravity((-9.0, 0.0, 0.0))
+    q, v, tau = 0.4, 0.7, 0.3
+    slope = 1.0 + power * (q + 2.0) ** (power - 1)
+    curve = power * (power - 1) * (q + 2.0) ** (power - 2)
+    expected = (tau / mass - 9.0 * slope - slope * curve * v * v) / slope**2
+    vdot = lw.forward_dynamics(mech, np.array([q]), np.array([v]), np.array([tau]))
+    assert vdot[0] == pytest.approx(expected, rel=1e-12)
 
 
 @given(seed=seeds)

@@ -21,10 +21,12 @@ from linkwise.dynamics.kernels import (
 )
 from linkwise.dynamics.quantity import expression
 from linkwise.errors import ExpressionError, ModelError
+from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import blocks
+from linkwise.sweeps.embedded_expression import velocity_bias, velocity_map
 
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
@@ -251,14 +253,39 @@ def at_roots(at: Writing, name: str, about: str, **given: Any) -> Any:
     """A momentum about a point, summed over the bodies on the ground, of given q and v."""
     if not at.mech.n_bodies:
         raise ModelError(f"{at.mech.name} has no bodies: it has no momentum.")
-    rows = at.value(expression(name), rows=root_rows(at.mech), **given)
-    total = rows.reshape(len(rows) // 6, 6, *rows.shape[1:]).sum(axis=0)
+    total = (
+        _total_of_tree(at, name, given)
+        if isinstance(at.mech, Embedded)
+        else _total(at, name, at.mech, given)
+    )
     if about == "world":
         return total
     from linkwise.sweeps.structured_block import columns_crossed
 
     c = center(at) if about == "com" else at.read("about", 3)
     return np.concatenate([total[:3] - columns_crossed(c, total[3:]), total[3:]])
+
+
+def _total(at: Writing, name: str, mech: Mechanism, given: dict[str, Any]) -> Any:
+    rows = at.value(expression(name), rows=root_rows(mech), mech=mech, **given)
+    return rows.reshape(len(rows) // 6, 6, *rows.shape[1:]).sum(axis=0)
+
+
+def _total_of_tree(at: Writing, name: str, given: dict[str, Any]) -> Any:
+    """The same where loops are built in, of all velocities 𝒳 u of the bodies as a tree."""
+    tree, order = at.mech.mech, at.mech.order
+    q = given.get("q", at.q)
+    X = np.full((tree.nv, at.mech.nv), 0.0, dtype=object)
+    X[order] = at.value(velocity_map, q=q)
+    if name == "momentum_matrix":
+        return _total(at, name, tree, {"q": q}) @ X
+    u = given.get("v", at.v)
+    total = _total(at, name, tree, {"q": q, "v": X @ u})
+    if name == "momentum":
+        return total
+    still = np.full(tree.nv, 0.0, dtype=object)  # 𝔵: accelerations at u̇ = 0
+    still[order] = at.value(velocity_bias, q=q, v=u)
+    return total + _total(at, "momentum_matrix", tree, {"q": q}) @ still
 
 
 def linear(at: Writing, name: str, **given: Any) -> Any:

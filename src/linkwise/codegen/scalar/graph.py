@@ -356,6 +356,18 @@ class Scalar:
     def __rtruediv__(self, other: Any) -> Any:
         return self.reciprocal() * other
 
+    def __pow__(self, power: Any) -> Any:
+        """A whole power, or a half one, by products, a root and a reciprocal."""
+        if isinstance(power, (*LARGER, Scalar)) or float(power) * 2.0 % 1.0:
+            return NotImplemented
+        count, half = divmod(abs(float(power)), 1.0)
+        out, square, left = Scalar(self.graph, self.graph.constant(1.0)), self, int(count)
+        while left:
+            out = out * square if left % 2 else out
+            square, left = square * square, left // 2
+        out = out * self.sqrt() if half else out
+        return out.reciprocal() if power < 0.0 else out
+
     def sqrt(self) -> Scalar:
         """√x."""
         return Scalar(self.graph, self.graph.unary("sqrt", self.node))
