@@ -10,7 +10,7 @@ import pytest
 import linkwise as lw
 from linkwise.cli import main
 from linkwise.control import Bound, Cost, RecedingHorizon
-from linkwise.errors import LinkwiseError
+from linkwise.errors import LinkwiseError, TroubleWarning
 from linkwise.spatial.array import Array
 
 FILE = Path(__file__).parents[2] / "examples" / "predictive_arm.py"
@@ -102,6 +102,25 @@ def test_bounds_hold_while_the_plan_moves_on(iterations: int) -> None:
     run = lw.simulate(arm, start, controller=predict, duration=0.8, control_step=0.01)
     assert 0.99 < np.abs(run.v).max() < 1.01
     assert np.linalg.norm(lw.tasks.task_position(arm, run.q[-1], hand) - goal) < 0.01
+
+
+def test_a_final_goal_is_approached() -> None:
+    arm = lw.models.seven_dof_arm()
+    start, hand = np.array([0.0, 0.5, 0.0, 1.2, 0.0, 0.6, 0.0]), lw.Task.position("hand")
+    goal = lw.tasks.task_position(arm, start + 0.2, hand)
+    costs = [Cost.effort(lw.gravity_force(arm, start), weight=1e-3),
+             Cost.velocity(weight=0.1, final=1.0)]  # fmt: skip
+    predict = RecedingHorizon(
+        arm, costs=costs, step=0.02, horizon=20, iterations=2,
+        bounds=Bound.on_task(hand, goal, when="final"),
+    )  # fmt: skip
+    run = lw.simulate(arm, start, controller=predict, duration=0.8, control_step=0.02)
+    away = [np.linalg.norm(lw.tasks.task_position(arm, q, hand) - goal) for q in run.q[[0, -1]]]
+    assert away[0] > 0.3 and away[1] < 0.01
+    with pytest.warns(TroubleWarning, match="a bound has equal ends.*Give iterations=2"):
+        RecedingHorizon(
+            arm, costs=costs, step=0.02, horizon=2, bounds=Bound.on_task(hand, goal, when="final")
+        )
 
 
 def test_a_state_beyond_its_bounds_comes_back() -> None:

@@ -7,6 +7,7 @@ it. Each tick makes a fixed number of iterations in memory that was taken at the
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,7 +23,7 @@ from linkwise.control.optimize import Problem, problem_of, routine_of
 from linkwise.control.problem import goal_numbers_of, goal_place
 from linkwise.control.tick import PREFIX, Plan, Tick, in_steps
 from linkwise.dynamics.kernels import Loops, tree_of
-from linkwise.errors import ModelError, ShapeError
+from linkwise.errors import ModelError, ShapeError, TroubleWarning, caller
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -90,6 +91,8 @@ class RecedingHorizon:
             )
         self.mech, self.step = self._problem.program.mech, self._problem.step
         self.iterations = count(iterations, "iterations", least=1)
+        if self.iterations == 1:
+            _warn_of_equations(self._problem)
         self._first = count(first, "first", least=1)
         self._planned = _Planned(self._problem)
         self._begun: float | None = None
@@ -217,6 +220,19 @@ class RecedingHorizon:
                 "weigh the joint forces more."
             )
         return tau
+
+
+def _warn_of_equations(problem: Problem) -> None:
+    """Warn of bounds with equal ends, whose multipliers hardly change in single iterations."""
+    held = problem.data.held
+    if "active" not in held or not np.any((held["low"] == held["high"]) & (held["active"] > 0.0)):
+        return
+    warnings.warn(
+        f"{problem.mech.name!r}: a bound has equal ends, and one iteration in each tick follows "
+        "such a bound slowly: it may be off by centimetres. Give iterations=2 or more.",
+        TroubleWarning,
+        stacklevel=caller(),
+    )
 
 
 def _from_measured(problem: Problem) -> Problem:

@@ -27,7 +27,7 @@ from linkwise.codegen.stepping.stepping import (
     prefixed,
 )
 from linkwise.control.routine import FIRST, FOREVER, Routine
-from linkwise.control.solver import PENALTY, ROUGH
+from linkwise.control.solver import PENALTY
 from linkwise.simulation.rates import velocities
 from linkwise.spatial.array import Array
 from linkwise.spatial.choice import where
@@ -121,9 +121,8 @@ class Tick:
         s.write("tolerance", [1e-9])
         if r.bounds:
             s.write("allowed", [ALLOWED])
-            # a plan that moves on keeps its multipliers, which are those of a better one
-            s.write("rough", [where(-advance, ROUGH, 0.0)])
-            for name in ("before", "unused"):
+            # a plan that moves on keeps its multipliers, and improves them as soon as it can
+            for name in ("rough", "before", "unused"):
                 s.write(name, [FIRST[name]])
         return s.segment()
 
