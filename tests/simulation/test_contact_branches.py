@@ -84,9 +84,10 @@ def test_branches_give_the_motion_of_all_rows():
     assert (np.abs(first.records[..., pushed]).max(axis=(0, 1)) > 0.0).sum() > 20  # many touch
     # until impacts have told rounding apart
     np.testing.assert_allclose(second.records[:, :100], first.records[:, :100], atol=1e-9)
-    # and what they do at worst goes on to be the same
+    # and what they do at worst goes on to be the same, but for rounding of heights
     worst = slice(-2, None)
-    np.testing.assert_allclose(second.records[:, 100, worst], first.records[:, 100, worst], 1e-9)
+    found, expected = (x.records[:, 100, worst] for x in (second, first))
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-16)
     steps = [segment.when for segment in parts.stepping.step]
     assert sum(bool(x) for x in steps) > 3 * len(points)
 

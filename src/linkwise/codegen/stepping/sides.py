@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from linkwise.codegen.scalar.forks import SLOW
 from linkwise.codegen.scalar.packs import Pack, Packs
 from linkwise.codegen.stepping.stepping import STEP, Segment, Stepping, placed
 
@@ -28,7 +29,7 @@ class Sides:
             for places in entries.get(registers[name], ()):
                 self._add(known, [(name, i) for i in places])
         for segment in stepping.segments if known else ():
-            if not segment.rows and not segment.moves:
+            if not segment.rows and not segment.moves and not _forks(segment):
                 self._find(segment, known)
 
     def of(self, segment: Segment) -> Packs:
@@ -75,6 +76,14 @@ class Sides:
         each = (entry for pack in packs for entry in pack)
         rest = ((name, i) for name, size in free.items() for i in range(size))
         return {entry: top + i for i, entry in enumerate(dict.fromkeys((*each, *rest)))}
+
+
+def _forks(segment: Segment) -> bool:
+    """Whether one side of slow choices is computed only, which limbs side by side could not."""
+    graph = segment.traced.graph
+    return bool(segment.again) and any(
+        graph.op[n] in SLOW for n in graph.used(segment.traced.roots)
+    )
 
 
 def entries_of(pieces: Sequence[tuple[str, int]]) -> list[Entry]:

@@ -18,8 +18,8 @@ entries on the way from its body to the base only, and w = e + Y λ gives u_i = 
 The three forces of a contact are solved together. It sticks if λ − A_c⁻¹ u is in its cone, with
 the block A_c of A; else the normal is solved alone, and then sliding. Legs are light beside the
 body they carry, so feet depend on each other much less than the directions of a foot do: sweeps
-that solve these at once converge several times faster. Joints of different limbs are solved by
-twos, side by side (`sweeping.py`).
+that solve these at once converge several times faster. Joints and contacts of different limbs are
+solved by twos, side by side (`sweeping.py`).
 
 These are Coulomb's laws themselves; the convex problems of other solvers lift a sliding body off
 the ground a little. Sweeps begin with the impulses of the last step, so that few of them suffice
@@ -122,18 +122,30 @@ class Sweep:
 
     def contact(self, i: int, point: ContactPoint, friction: Any) -> None:
         """A point on the ground whose rows begin at i, and its μ."""
-        ground, rows = point.ground, (i, i + 1, i + 2)
-        pushes = self._forces(rows, friction)
-        for k, x in zip(rows, pushes, strict=True):
-            self._set(k, x)
-        push = pushes[0]
-        i += 3
-        if ground.torsional > 0.0:
-            most = ground.torsional * push
-            self._set(i, clip(self.impulse[i] - self.velocity(i) * self.inverse[i], -most, most))
-            i += 1
-        if ground.rolling > 0.0:
-            self._disc((i, i + 1), ground.rolling * push)
+        self.contacts({i: (point, friction)})
+
+    def contacts(self, points: Mapping[int, tuple[ContactPoint, Any]]) -> None:
+        """Points side by side: none waits for the others."""
+        self._set_all({i: self._forces((i, i + 1, i + 2), mu) for i, (_, mu) in points.items()})
+        spins, rolls = dict[int, list[Any]](), dict[int, list[Any]]()
+        for i, (point, _) in points.items():
+            if point.ground.torsional > 0.0:
+                most = point.ground.torsional * self.impulse[i]
+                free = self.impulse[i + 3] - self.velocity(i + 3) * self.inverse[i + 3]
+                spins[i + 3] = [clip(free, -most, most)]
+        self._set_all(spins)
+        for i, (point, _) in points.items():
+            if point.ground.rolling > 0.0:
+                rows = i + point.rows - 2, i + point.rows - 1
+                u = [self.velocity(k) for k in rows]
+                rolls[rows[0]] = self._in_disc(rows, u, point.ground.rolling * self.impulse[i])
+        self._set_all(rolls)
+
+    def _set_all(self, values: Mapping[int, list[Any]]) -> None:
+        """The impulses of some rows from each number on."""
+        for i, each in values.items():
+            for k, x in enumerate(each, i):
+                self._set(k, x)
 
     def _forces(self, rows: tuple[int, int, int], friction: Any) -> list[Any]:
         """Impulses along the normal and two tangents."""
@@ -150,13 +162,6 @@ class Sweep:
         slides = [push, *self._in_disc((first, second), ahead, friction * push)]
         return [where(holds, x, y) for x, y in zip(sticks, slides, strict=True)]
 
-    def _disc(self, rows: tuple[int, int], radius: Any) -> None:
-        """Rows that stop, with together no more than a radius."""
-        for k, x in zip(
-            rows, self._in_disc(rows, [self.velocity(k) for k in rows], radius), strict=True
-        ):
-            self._set(k, x)
-
     def _in_disc(self, rows: tuple[int, int], u: list[Any], radius: Any) -> list[Any]:
         """Their impulses, from their velocities."""
         values = [self.impulse[k] - x * self.inverse[k] for k, x in zip(rows, u, strict=True)]
@@ -172,6 +177,9 @@ def _sum(terms: list[Any]) -> Any:
         terms = [a + b for a, b in pairs] + terms[len(terms) & ~1 :]
     return terms[0]
 
+
+FAR = 1e6
+"""Room [m/s] of a contact that does not push."""
 
 BLOCK = 8
 """Numbers of a `block`."""

@@ -46,7 +46,7 @@ from linkwise.simulation.actuation import SLOPES, actuate, inputs
 from linkwise.simulation.implicit.contact_rows import contact_rows
 from linkwise.simulation.implicit.equality import Held, dot, equality_rows, filled, held
 from linkwise.simulation.implicit.ground import ContactPoint, HeightField
-from linkwise.simulation.implicit.impulse import BLOCK, block, inverses
+from linkwise.simulation.implicit.impulse import BLOCK, FAR, block, inverses
 from linkwise.simulation.implicit.joint import Joint
 from linkwise.simulation.implicit.sweeping import LATE, Laws, Unit, units
 from linkwise.simulation.integrators.command import nodes
@@ -212,11 +212,12 @@ class Implicit:
         self.contacts = list(zip(starts[:-1], points, strict=True))
         self.size = int(starts[-1])  # rows
         self.units, self.branches, self.late = tuple(units(joints, points)), False, LATE
+        self.cleared = dict[str, int]()  # registers that are read before they are written
         self.normals = 3 * sum(isinstance(p.ground, HeightField) for p in points)
 
     def stepping(self, sweeps: int) -> Stepping:
         """The step, as it is registered."""
-        mech, state = self.mech, ["q0", "u0"]
+        mech, state, step = self.mech, ["q0", "u0"], self._step(sweeps)
         first = list[Segment]()
         if self.actuated:
             motors = self.actuator_numbers
@@ -233,7 +234,7 @@ class Implicit:
             self.held,
             tuple(state),
             (self._enter(),),
-            (*first, *self._step(sweeps)),
+            (*first, *step),
             (leave(mech),),
             *self._open(),
         )
@@ -280,6 +281,8 @@ class Implicit:
             s.write(name, [0.0])
         if self.normals:
             s.write(NORMAL, [0.0] * self.normals)
+        for name, size in self.cleared.items():
+            s.write(name, [0.0] * size)
         return s.segment()
 
     def _step(self, sweeps: int) -> list[Segment]:
@@ -462,6 +465,9 @@ class Implicit:
             branches.append(Branch(unit.when, unit.body, written(values)))
         arguments["near"] = near
         segments = laws.in_branches(always, self.units, slips=not self.observed)
+        sizes = laws.begin(self.size), *[self.size] * len(per_row), BLOCK * len(self.contacts)
+        names = "rows", *per_row, "block"
+        self.cleared = dict(zip(names, sizes, strict=True)) if self.points else {}
         results = {"solved": "w"} | ({} if self.observed else {"last": "residual"})
         return Call(segments, written(arguments), results, tuple(branches))
 
@@ -579,7 +585,3 @@ def _room(gap: Any, before: Any, h: Any, restitution: float) -> Any:
     fast = -before - SLOW
     bounced = minimum(room, restitution * before)
     return where(fast, where(gap, FAR, bounced), room)
-
-
-FAR = 1e6
-"""Room [m/s] of a contact that is left to penetrate."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from linkwise.codegen.stepping.stepping import Segment, Sketch, part
 from linkwise.simulation.implicit.ground import ContactPoint
-from linkwise.simulation.implicit.impulse import BLOCK, TINY, TOGETHER, Sweep
+from linkwise.simulation.implicit.impulse import BLOCK, FAR, TINY, TOGETHER, Sweep
 from linkwise.simulation.implicit.joint import Joint
 from linkwise.spatial.choice import gate, maximum, root, where
 
@@ -71,7 +71,7 @@ CHANGE = "change"
 
 FULL, LIMBS, ACTS = "full", "limbs", "acts"
 """Registers with a number above zero if the next sweep goes over everything, over the joints of
-some limbs, and over a contact."""
+some limbs, and over some contacts that are solved side by side."""
 
 CARRIES = "carries"
 """The register with a number above zero if a contact of some limbs is near."""
@@ -118,7 +118,8 @@ class Laws:
             return s.read(name, sizes.get(name, m))[start : start + size]
 
         made = s.read(MADE, 1)[0]
-        laws = self._applied(read, range(len(self.joints)), range(len(self.contacts)), made)
+        joints, contacts = range(len(self.joints)), range(len(self.contacts))
+        laws = self._applied(read, joints, contacts, made, {})
         s.write("impulse", [laws.impulse[i] for i in range(m)])
         w = read("w", 0, self.nv)
         s.write("w", [laws.w.get(k, w[k]) for k in range(self.nv)])
@@ -133,11 +134,11 @@ class Laws:
             s.write(name, [0.0])
         if branches or limbs:
             s.write(CHANGE, [0.0])
+        self._wake(s, branches)
         if limbs:
             s.write(FULL, [1.0])
             s.write(LIMBS, [1.0] * len(limbs))
             s.write(CARRIES, [_largest(s, x.bodies) for x in limbs])
-            self._wake(s, branches)
         return s.segment()
 
     @property
@@ -190,10 +191,11 @@ class Laws:
         loop = [self._part(x.joints, (), part(LIMBS, g)) for g, x in enumerate(limbs)]
         if not limbs and always:
             loop.append(self._part(always, ()))
-        for unit in branches:
-            acts = limbs and unit.contact is not None
-            when = part(ACTS, unit.contact or 0) if acts else unit.when
-            loop.append(self._part(*unit.members, when, acts=bool(acts)))
+        away = [unit for unit in branches if unit.contact is None]
+        loop += [self._part(*unit.members, unit.when) for unit in away]
+        near = {unit.contact: unit.when for unit in branches if unit.contact is not None}
+        for g, pair in enumerate(self._contact_pairs(list(near))):
+            loop.append(self._part((), pair, part(ACTS, g), near, acts=bool(limbs)))
         s = Sketch("judge")
         worst = s.read(CHANGE, 1)[0]
         s.write("residual", [worst])
@@ -231,23 +233,37 @@ class Laws:
 
     def _wake(self, s: Sketch, branches: Sequence[Unit]) -> None:
         """Let the next sweep go over all contacts that are near."""
-        for unit in branches:
-            if unit.contact is not None:
-                s.write(part(ACTS, unit.contact), s.read(unit.when, 1))
+        near = {unit.contact: unit.when for unit in branches if unit.contact is not None}
+        for g, pair in enumerate(self._contact_pairs(list(near))):
+            s.write(part(ACTS, g), [_largest(s, [near[c] for c in pair])])
 
     def _part(
-        self, joints: Sequence[int], contacts: Sequence[int], when: str = "", *, acts: bool = False
+        self,
+        joints: Sequence[int],
+        contacts: Sequence[int],
+        when: str = "",
+        near: Mapping[int, str] | None = None,
+        *,
+        acts: bool = False,
     ) -> Segment:
-        """A part of a sweep; of a contact, also whether sweeps in part go over it."""
+        """A part of a sweep; of contacts, also whether sweeps in part go over them.
+
+        Args:
+            near: For contacts side by side, of which some may be away, what says so.
+        """
         s = Sketch("sweep")
         made = s.read(MADE, 1)[0] if contacts else 0.0
-        laws = self._applied(_reader(s), joints, contacts, made)
+        flags = dict[int, Any]()
+        if near is not None and len(contacts) > 1:
+            flags = {c: s.read(near[c], 1)[0] for c in contacts}
+        laws = self._applied(_reader(s), joints, contacts, made, flags)
         for i, x in laws.impulse.items():
             s.write(part("impulse", i), [x])
         for k, x in laws.w.items():
             s.write(part("w", k), [x])
-        for c in contacts if acts else ():
-            s.write(part(ACTS, c), [laws.impulse[self.contacts[c][0]]])
+        if acts:
+            pushes = (laws.impulse[self.contacts[c][0]] for c in contacts)
+            s.write(when, [reduce(maximum, pushes)])
         s.write(CHANGE, [maximum(s.read(CHANGE, 1)[0], laws.worst)])
         return s.segment(again=AGAIN, most=self.most, when=when)
 
@@ -261,26 +277,37 @@ class Laws:
         return rows
 
     def _applied(
-        self, read: Read, joints: Sequence[int], contacts: Sequence[int], made: Any
+        self,
+        read: Read,
+        joints: Sequence[int],
+        contacts: Sequence[int],
+        made: Any,
+        near: Mapping[int, Any],
     ) -> Sweep:
-        """A sweep over some rows, after some sweeps."""
+        """A sweep over some rows, after some sweeps; where some contacts may be away, of near."""
         members = [*joints, *(i for c in contacts for i in self._members(c))]
         rows = self._rows(read, members)
         of_rows = ("b", "mobility", "inverse", "impulse")
         b, mobility, inverse, impulse = (
             {i: read(name, i, 1)[0] for i in members} for name in of_rows
         )
+        for c, flag in near.items():
+            i, _ = self.contacts[c]
+            b[i] = where(flag, b[i], FAR)
         blocks = {self.contacts[c][0]: read("block", BLOCK * c, BLOCK) for c in contacts}
         w, together = _entries(read, rows), min(TOGETHER, self.most // 2) - 0.5 - made
         laws = Sweep(rows, b, mobility, inverse, impulse, w, blocks, together)
         for pair in self._pairs(joints):
             laws.joints({i: self._bounds(read, i) for i in pair})
-        for c in contacts:
-            i, point = self.contacts[c]
-            given = self.given_friction
-            mu = read("ground_friction", c, 1)[0] if given else point.ground.friction
-            laws.contact(i, point, mu)
+        for pair in self._contact_pairs(contacts):
+            laws.contacts({self.contacts[c][0]: self._ground(read, c) for c in pair})
         return laws
+
+    def _ground(self, read: Read, c: int) -> tuple[ContactPoint, Any]:
+        """A point on the ground and its μ."""
+        _, point = self.contacts[c]
+        given = self.given_friction
+        return point, read("ground_friction", c, 1)[0] if given else point.ground.friction
 
     def _bounds(self, read: Read, i: int) -> tuple[Any, Any, Any]:
         """h f and the velocities at the limits of a joint, None for what it does not have."""
@@ -297,16 +324,15 @@ class Laws:
         not overshoot. Joints without friction come last, each alone: the order is the same with
         branches (`units`) and without.
         """
-        left = [i for i in joints if self.joints[i].friction > 0.0]
-        alone = [i for i in joints if self.joints[i].friction == 0.0]
-        places = {i: set(self.pattern[i]) for i in left}
-        while left:
-            i, *rest = left
-            others = [j for j in rest if not (places[i] <= places[j] or places[j] <= places[i])]
-            j = min(others, key=lambda j: len(places[i] & places[j]), default=i)
-            yield (i,) if i == j else (i, j)
-            left = [k for k in rest if k != j]
-        yield from ((i,) for i in alone)
+        rubs = [i for i in joints if self.joints[i].friction > 0.0]
+        yield from _by_twos({i: set(self.pattern[i]) for i in rubs})
+        yield from ((i,) for i in joints if self.joints[i].friction == 0.0)
+
+    def _contact_pairs(self, contacts: Sequence[int]) -> Iterator[tuple[int, ...]]:
+        """Contacts by twos, likewise: those of different limbs."""
+        yield from _by_twos(
+            {c: {k for i in self._members(c) for k in self.pattern[i]} for c in contacts}
+        )
 
     def _members(self, c: int) -> range:
         """The rows of a contact."""
@@ -391,6 +417,17 @@ def units(joints: tuple[Joint, ...], points: Sequence[ContactPoint]) -> Iterator
     for c, point in enumerate(points):
         body = part("near", first + bodies.index(point.body))
         yield Unit(part("near", len(limits) + c), body, None, c)
+
+
+def _by_twos(places: Mapping[int, set[int]]) -> Iterator[tuple[int, ...]]:
+    """What has places that the other lacks by twos, with as few in common as there can be."""
+    left = list(places)
+    while left:
+        i, *rest = left
+        others = [j for j in rest if not (places[i] <= places[j] or places[j] <= places[i])]
+        j = min(others, key=lambda j: len(places[i] & places[j]), default=i)
+        yield (i,) if i == j else (i, j)
+        left = [k for k in rest if k != j]
 
 
 def _reader(s: Sketch) -> Read:
