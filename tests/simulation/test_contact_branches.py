@@ -86,8 +86,8 @@ def test_branches_give_the_motion_of_all_rows():
     np.testing.assert_allclose(second.records[:, :100], first.records[:, :100], atol=1e-9)
     # and what they do at worst goes on to be the same, but for rounding of heights
     worst = slice(-2, None)
-    found, expected = (x.records[:, 100, worst] for x in (second, first))
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-16)
+    late, expected = (x.records[:, 100, worst] for x in (second, first))
+    np.testing.assert_allclose(late, expected, rtol=1e-9, atol=1e-16)
     steps = [segment.when for segment in parts.stepping.step]
     assert sum(bool(x) for x in steps) > 3 * len(points)
 

@@ -385,7 +385,7 @@ class Matrices:
 
         Args:
             key: A name of the code, by which it is found again.
-            write: A function that, given an array for each piece, returns all that is written.
+            write: A function that, given an array for each piece, returns everything it writes.
             reads: The pieces that are read.
             writes: Those that are written.
             table: For each round the address of each piece.

@@ -300,9 +300,9 @@ def by_points(
         return np.concatenate([turn, v - arrays["v1"], d[still]])
 
     e = work.each(errors, both, here.row, work.room(n, both.shape[1]))
-    found = moments(work, e, first, n, s.spread, None)
+    moment = moments(work, e, first, n, s.spread, None)
     mean, second, crossed, pivot = work.results(
-        found.mean.entries, found.second.mirrored_entries, found.crossed.entries, pivots
+        moment.mean.entries, moment.second.mirrored_entries, moment.crossed.entries, pivots
     )
     for each in pivot:
         at.check(status.MATRIX, each, 0.0, np.inf)
@@ -329,13 +329,13 @@ def seen_by_points(
     rows = len(middle)
     e = work.each(errors, both, here.row, work.room(rows, both.shape[1]))
     sensed = joint(work, n, rows)
-    found = moments(work, e, first, n, s.spread, sensed.part(slice(None), slice(n)))
+    moment = moments(work, e, first, n, s.spread, sensed.part(slice(None), slice(n)))
     S = sensed.part(slice(None), slice(padded(n), padded(n) + rows))
-    work.mirrored(found.second)
-    work.copied(found.second, S)
+    work.mirrored(moment.second)
+    work.copied(moment.second, S)
     far = work.vector(y - middle)
     last = sensed.wide - WIDTH
-    table = [(far.start + i, found.mean.at(i, 0), sensed.at(i, last)) for i in range(rows)]
+    table = [(far.start + i, moment.mean.at(i, 0), sensed.at(i, last)) for i in range(rows)]
     work.compute("innovation", sub, [Piece(1), Piece(1)], [Piece(1)], table)
     return sensed, pivots
 
@@ -501,10 +501,10 @@ def large_tick(at: Writing, s: Structure) -> Any:
     after, d, nis, weight = conditioned(
         work, before, sensed, s.blocks, (r.variance, r.use, r.limit)
     )
-    wanted = [after.mirrored_entries, d.entries, eps.entries, nis.entries, weight.entries, pivots]
+    entries = [after.mirrored_entries, d.entries, eps.entries, nis.entries, weight.entries, pivots]
     if s.smoothing and not s.unscented:
-        wanted += [before.mirrored_entries, P.entries]
-    flat, d, eps, nis, weight, pivots, *more = work.results(*wanted)
+        entries += [before.mirrored_entries, P.entries]
+    flat, d, eps, nis, weight, pivots, *more = work.results(*entries)
     for pivot in pivots:
         at.check(status.MATRIX, pivot, 0.0, np.inf)
     end, P_end, _ = corrected(at, state, flat.reshape(n, n), d)

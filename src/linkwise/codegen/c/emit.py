@@ -342,7 +342,7 @@ class Straight:
         yield "    }"
 
     def _pass(self, number_: int, which: int) -> Iterator[str]:
-        """All passes over a memory, where their first result is asked for."""
+        """All passes over a memory, where their first result is requested."""
         if which:
             return
         name = f"{self.name or self.face.name}_passes{number_}"

@@ -540,7 +540,7 @@ class _Parts:
         return last
 
     def _begins(self, node: int) -> bool:
-        """Whether passes begin there, whose memory has all that they read."""
+        """Whether passes begin there, whose memory has everything they read."""
         graph = self.graph
         passes = graph.op[node] == "part" and isinstance(graph.loops[graph.a[node]], Passes)
         return passes and graph.b[node] == 0

@@ -243,7 +243,7 @@ class Graph:
             return ()
         if op == "part":
             loop, which = self.loops[self.a[node]], self.b[node]
-            if which and isinstance(loop, Passes):  # which run where the first one is asked for
+            if which and isinstance(loop, Passes):  # which run where the first one is requested
                 return (self._table["part", self.a[node], 0],)
             return loop.inputs
         return (self.a[node],) if self.b[node] < 0 else (self.a[node], self.b[node])
