@@ -77,3 +77,33 @@ def test_a_goal_may_be_a_pose() -> None:
     alone = lw.rollout(arm, start, controller=(law, goal), duration=0.02, step=0.01)
     assert runs.status.tolist() == [0, status.INPUT]
     np.testing.assert_allclose(runs.q[0], alone.q, atol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_batch_in_which_no_motion_begins(rows):
+    """All have a status; so has a batch of one, while a single motion raises."""
+    mech, options = lw.models.puma560(), {"duration": 5e-3, "step": 1e-3}
+    q = np.full((rows, 6), np.nan)
+    with pytest.warns(TroubleWarning, match=f"{rows} of {rows} motions"):
+        runs = lw.rollout(mech, q, **options)
+    assert runs.status.tolist() == [status.INPUT] * rows
+    assert np.isnan(runs.q).all() and np.isnan(runs.gradient(q=np.ones((rows, 6))).tau).all()
+    with pytest.raises(ModelError, match="q is not finite"):
+        lw.rollout(mech, q[0], **options)
+    four = lw.models.four_bar()
+    with pytest.raises(ModelError, match="q is not finite"):  # where would it be closed?
+        lw.rollout(four, np.full((rows, 3), np.nan), **options)
+
+
+def test_motions_that_share_what_is_wrong():
+    """It is an error of the call, which names the entry."""
+    mech, q = lw.models.puma560(), np.zeros((3, 6))
+    tau = np.zeros((5, 6))
+    tau[2, 1] = np.nan  # in step 2 of all motions
+    with pytest.raises(ModelError, match=r"tau is not finite, first at \(2, 1\)"):
+        lw.rollout(mech, q, tau=tau, duration=5e-3, step=1e-3)
+    many = np.zeros((3, 6))
+    many[1, 0] = np.inf  # of motion 1, in all of its steps
+    with pytest.warns(TroubleWarning, match="1 of 3 motions"):
+        runs = lw.rollout(mech, q, tau=many, duration=5e-3, step=1e-3)
+    assert runs.status.tolist() == [0, status.INPUT, 0]

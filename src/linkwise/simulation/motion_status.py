@@ -12,9 +12,13 @@ from numpy.typing import NDArray
 from linkwise.codegen import arrays
 from linkwise.codegen.scalar import status
 from linkwise.codegen.stepping.device import Motions
+from linkwise.dynamics.kernels import is_closed
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.input_status import input_status
 from linkwise.spatial.array import floats
+
+NAMED = ("inputs", "parameters")
+"""Inputs that are given by name."""
 
 
 def with_status(
@@ -22,27 +26,30 @@ def with_status(
 ) -> tuple[NDArray[np.int32] | None, dict[str, Any]]:
     """A code for each motion, and the inputs with those of another motion where there is a code.
 
-    What motions share, and single motions, are left to the checks that follow; so is a batch in
-    which no motion is left, and arrays that do not fit together.
+    What motions share, and single motions, are left to the checks that follow; so are arrays that
+    do not fit together, and a batch of a mechanism with loops in which no motion is left.
 
     Args:
         mech: The mechanism.
-        given: "q" and "v", (n,) or (batch, n); and inputs by name, (batch, 1 or steps, n), or
-            (batch, n) where these are not rows of steps.
+        given: "q" and "v", (n,) or (batch, n); and inputs, (batch, 1 or steps, n), or (batch, n)
+            where these are not rows of steps; "inputs" and "parameters" are mappings.
         steps: The number of steps.
 
     Returns:
         The codes (batch,), or None for no trouble; and the inputs.
     """
-    same = dict(given)
-    if any(map(arrays.is_on_gpu, given.values())):
+    same, flat = dict(given), dict[str, Any]()
+    for name, x in given.items():
+        inner = {f"{name} {key}": y for key, y in x.items()} if name in NAMED else {name: x}
+        flat |= inner
+    if any(map(arrays.is_on_gpu, flat.values())):
         return None, same
-    rows = {name: floats(x, name) for name, x in given.items() if _is_array(name, x)}
+    rows = {name: floats(x, name) for name, x in flat.items() if _is_array(name, x)}
     axes = {name: 2 if name in ("q", "v") else 3 for name in rows}
-    lengths = {len(x) for name, x in rows.items() if x.ndim == axes[name]} - {1}
-    if len(lengths) != 1:
+    lengths = {len(x) for name, x in rows.items() if x.ndim == axes[name]}
+    batch = max(lengths, default=0)
+    if not lengths or not lengths <= {1, batch}:
         return None, same
-    (batch,) = lengths
     apart = {name: x for name, x in rows.items() if x.ndim > 1 and len(x) == batch}
     if batch == steps:  # (steps, n)
         apart = {name: x for name, x in apart.items() if x.ndim == axes[name]}
@@ -54,11 +61,15 @@ def with_status(
             new = np.where(np.isfinite(x).all(axis=tuple(range(1, x.ndim))), 0, status.INPUT)
         codes = np.where(codes != 0, codes, new).astype(np.int32)
     good = np.flatnonzero(codes == 0)
-    if len(good) in (0, batch):
+    if len(good) == batch or (not len(good) and is_closed(mech)):
         return None, same
     for name, x in apart.items():
-        same[name] = x.copy()
-        same[name][codes != 0] = x[good[0]]
+        none = mech.neutral() if name == "q" and x.shape[-1] == mech.nq else 0.0
+        usable = np.where((codes != 0).reshape(-1, *[1] * (x.ndim - 1)), none, x)
+        if len(good):
+            usable[codes != 0] = x[good[0]]
+        kind, _, key = name.partition(" ")
+        same[kind] = {**same[kind], key: usable} if key else usable
     return codes, same
 
 

@@ -14,14 +14,14 @@ from linkwise.codegen import arrays
 from linkwise.codegen.stepping.device import Course, Motions
 from linkwise.codegen.stepping.kernel import MotionKernel
 from linkwise.dynamics.actuator_force import NamedCommands, actuator_commands
-from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, refuse
+from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, refuse, tree_of
 from linkwise.errors import LoweringError, ModelError, ShapeError
 from linkwise.model.bending import warn_if_bent
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.episode import NOTHING
 from linkwise.simulation.implicit.ground import ContactPoint, Ground
 from linkwise.simulation.motion_request import MotionRequest
-from linkwise.simulation.motion_setup import LARGEST_SEED, motion_setup
+from linkwise.simulation.motion_setup import LARGEST_SEED, MotionSetup, motion_setup
 from linkwise.simulation.motion_status import with_status, without
 from linkwise.simulation.planned import Planner, check_planner, planner_inputs
 from linkwise.simulation.rollout_gradient import Origin
@@ -194,32 +194,47 @@ def rollout(
         check_planner(planner, integrator, length, unused, not on_gpu and itemsize(dtype) == 8)
     steps = _steps(duration, number(step, "step", above=0.0))
     like = arrays.foreign((q, v, tau))
-    each: dict[str, Any] = {"q": q, "v": v, "tau": tau, "goal": goal, "controls": controls}
-    each |= {f"{kind} {name}": x for kind, some in named.items() for name, x in some.items()}
-    codes, each = (None, each) if planner is not None else with_status(mech, each, steps)
-    if codes is not None:
-        q, v, tau, goal, controls = (each[x] for x in ("q", "v", "tau", "goal", "controls"))
-        usable = {kind: {x: each[f"{kind} {x}"] for x in some} for kind, some in named.items()}
-        parameters, inputs = usable["parameters"], usable["inputs"] or inputs
-    setup = motion_setup(
-        mech, step=step, actuated=controls is not None, parameters=parameters, law=law, **acting
-    )
+
+    def checked(
+        q: Any, v: Any, tau: Any, goal: Any, controls: Any, **named: Mapping[str, Any]
+    ) -> tuple[MotionSetup, Any, Any, dict[str, Any]]:
+        setup = motion_setup(
+            mech, step=step, actuated=controls is not None, parameters=named["parameters"],
+            law=law, **acting,
+        )  # fmt: skip
+        moved = setup.request.mech
+        q_start = _checked(moved.check_q, q, on_gpu)
+        speed = _at_rest(moved, q, on_gpu) if v is None else v
+        v_start, held = _checked(moved.check_v, speed, on_gpu), dict[str, Any]()
+        if planner is None and law is None:
+            held = {"tau": _checked(lambda x: joint_forces(moved, x), tau, on_gpu)}
+        elif law is not None:
+            held = commands(law, goal, named["inputs"])
+        if controls is not None:
+            held["control"] = _checked(lambda x: actuator_commands(moved, x), controls, on_gpu)
+        return setup, q_start, v_start, held
+
+    numbers: dict[str, Any] = {"q": q, "v": v, "tau": tau, "goal": goal, "controls": controls}
+    q_start: Any
+    v_start: Any
+    codes, every = None, count(record_every, "record_every", least=1)
+    try:
+        setup, q_start, v_start, held = checked(**numbers, **named)
+    except ModelError:  # of a batch, only the motions at fault have no result
+        moved = mech if is_closed(mech, loops) else tree_of(mech)
+        codes, some = (None, {}) if planner else with_status(moved, numbers | named, steps)
+        if codes is None:
+            raise
+        setup, q_start, v_start, held = checked(**some)
     request, length = setup.request, setup.step
     mech, points = request.mech, request.contacts
-    every = count(record_every, "record_every", least=1)
-    q_start: Any = _checked(mech.check_q, q, on_gpu)
-    v_start: Any = _checked(mech.check_v, _at_rest(mech, q, on_gpu) if v is None else v, on_gpu)
-    scalars = list[str]()
-    held, sizes = dict[str, Any](), dict[str, int]()
+    sizes, scalars = dict[str, int](), list[str]()
     if planner is None and law is None:
-        held = {"tau": _checked(lambda x: joint_forces(mech, x), tau, on_gpu)}
         sizes = {"tau": mech.nv}
     elif law is not None:
-        held = commands(law, goal, inputs)
         sizes = {name: x.shape[-1] for name, x in law_inputs(law).items()}
-        scalars = [name for name in held if name != "goal"]
+        scalars = [name for name in held if name not in ("goal", "control")]
     if controls is not None:
-        held["control"] = _checked(lambda x: actuator_commands(mech, x), controls, on_gpu)
         sizes["control"] = len(mech.actuators)
     course = Course(
         length,
