@@ -53,6 +53,15 @@ def test_wrong_units_and_signs_are_suspected() -> None:
         lw.identify(ARM, **data | {"tau": -data["tau"]})
 
 
+@pytest.mark.parametrize("factor", [1e3, 1e-3])
+def test_forces_in_other_units_are_suspected(factor: float) -> None:
+    data = recorded()
+    with pytest.warns(
+        TroubleWarning, match=r"are about (1e.03|0\.001) times those of 'pendulum_2'.*units"
+    ):
+        lw.identify(ARM, **data | {"tau": factor * data["tau"]})
+
+
 def test_a_recording_too_short_for_its_bandwidth() -> None:
     t = 0.02 * np.arange(30)
     with pytest.raises(lw.ModelError, match=r"30 samples .* 5 Hz.*Record for longer, or raise"):
@@ -91,3 +100,33 @@ def test_times_are_named(t: Array, words: str) -> None:
         smoothed(ARM, t, none, bandwidth=1.0)
     with pytest.raises(lw.ModelError, match=words):
         identify_rollout(ARM, t, none, none)
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "words"),
+    [
+        ("t,q[pin_1],q[pin_1],q[pin_2]", "0,1,2,3", r"two columns 'q\[pin_1\]'; leave one out"),
+        (
+            "t,q[pin_1] [deg],q[pin_2] [deg]",
+            "0,1,2",
+            r"'q\[pin_1\] \[deg\]'; convert it.* rad or m",
+        ),
+        ("t [ms],q[pin_1],q[pin_2]", "0,1,2", r"'t \[ms\]'; convert it: times are in s"),
+        ("time,q[pin_1],q[pin_2]", "0,1,2", "no column 't', the times in seconds; it has time"),
+        ("t;q[pin_1];q[pin_2]", "0,5;1,5;2", "'0,5' is not a number. Write decimal points"),
+    ],
+)
+def test_tables_that_cannot_be_meant(tmp_path: Path, head: str, row: str, words: str) -> None:
+    file = tmp_path / "run.csv"
+    file.write_text(f"{head}\n{row}\n")
+    with pytest.raises(LinkwiseError, match=words):
+        load_measurements(ARM, file)
+
+
+@pytest.mark.parametrize("between", [";", "\t"])
+def test_cells_are_separated_by_other_signs(tmp_path: Path, between: str) -> None:
+    file = tmp_path / "run.csv"
+    rows = [["t [s]", "q[pin_1] [rad]", "q[pin_2]", "note", "note"], ["0", "1.5", "", "7", "8"]]
+    file.write_text("\n".join(between.join(row) for row in rows))
+    read = load_measurements(ARM, file)
+    assert read.t.tolist() == [0.0] and read.q[0, 0] == 1.5 and np.isnan(read.q[0, 1])

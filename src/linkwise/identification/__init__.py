@@ -27,6 +27,9 @@ from linkwise.identification.motion import (
     SmoothMotion as SmoothMotion,
     smoothed as smoothed,
 )
+from linkwise.identification.progress import (
+    Progress as Progress,
+)
 from linkwise.identification.rollout_fit import (
     RolloutFit as RolloutFit,
     identify_rollout as identify_rollout,

@@ -25,6 +25,7 @@ from linkwise.dynamics.passive import passive
 from linkwise.dynamics.velocity_space import scale
 from linkwise.errors import ClosureError, ModelError
 from linkwise.identification import closed, model
+from linkwise.identification.progress import Reporter
 from linkwise.identification.rows import Rows, base_and_equations
 from linkwise.loops.projection import project_position
 from linkwise.model.hinges.modified import is_plain
@@ -57,6 +58,9 @@ LIKELY = 64
 
 CHANGES = 10
 """Random changes that a round of the search tries."""
+
+RANDOM, IMPROVED = "random motions", "rounds of the search"
+"""Stages, in words."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -313,7 +317,12 @@ class ClosedSeries:
 
 
 def excited(
-    series: ClosedSeries, t: Array, tries: int, rounds: int, rng: np.random.Generator
+    series: ClosedSeries,
+    t: Array,
+    tries: int,
+    rounds: int,
+    rng: np.random.Generator,
+    report: Reporter,
 ) -> Moved:
     """The best motion of those that were tried, at times t.
 
@@ -333,7 +342,10 @@ def excited(
             return True
         return False
 
+    report.begin(RANDOM, tries)
     for i in range(tries):
+        if i and i % max(1, tries // 10) == 0:
+            report(i, -value)
         x = rng.standard_normal(series.size)
         x[-f:] = rng.uniform(-1.0, 1.0, f) * (i % 2)
         tried(x)
@@ -345,12 +357,14 @@ def excited(
             "fewer parameters, move other hinges with driven=..., or raise tries."
         )
     width = 0.3
-    for _ in range(rounds):
+    report.begin(IMPROVED, rounds)
+    for done in range(rounds):
         better = [
             tried(best + width * np.abs(best).mean() * rng.standard_normal(series.size))
             for _ in range(CHANGES)
         ]
         width *= 1.0 if any(better) else 0.5
+        report(done + 1, -value)
     share = series.moved(best, few)[0]
     for _ in range(GROWTH):
         reached, motion = series.moved(best, t, share)

@@ -10,8 +10,9 @@ improved by a quasi-Newton search over a, b and c.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +23,10 @@ from linkwise.dynamics.kernels import Loops, check_mechanism, is_closed, tree_of
 from linkwise.dynamics.passive import passive
 from linkwise.errors import ModelError
 from linkwise.identification import model
-from linkwise.identification.closed_excitation import ClosedSeries, excited
+from linkwise.identification.closed_excitation import IMPROVED, RANDOM, ClosedSeries, excited
 from linkwise.identification.least_squares import scipy
 from linkwise.identification.motion import SmoothMotion, derivatives, require_rotations
+from linkwise.identification.progress import Progress, Reporter
 from linkwise.identification.rows import base_of
 from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
@@ -84,6 +86,7 @@ def exciting_motion(
     seed: int | np.random.Generator | None = 0,
     driven: Sequence[str] | None = None,
     loops: Loops = "closed",
+    progress: Callable[[Progress], None] | None = None,
 ) -> SmoothMotion:
     """A periodic motion that shows the parameters of a mechanism well, within its limits.
 
@@ -110,6 +113,7 @@ def exciting_motion(
         driven: With loops and couplings, names of hinges that are independent rather than others,
             such as those with motors; default: those that move the others best.
         loops: "closed" holds loops and couplings; "open" moves all hinges of the tree.
+        progress: Called with a `Progress` after tenths of the random motions, and after each round.
 
     Raises:
         ModelError: A mechanism that cannot move or hold itself within its force limits, too few or
@@ -130,7 +134,7 @@ def exciting_motion(
         raise ModelError(f"{mech.name!r} has no degrees of freedom; no motion can excite it.")
     length, h = number(duration, "duration", above=0.0), number(step, "step", above=0.0)
     terms, tried = count(harmonics, "harmonics", least=1), count(tries, "tries", least=1)
-    steps, rng = count(rounds, "rounds"), generator(seed)
+    steps, rng, report = count(rounds, "rounds"), generator(seed), Reporter(progress)
     if length / h > MOST_SAMPLES:
         raise ModelError(
             f"{length:g} s in steps of {h:g} s are {length / h:.3g} samples; at most "
@@ -142,13 +146,13 @@ def exciting_motion(
     if held:
         w: Array = 2.0 * np.pi / length * np.arange(1, terms + 1, dtype=np.float64)
         closed = ClosedSeries.of(mech, kinds, w, first, rng)
-        motion = excited(closed, t, tried, steps, rng)
+        motion = excited(closed, t, tried, steps, rng, report)
         q, v, vdot = motion.q, motion.v, motion.vdot
         return SmoothMotion(t, q, v, vdot, None, slice(0, len(t)), np.zeros(q.shape, bool))
     series = _Series.of(mech, kinds, length, terms)
     few = t[:: max(1, len(t) // COMPARED)]
-    best, value = series.drawn(rng, tried, few)
-    best = series.improved(best, value, few, steps) if steps else best
+    best, value = series.drawn(rng, tried, few, report)
+    best = series.improved(best, value, few, steps, report) if steps else best
     q, v, vdot = series.motion(best, series.share(best, few), few, t)
     return SmoothMotion(t, q, v, vdot, None, slice(0, len(t)), np.zeros(q.shape, bool))
 
@@ -271,10 +275,15 @@ class _Series:
                 out[i] -= PRICE * float(over @ over)
         return out
 
-    def drawn(self, rng: np.random.Generator, tries: int, few: Array) -> tuple[Array, float]:
+    def drawn(
+        self, rng: np.random.Generator, tries: int, few: Array, report: Reporter
+    ) -> tuple[Array, float]:
         """The best of random motions, and its score."""
+        report.begin(RANDOM, tries)
         best, value, held = np.zeros(self.size), -np.inf, False
         for i in range(tries):
+            if i and i % max(1, tries // 10) == 0:
+                report(i, -value)
             fresh = i < tries // 3 or not np.isfinite(value)
             x = rng.standard_normal(self.size)
             centres = rng.uniform(-1.0, 1.0, self.mech.nv) * (i % 2 if not held else 0.3)
@@ -307,7 +316,7 @@ class _Series:
             "with effort=...) or try more places with tries=..."
         )
 
-    def improved(self, x: Array, value: float, few: Array, rounds: int) -> Array:
+    def improved(self, x: Array, value: float, few: Array, rounds: int, report: Reporter) -> Array:
         """A better motion near x, or x."""
         nv, steps = self.mech.nv, CHANGE * np.eye(self.size)
         start = _with_shares(x, nv, self.share(x, few) * _shares(x, nv))
@@ -318,8 +327,16 @@ class _Series:
                 return 1e10, np.zeros(self.size)
             return -float(values[0]), -(values[1:] - values[0]) / CHANGE
 
-        minimize = scipy("optimize").minimize
-        better = minimize(price, start, jac=True, method="L-BFGS-B", options={"maxiter": rounds}).x
+        done = 0
+
+        def after_round(intermediate_result: Any) -> None:
+            nonlocal done
+            done += 1
+            report(done, float(intermediate_result.fun))
+
+        report.begin(IMPROVED, rounds)
+        how = dict[str, Any](jac=True, method="L-BFGS-B", options={"maxiter": rounds})
+        better = scipy("optimize").minimize(price, start, callback=after_round, **how).x
         better = _with_shares(
             better, nv, MOST_USED / _shares(better, nv).max() * _shares(better, nv)
         )

@@ -30,7 +30,7 @@ from linkwise.identification.least_squares import Equations, least_squares, nois
 from linkwise.identification.possible import distance, possible
 from linkwise.identification.rows import Rows, base_and_equations
 from linkwise.identification.samples import complete_samples, known_forces
-from linkwise.identification.suspicion import check_explained, check_possible
+from linkwise.identification.suspicion import check_explained, check_possible, check_size
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.state import moved_places
 from linkwise.spatial.array import Array, ArrayLike
@@ -165,6 +165,8 @@ def identify(
     joints = tuple(tree.velocity_names[i] for i in places)
     check_explained(mech, joints, noise, spread)
     if not gains.rows:
+        if "inertia" in kinds:
+            check_size(mech, joints, k + columns @ model.nominal(tree, kinds), y)
         check_possible(mech, joints, eq.W @ (used - fit.estimate), spread)
     return Identification(
         with_gains(model.with_numbers(mech, kinds, values), places, gains, share),

@@ -3,8 +3,9 @@
 A table has the column `t` [s], and for each joint `q[NAME]` and `tau[NAME]`, perhaps `v[NAME]` and
 `vdot[NAME]`: what `Recording.save("run.csv")` writes. Where a joint has no `tau[NAME]`, its motor
 current or command is `u[NAME]`. Forces at nodes, such as those of a load cell, are `f[NODE].0` to
-`f[NODE].5`: a moment and a force. Units behind the name, as in `q[elbow] [rad]`, are left out, and
-so are further columns, those of other joints with a warning. Empty cells are gaps.
+`f[NODE].5`: a moment and a force. Units behind the name, as in `q[elbow] [rad]`, are left out; deg,
+mm, ms and the like are refused. Further columns are left out, those of other joints with a warning.
+Cells of a CSV file are separated by commas, semicolons or tabs. Empty cells are gaps.
 """
 
 from __future__ import annotations
@@ -25,6 +26,26 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 
 KINDS = ("q", "v", "vdot", "tau")
+
+HEADS = tuple(f"{kind}[" for kind in (*KINDS, "u", "f"))
+"""Of the columns that are read, besides `t`."""
+
+OTHER_UNITS = (
+    "ms",
+    "us",
+    "min",
+    "deg",
+    "degree",
+    "degrees",
+    "°",
+    "deg/s",
+    "°/s",
+    "rpm",
+    "mm",
+    "cm",
+)
+OTHER_UNITS += ("deg/s²", "deg/s^2", "mnm", "mn m", "ncm", "n cm", "nmm", "n mm", "knm", "kn", "mn")
+"""Units behind a name that are refused, in lower case."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,10 +90,12 @@ def load_measurements(mech: Mechanism, path: str | Path) -> Measurements:
     if not mech.nv:
         raise ModelError(f"{mech.name!r} does not move; there is nothing to measure.")
     file = Path(checked_path(path, "path"))
-    table = _parquet(file) if file.suffix.lower() in (".parquet", ".pq") else _csv(file)
-    table = {_bare(name): column for name, column in table.items()}
+    columns = _parquet(file) if file.suffix.lower() in (".parquet", ".pq") else _csv(file)
+    table = _named(columns, file)
     if "t" not in table:
-        raise ModelError(f"{file} has no column 't'; it has {', '.join(list(table)[:8])}.")
+        raise ModelError(
+            f"{file} has no column 't', the times in seconds; it has {', '.join(list(table)[:8])}."
+        )
     arrays, commanded = dict[str, Array | None](), list[str]()
     for name in mech.velocity_names:
         if f"tau[{name}]" not in table and f"u[{name}]" in table:
@@ -131,16 +154,41 @@ def _forces(mech: Mechanism, table: dict[str, Array], file: Path) -> dict[str, A
     return forces
 
 
-def _bare(name: str) -> str:
-    """A column without its unit."""
-    head, _, rest = name.strip().partition("] [")
-    return f"{head}]" if rest else head.partition(" [")[0]
+def _named(columns: list[tuple[str, Array]], file: Path) -> dict[str, Array]:
+    """Columns by name without unit; raises for two of a name, and for other units."""
+    table = dict[str, Array]()
+    for full, column in columns:
+        name, unit = _bare(full)
+        if name != "t" and not name.startswith(HEADS):
+            table.setdefault(name, column)
+            continue
+        if name in table:
+            raise ModelError(f"{file} has two columns {name!r}; leave one out, or rename it.")
+        if unit.lower() in OTHER_UNITS:
+            raise ModelError(
+                f"{file} has the column {full.strip()!r}; convert it: times are in s, positions in "
+                "rad or m, forces in N m or N."
+            )
+        table[name] = column
+    return table
 
 
-def _csv(file: Path) -> dict[str, Array]:
+def _bare(name: str) -> tuple[str, str]:
+    """A column without its unit, and the unit."""
+    head, bracket, unit = name.strip().partition("] [")
+    if bracket:
+        return f"{head}]", unit.rstrip("]").strip()
+    head, _, unit = name.strip().partition(" [")
+    return head, unit.rstrip("]").strip()
+
+
+def _csv(file: Path) -> list[tuple[str, Array]]:
     try:
         with open(file, newline="", encoding="utf-8-sig") as stream:
-            rows = [row for row in csv.reader(stream) if row]
+            first = stream.readline()
+            between = max(",;\t", key=first.count)
+            stream.seek(0)
+            rows = [row for row in csv.reader(stream, delimiter=between) if row]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ParseError(f"cannot be read: {error}", file=str(file)) from None
     if len(rows) < 2:
@@ -155,11 +203,12 @@ def _csv(file: Path) -> dict[str, Array]:
                 numbers[i, j] = float(cell) if cell.strip() else np.nan
             except ValueError:
                 words = f"{cell!r} is not a number."
+                words += " Write decimal points." if "," in cell else ""
                 raise ParseError(words, file=str(file), line=i + 2) from None
-    return {name: numbers[:, j] for j, name in enumerate(rows[0])}
+    return [(name, numbers[:, j]) for j, name in enumerate(rows[0])]
 
 
-def _parquet(file: Path) -> dict[str, Array]:
+def _parquet(file: Path) -> list[tuple[str, Array]]:
     try:
         parquet: Any = import_module("pyarrow.parquet")
     except ImportError:
@@ -168,10 +217,11 @@ def _parquet(file: Path) -> dict[str, Array]:
         table = parquet.read_table(file)
     except (OSError, ValueError) as error:
         raise ParseError(f"cannot be read: {error}", file=str(file)) from None
-    out = dict[str, Array]()
-    for name in table.column_names:
+    out = list[tuple[str, Array]]()
+    for i, name in enumerate(table.column_names):
         try:
-            out[name] = np.asarray(table.column(name).to_numpy(zero_copy_only=False), np.float64)
+            column = np.asarray(table.column(i).to_numpy(zero_copy_only=False), np.float64)
         except (TypeError, ValueError):
             continue  # text: another column
+        out.append((name, column))
     return out

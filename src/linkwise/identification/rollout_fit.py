@@ -22,7 +22,7 @@ one, and positions q(h) after them are replaced by 2 q(h/2) − q(h), of order t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +33,7 @@ from linkwise.dynamics.regressor import BaseParameters
 from linkwise.errors import ModelError, TroubleWarning, caller
 from linkwise.identification import model
 from linkwise.identification.estimate import interval
+from linkwise.identification.progress import Progress, Reporter
 from linkwise.identification.rollout_search import Search, covariance_of, settled
 from linkwise.identification.rollout_windows import ORDERS, Windows
 from linkwise.identification.rows import Rows, base_and_equations, base_of
@@ -117,6 +118,7 @@ def identify_rollout(
     window: int = 25,
     prior: float = 1e-3,
     integrator: str | None = None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> RolloutFit:
     """Identify parameters where velocities and accelerations are not measured.
 
@@ -134,6 +136,7 @@ def identify_rollout(
         prior: How strongly the numbers are pulled to those of `mech`, as in `lw.identify`.
         integrator: "rk4", "euler" or "implicit"; default: "implicit" with friction, loops or
             couplings, which the others do not have, else "rk4".
+        progress: Called after each round of the search with a `Progress`, such as `print`.
 
     Returns:
         Estimates, their deviations, and the mechanism with identified numbers.
@@ -148,7 +151,7 @@ def identify_rollout(
     kinds, gained = model.checked_kinds(parameters)
     for kind in (*kinds, *([model.GAIN] if gained else [])):
         option(kind, SIMULATED, "parameters")
-    scheme = _integrator(mech, kinds, integrator)
+    scheme, report = _integrator(mech, kinds, integrator), Reporter(progress)
     length, pull = count(window, "window", least=4), number(prior, "prior", above=0.0)
     problem = Windows.of(mech, kinds, t, q, tau, length, scheme)
     free = model.FreeNumbers.of(tree_of(mech), kinds, straight=True)
@@ -159,7 +162,8 @@ def identify_rollout(
     states = settled(problem, free, x, problem.first)
     before, total = None, 0
     while True:
-        search = Search(problem, free, weight, x, states, *problem.linear(free, x, states))
+        linear = problem.linear(free, x, states)
+        search = Search(problem, free, weight, x, states, *linear, report)
         before = search.scale if before is None else before
         rounds, converged = search.run()
         x, states, J, scale, total = search.x, search.states, search.J, search.scale, total + rounds

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from linkwise.identification import model
 from linkwise.identification.possible import INSIDE, LEAST
+from linkwise.identification.progress import Reporter
 from linkwise.identification.rollout_windows import CHANGE, WIDE, Windows
 from linkwise.spatial.array import Array
 
@@ -31,6 +32,10 @@ LARGEST = 1e12
 
 DONE = 1e-8
 """Relative decrease of the sum of squares that ends it."""
+
+FEW, LITTLE = 5, 1e-3
+"""So do so many rounds in which it decreases by less, in variances of the noise: what estimates
+still move by does not count beside their deviations."""
 
 
 def covariance_of(J: Array, n: int, scale: float, pull: float) -> tuple[Array, Array]:
@@ -71,10 +76,12 @@ class Search:
         states: Array,
         miss: Array,
         J: Array,
+        report: Reporter | None = None,
     ) -> None:
         self.problem, self.free, self.weight = problem, free, weight
         self.x, self.states, self.miss, self.J = x, states, miss, J
         self.scale, self.damping = self._noise(), 1e-3
+        self.report = Reporter(None) if report is None else report
 
     def _noise(self) -> float:
         left = max(len(self.miss) - self.J.shape[1], 1)
@@ -87,6 +94,7 @@ class Search:
             if width != self.problem.width:
                 self.problem, self.damping = replace(self.problem, width=width), 1e-3
                 self.miss, self.J = self.problem.linear(self.free, self.x, self.states)
+            self.report.begin(f"rounds with {self.problem.substeps} steps a sample", ROUNDS)
             rounds += self._descend()
             if self._promise() < limit:
                 return rounds, True
@@ -94,14 +102,17 @@ class Search:
 
     def _descend(self) -> int:
         """Rounds until no step leads down by much."""
+        gained = [np.inf] * FEW
         for done in range(1, ROUNDS + 1):
             decrease = self._round()
+            self.report(done, self._noise())
             if decrease is None:
                 return done
+            gained = [*gained[1:], decrease * len(self.miss)]
             noise = self._noise()
             steady = abs(noise - self.scale) < 1e-3 * self.scale
             self.scale = noise
-            if steady and decrease < DONE:
+            if steady and (decrease < DONE or sum(gained) < LITTLE):
                 return done
         return ROUNDS
 
