@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.algebra import mass, vdot
+from linkwise.algebra import J, mass, tau, vdot
 from linkwise.codegen import evaluated
+from linkwise.codegen.formula import Formula
+from linkwise.codegen.rest import triangles
 from linkwise.codegen.scalar import status
 from tests.cases import close, state
 
@@ -95,3 +97,40 @@ def test_the_rest_of_a_formula_is_straight_code(monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_allclose(space.inverse[0], J @ np.linalg.solve(M, J.T), rtol=1e-8, atol=1e-9)
     one = lw.operational_space(compiled, q[0], tip)
     np.testing.assert_allclose(one.inertia, space.inertia[0], rtol=1e-12)
+
+
+def test_a_formula_is_cut_where_expressions_depend_on_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The pieces before and behind are compiled, and give what NumPy and dense matrices give."""
+    compiled, plain = lw.models.chain(70), lw.models.chain(70)
+    q = 0.3 * np.random.default_rng(2).standard_normal((3, 70))
+    tip, along = compiled.nodes[-1].name, np.array([0.6, 0.0, 0.8])
+
+    def push(at):
+        J_tip = at.value(J)[3:]
+        first = at.value(mass.inv @ tau, tau=J_tip.T @ along)
+        return first, at.value(mass @ vdot, vdot=2.0 * first), J_tip @ first
+
+    formula = Formula(push, (), ("answer", "force", "motion"))
+    ours = lw.compile(formula, compiled, nodes=[tip])
+    evaluation = ours.device.machine.evaluated
+    assert evaluation is not None and len(evaluation.rest.steps) == 3
+    results = ours(q)
+    monkeypatch.setattr(evaluated, "rest_of", lambda *given: None)
+    expected = lw.compile(formula, plain, nodes=[tip])(q)
+    for name, x in expected.items():
+        np.testing.assert_allclose(results[name], x, rtol=1e-9, atol=1e-9 * np.abs(x).max())
+    rows = lw.jacobian(plain, q[0], tip)[3:]
+    np.testing.assert_allclose(results["force"][0], 2.0 * rows.T @ along, rtol=1e-8, atol=1e-8)
+    effort = rows @ np.linalg.solve(lw.mass_matrix(plain, q[0]), rows.T @ along)
+    np.testing.assert_allclose(results["motion"][0], effort, rtol=1e-7)
+
+
+def test_triangles_of_long_rows_are_those_of_their_products() -> None:
+    W = np.random.default_rng(3).standard_normal((4, 6, 90))
+    W[1, 2] = W[1, 3]  # dependent rows
+    lower = triangles(W)
+    assert not np.triu(lower, 1).any()
+    products = W @ W.swapaxes(1, 2)
+    np.testing.assert_allclose(lower @ lower.swapaxes(1, 2), products, rtol=1e-12, atol=1e-12)

@@ -1,8 +1,9 @@
 """Formulas of large mechanisms: the function runs on numbers, expressions are kernels with loops.
 
-Straight code of a thousand bodies would take minutes to compile. Where no expression depends on
-another, what the formula makes of their values is straight code (`rest.py`). Else each entry of an
-array is the row of its values in all states of a batch, and the same function runs on these.
+Straight code of a thousand bodies would take minutes to compile. What the formula makes of the
+values of its expressions is straight code in pieces (`rest.py`). Where that is too long, or rounds
+of a loop have expressions, each entry of an array is the row of its values in all states of a
+batch, and the same function runs on these.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from linkwise.algebra.expr import Expr
 from linkwise.codegen.formula import Formula, FormulaInputs
 from linkwise.codegen.request import Request
-from linkwise.codegen.rest import rest_of
+from linkwise.codegen.rest import LONG, rest_of, triangles
 from linkwise.codegen.scalar import status
 from linkwise.spatial.array import Array
 from linkwise.sweeps.result_part import ResultPart
@@ -112,6 +113,13 @@ class _Evaluating(FormulaInputs):
         x = _row(value)
         bad = ~((low < x) & (x < high)) & (self.codes == 0)
         self.codes[bad] = np.where(np.isnan(x), status.RESULT, code)[bad]
+
+    def shortened(self, W: Any) -> Any:
+        m, n = W.shape
+        if n < LONG:
+            return super().shortened(W)
+        rows = [np.broadcast_to(_row(x), self.count) for x in W.ravel()]
+        return _objects_of(triangles(np.stack(rows, axis=-1).reshape(-1, m, n)))
 
     def loop(
         self,

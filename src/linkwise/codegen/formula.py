@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from linkwise.algebra.expr import Expr
+from linkwise.codegen.scalar.orthogonal import reflected
 from linkwise.errors import LoweringError
 from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.result_part import Names, ResultPart, choice
@@ -128,6 +129,10 @@ class FormulaInputs:
         if not request.parameters:
             return ()
         return influential_in(request, exprs, self.nodes if nodes is None else nodes)
+
+    def shortened(self, W: Any) -> Any:
+        """Rows with the same products as those of W (m, n), m of each: a triangle, if n is more."""
+        return reflected(W).triangle if W.shape[1] > len(W) + 1 else W
 
     def solved(self, inverse: Factored, rights: Sequence[Any]) -> list[Any]:
         """-A⁻¹ B for each B (n, m), and A⁻¹."""

@@ -1,14 +1,14 @@
 """What a formula of a large mechanism makes of the values of its expressions, as straight code.
 
-The expressions are kernels with loops over the bodies. Where none of them depends on another, their
-values are inputs of a kernel for the rest of the formula.
+The expressions are kernels with loops over the bodies. A formula is cut where it calls one, or
+where it makes a triangle of long rows: what was found so far comes in as inputs of the next piece.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from linkwise.algebra.expr import Expr
 from linkwise.codegen.formula import Formula, FormulaInputs, TooLongError
 from linkwise.codegen.request import Request
 from linkwise.codegen.scalar import status
-from linkwise.codegen.scalar.graph import Scalar
 from linkwise.codegen.scalar.trace import Traced
 from linkwise.codegen.writing import Writing
 from linkwise.spatial.array import Array
@@ -29,8 +28,30 @@ if TYPE_CHECKING:
 MOST_OPERATIONS = 60_000
 """Of straight code that compiles in about two seconds."""
 
-VALUE = "value of expression {}"
-"""Inputs of the rest."""
+LONG = 64
+"""Entries of rows from which on their triangle is made outside of the code."""
+
+FOUND = "found {}"
+"""Inputs of a piece."""
+
+
+_Called = Callable[["Kernel", Mapping[str, Any]], Array]
+"""Gives the results of a kernel, and adds to the codes."""
+
+_Act = Callable[[_Called, Array], Array]
+"""What makes results (batch, ...) of the numbers (batch, n) of a piece."""
+
+
+class _Cut(NamedTuple):
+    """A place where a formula is cut.
+
+    Attributes:
+        piece: What was made of earlier results so far, as far as it is needed here; or None.
+        act: What is called there.
+    """
+
+    piece: Traced | None
+    act: _Act
 
 
 class _Inputs(FormulaInputs):
@@ -40,14 +61,14 @@ class _Inputs(FormulaInputs):
 
     Attributes:
         kernels: Those of the expressions, in order.
-        given: What was given to each.
+        cuts: Where the formula is cut.
         writing: The graph.
     """
 
     def __init__(self, request: Request, kernels: Sequence[Kernel]) -> None:
         super().__init__(request)
-        self.kernels, self.given = kernels, list[Mapping[str, Any]]()
-        self.writing, self.entries = Writing(request), 0
+        self.kernels, self.called = kernels, 0
+        self.writing, self.cuts, self.entries = Writing(request), list[_Cut](), 0
         self.check, self.loop, self.solved = (
             self.writing.check, self.writing.loop, self.writing.solved
         )  # fmt: skip
@@ -63,45 +84,70 @@ class _Inputs(FormulaInputs):
         request: Request,
         given: Mapping[str, Any],
     ) -> list[Any]:
-        """Inputs; raises where the expressions depend on other ones, or are large."""
-        for array in given.values():
-            if any(isinstance(x, Scalar) for x in np.asarray(array, dtype=object).flat):
-                raise TooLongError(self.mech)
-        results = list[Any]()
+        results, numbers = list[Any](), np.concatenate([np.zeros(0), *given.values()])
+        places, start = dict[str, slice](), 0
+        for name, array in given.items():
+            places[name] = slice(start, start := start + len(array))
         for _ in exprs:
-            shape = self.kernels[len(self.given)].signature.shape
-            self.entries += math.prod(shape)
-            if self.entries > MOST_OPERATIONS:
-                raise TooLongError(self.mech)
-            name = VALUE.format(len(self.given))
-            results.append(self.read(name, math.prod(shape)).reshape(shape))
-            self.given.append(given)
+            kernel = self.kernels[self.called]
+            self.called += 1
+
+            def act(called: _Called, numbers: Array, kernel: Kernel = kernel) -> Array:
+                return called(kernel, {name: numbers[:, x].T for name, x in places.items()})
+
+            results.append(self._found(numbers, kernel.signature.shape, act))
         return results
+
+    def shortened(self, W: Any) -> Any:
+        m, n = W.shape
+        if n < LONG:
+            return super().shortened(W)
+
+        def act(called: _Called, numbers: Array) -> Array:
+            del called
+            return triangles(numbers.reshape(-1, m, n))
+
+        return self._found(W.ravel(), (m, m), act)
+
+    def _found(self, numbers: Any, shape: tuple[int, ...], act: _Act) -> Any:
+        """The results of an act as inputs; raises where they are too many."""
+        self.entries += math.prod(shape)
+        if self.entries > MOST_OPERATIONS:
+            raise TooLongError(self.mech)
+        piece = None
+        if len(numbers):
+            writing, nodes = self.writing, [self.writing.scalar(x).node for x in numbers]
+            piece = Traced(writing.graph, writing.traced().inputs, nodes, (len(nodes),))
+        self.cuts.append(_Cut(piece, act))
+        name = FOUND.format(len(self.cuts) - 1)
+        return self.read(name, math.prod(shape)).reshape(shape)
+
+
+def triangles(W: Array) -> Array:
+    """Lower triangles L (batch, m, m) with L L* = W W*, for W (batch, m, n), m ≤ n."""
+    return np.swapaxes(np.linalg.qr(np.swapaxes(W, -1, -2), mode="r"), -1, -2)
 
 
 class Rest:
-    """The rest of a formula, compiled for one state.
+    """The pieces of a formula, compiled for one state, and what is called between them.
 
     Attributes:
-        kernels: Those of its expressions.
-        given: What they are given.
-        processor: The rest.
+        steps: For each cut the piece before it, if it needs one, and what is called there.
+        last: The rest.
+        ops: Scalar operations of all pieces, by kind.
     """
 
     def __init__(self, at: _Inputs, traced: Traced, request: Request) -> None:
-        from linkwise.codegen.cpu.build import built_rest
-        from linkwise.codegen.cpu.device import Processor
-
-        self.kernels, self.given = at.kernels, at.given
-        self.processor: Processor = Processor(request, *built_rest(request, traced))
-        self.ops = self.processor.signature.ops
+        self.steps = [
+            (None if cut.piece is None else _processor(cut.piece, request, i), cut.act)
+            for i, cut in enumerate(at.cuts)
+        ]
+        self.last = _processor(traced, request, len(at.cuts))
+        pieces = [piece for piece, _ in self.steps if piece is not None]
+        self.ops = sum((x.signature.ops for x in pieces), self.last.signature.ops)
 
     def run(
-        self,
-        called: Callable[[Kernel, Mapping[str, Any]], Array],
-        array: Callable[[str, int], Array],
-        out: Array,
-        codes: Any,
+        self, called: _Called, array: Callable[[str, int], Array], out: Array, codes: Any
     ) -> Any:
         """Fill `out` (batch, n); returns the codes of all states.
 
@@ -111,16 +157,31 @@ class Rest:
             out: The results.
             codes: Those of the inputs, and of the kernels.
         """
-        results = [called(k, given) for k, given in zip(self.kernels, self.given, strict=True)]
-        values = {VALUE.format(i): x.reshape(len(x), -1) for i, x in enumerate(results)}
-        rows = [
-            np.ascontiguousarray(values[name] if name in values else array(name, size), out.dtype)
-            for name, size in self.processor.inputs
-        ]
-        trouble = np.empty(len(out), np.int32)
-        self.processor.run(rows, len(out), out, trouble, None)
+        found, trouble = dict[str, Array](), np.empty(len(out), np.int32)
+
+        def computed(piece: Processor, result: Array) -> Array:
+            rows = [
+                np.ascontiguousarray(found[name] if name in found else array(name, size), out.dtype)
+                for name, size in piece.inputs
+            ]
+            piece.run(rows, len(out), result, trouble, None)
+            return result
+
+        for i, (piece, act) in enumerate(self.steps):
+            size = 0 if piece is None else piece.signature.shape[0]
+            numbers = np.empty((len(out), size), out.dtype)
+            results = act(called, numbers if piece is None else computed(piece, numbers))
+            found[FOUND.format(i)] = results.reshape(len(results), -1)
+        computed(self.last, out)
         trouble[trouble == status.INPUT] = status.RESULT  # a value of an expression is not finite
         return np.where(codes == 0, trouble, codes)
+
+
+def _processor(traced: Traced, request: Request, number: int) -> Processor:
+    from linkwise.codegen.cpu.build import built_piece
+    from linkwise.codegen.cpu.device import Processor
+
+    return Processor(request, *built_piece(request, traced, number))
 
 
 def rest_of(formula: Formula, request: Request, kernels: Sequence[Kernel]) -> Rest | None:
@@ -133,6 +194,7 @@ def rest_of(formula: Formula, request: Request, kernels: Sequence[Kernel]) -> Re
     arrays = [np.asarray(x, dtype=object) for x in (results if formula.names else [results])]
     at.writing.write("0", [x for array in arrays for x in array.ravel().tolist()])
     made = at.writing.traced()
-    if len(at.given) != len(kernels) or made.operations() > MOST_OPERATIONS:
+    pieces = [made, *(cut.piece for cut in at.cuts if cut.piece is not None)]
+    if at.called != len(kernels) or sum(x.operations() for x in pieces) > MOST_OPERATIONS:
         return None
     return Rest(at, made, request)

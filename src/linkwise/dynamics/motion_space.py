@@ -88,7 +88,7 @@ def motions(
             ]
         ).T
     )
-    R = triangular(A.T @ basis, exists)  # A* U = Q R
+    R = triangular(at.shortened(A).T @ basis, exists)  # A* U = Q R
     root = solved_below(R, exists[:, None] * basis.T)  # R⁻* U*
     # D⁻¹ span = U T⁻*: the singular values of R T, scaled inertias, are those of its inverse
     _, wide = singular(at, exists[:, None] * (root @ (one * exists)).T, vectors=False)

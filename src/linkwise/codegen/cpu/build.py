@@ -38,10 +38,10 @@ def built(request: Request, lanes: int = 1) -> tuple[Signature, Machine]:
     return _built(key, signature_of(graph, request.itemsize), unit(graph, request.itemsize, lanes))
 
 
-def built_rest(request: Request, rest: Traced) -> tuple[Signature, Machine]:
-    """The same for the rest of a formula (`rest.py`), for one state."""
-    key = _key(request, "rest")
-    return _filed(key) or _built(key, stages.signature(rest), unit(rest, request.itemsize))
+def built_piece(request: Request, piece: Traced, number: int) -> tuple[Signature, Machine]:
+    """The same for a piece of a formula (`rest.py`), for one state."""
+    key = _key(request, f"piece {number}")
+    return _filed(key) or _built(key, stages.signature(piece), unit(piece, request.itemsize))
 
 
 def _key(request: Request, what: int | str) -> str | None:

@@ -45,7 +45,7 @@ def singular(at: Writing, W: Any, *, vectors: bool = True, when: Any = 1.0) -> t
         when: Without this being positive the result means nothing, and takes little time.
     """
     m = len(W)
-    short = shortened(W)
+    short = at.shortened(W)
     n = short.shape[1]
     eps = ROUNDING[at.itemsize]
     # Pairs with the same sum, modulo m, have no row in common.
@@ -191,11 +191,6 @@ def reflected(W: Any) -> Reflected:
         rest[k, columns] = [end, *[0.0] * (len(columns) - 1)]
         _mirrored(rest[k + 1 :], mirrors[-1:])
     return Reflected(rest[:, places], places, mirrors, n)
-
-
-def shortened(W: Any) -> Any:
-    """Rows with the same products as those of W (m, n): m columns, a triangle, if W has more."""
-    return reflected(W).triangle if W.shape[1] > len(W) + 1 else W
 
 
 class Independent(NamedTuple):
