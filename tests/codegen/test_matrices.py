@@ -111,3 +111,24 @@ def test_operations_are_those_of_the_products() -> None:
     kernel = lw.compile(Formula(write), lw.models.pendulum(1), cache=False)
     assert kernel.ops["mul"] == 12 * 12 * 16
     assert kernel.ops["add"] == 12 * 11 * 16
+
+
+def test_entries_that_are_not_finite() -> None:
+    """Large inputs are copied by functions; also what nothing reads is looked at."""
+
+    def write(at: Writing) -> Any:
+        work, q = Matrices(at), at.q
+        P = work.symmetric(at.read("P", 900).reshape(30, 30))
+        return work.results(work.product(P, P).entries)[0] + q[0]
+
+    mech = lw.models.pendulum(1)
+    kernel, rng = lw.compile(Formula(write), mech, cache=False), np.random.default_rng(0)
+    P = rng.standard_normal((30, 30))
+    right = (np.triu(P) + np.triu(P, 1).T) @ (np.triu(P) + np.triu(P, 1).T) + 0.5
+    assert kernel.arguments == ("q", "P")
+    assert np.allclose(kernel([0.5], P.ravel()), right.ravel(), rtol=1e-12, atol=1e-11)
+    for i, j in ((0, 29), (17, 5), (29, 29)):
+        P[i, j], kept = np.nan, P[i, j]
+        with pytest.raises(lw.ModelError, match="P is not finite"):
+            kernel([0.5], P.ravel())
+        P[i, j] = kept

@@ -14,7 +14,6 @@ with V = D⁻¹ U of all blocks before it, rows U of H P⁻ and S become U − U
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from operator import neg, sub
 from typing import Any
 
 import numpy as np
@@ -23,57 +22,22 @@ from linkwise.codegen.matrices import Matrices, Matrix, padded, same
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.passes import WIDTH, Piece
 from linkwise.codegen.writing import Writing
+from linkwise.filtering.large_points import by_points, seen_by_points
+from linkwise.filtering.large_state import Given, corrected, given, joint, joint_columns, state_of
 from linkwise.filtering.motion import State, closed_again
 from linkwise.filtering.tangent import (
     Slopes,
     along_coordinates,
-    carried,
-    displacement,
     error_size,
 )
 from linkwise.filtering.tick import (
-    NEXT,
     Structure,
-    error_parts,
     measured,
-    moved_state,
     read,
     state_slopes,
 )
 from linkwise.sweeps.factored import factored
 from linkwise.sweeps.sparse import times
-
-NAMES = ("q", "v", "extra", "tau")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Given:
-    """Arrays that functions of columns read, one after another.
-
-    Attributes:
-        row: Their numbers.
-        sizes: How many numbers each has, by name.
-    """
-
-    row: Matrix
-    sizes: dict[str, int]
-
-    def split(self, flat: Any) -> dict[str, Any]:
-        """The arrays by name."""
-        parts = np.split(flat, np.cumsum(list(self.sizes.values()))[:-1])
-        return dict(zip(self.sizes, parts, strict=True))
-
-
-def given(work: Matrices, x: State, **more: Any) -> Given:
-    """A state and other arrays in memory."""
-    arrays = {name: getattr(x, name) for name in NAMES} | more
-    flat = np.concatenate([np.zeros(0, dtype=object), *arrays.values()])
-    return Given(work.vector(flat), {name: len(array) for name, array in arrays.items()})
-
-
-def state_of(arrays: dict[str, Any]) -> State:
-    """The state among arrays."""
-    return State(*(arrays[name] for name in NAMES))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,179 +131,6 @@ def seen(
     return y, sensed
 
 
-def joint(work: Matrices, n: int, rows: int) -> Matrix:
-    """Room for rows of H P⁻, of H P⁻ H*, and for innovations."""
-    return work.room(rows, joint_columns(n, rows))
-
-
-def joint_columns(n: int, rows: int) -> int:
-    """Columns of these; ε is in the first of the last eight."""
-    return padded(n) + padded(rows) + WIDTH
-
-
-# ---------------------------------------------------------------------------------- by points
-
-
-def columns(at: Writing, work: Matrices, P: Matrix, spread: float, out: Matrix) -> list[int]:
-    """s L in `out`, P = L L*; across motions that loops allow, points are next to the mean.
-
-    Returns:
-        Addresses of the pivots.
-    """
-    n = P.shape[0]
-    if at.mech.loops or at.mech.couplings:
-        lifted = work.room(n, n)
-        work.copied(P, lifted)
-        P, each = lifted, [(lifted.at(i, i),) * 2 for i in range(n)]
-
-        def lift(x: Any) -> Any:
-            return x + (NEXT * x + NEXT**2)
-
-        work.compute("lifted", lift, [Piece(1)], [Piece(1)], each)
-    pivots = work.factor(P, out)
-    row = [(a, a) for i in range(n) for a in (out.at(i, j) for j in range(0, n, WIDTH))]
-    one = [Piece(1, 1, 1)]
-
-    def wider(x: Any) -> Any:
-        return spread * x
-
-    work.compute("spread", wider, one, one, row, WIDTH)
-    return pivots
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Moments:
-    """Moments of e(±d) of columns d.
-
-    Attributes:
-        mean: Mean (size, 1).
-        second: Covariance (size, size), of which the upper half is there.
-        crossed: Covariance of e and the state (size, n).
-    """
-
-    mean: Matrix
-    second: Matrix
-    crossed: Matrix
-
-
-def points(work: Matrices, rows: int) -> tuple[Matrix, Matrix]:
-    """Blank columns d (rows, 2 rows), and of these the first ones; −d come behind."""
-    both = work.blank(work.room(rows, 2 * padded(rows)))
-    return both, both.part(slice(None), slice(rows))
-
-
-def opposite(work: Matrices, both: Matrix) -> None:
-    """−d behind d."""
-    half = both.shape[1] // 2
-    table = [
-        (both.at(i, j), both.at(i, half + j))
-        for i in range(both.shape[0]) for j in range(0, half, WIDTH)
-    ]  # fmt: skip
-    one = [Piece(1, 1, 1)]
-    work.compute("opposite", neg, one, one, table, WIDTH)
-
-
-def moments(
-    work: Matrices, e: Matrix, first: Matrix, n: int, spread: float, out: Matrix | None
-) -> Moments:
-    """Mean and covariances, with the state in rows of `out`."""
-    size, half, weight = e.shape[0], e.shape[1] // 2, 0.5 / spread**2
-    ones = work.room(2 * half, 1)
-    work.fill(weight, [ones.at(i, 0) for i in range(2 * half)])
-    mean = work.product(e, ones)
-    second = work.product(e, work.turned(e), upper=True)
-    row = work.turned(mean)
-    table = [
-        (second.at(i, j), mean.at(i, 0), row.at(0, j), second.at(i, j))
-        for i in range(size) for j in range(i // WIDTH * WIDTH, size, WIDTH)
-    ]  # fmt: skip
-    wide = Piece(1, 1, 1)
-
-    def central(x: Any, a: Any, b: Any) -> Any:
-        return weight * x - a * b
-
-    work.compute("central", central, [wide, Piece(1), wide], [wide], table, WIDTH)
-    odd = work.room(size, half)
-    table = [
-        (e.at(i, j), e.at(i, half + j), odd.at(i, j))
-        for i in range(size) for j in range(0, half, WIDTH)
-    ]  # fmt: skip
-
-    def difference(a: Any, b: Any) -> Any:
-        return weight * (a - b)
-
-    work.compute("odd", difference, [wide, wide], [wide], table, WIDTH)
-    # columns behind those of the state have nothing in it
-    back = work.turned(first.part(slice(n), slice(n)))
-    return Moments(mean, second, work.product(odd.part(slice(None), slice(n)), back, out))
-
-
-def by_points(
-    at: Writing, s: Structure, x: State, P: Any, h: Any, impulse: Any
-) -> tuple[State, Any, Any]:
-    """x⁻, P⁻ without noise of states, and the covariance of x̂ and x⁻."""
-    work, mech, nv, n = Matrices(at), at.mech, at.mech.nv, len(P)
-    still = slice(n - s.extras, n)
-    step = s.dynamics.stepped
-    middle = State(*step(at, x, h, None), x.extra, x.tau)
-    both, first = points(work, n + nv)
-    pivots = columns(at, work, work.symmetric(P), s.spread, first.part(slice(n), slice(n)))
-    far = work.vector(s.spread * impulse)
-    table = [(far.start + i, first.at(n + i, n + i)) for i in range(nv)]
-    work.compute("kept", same, [Piece(1)], [Piece(1)], table)
-    opposite(work, both)
-    here = given(work, x, h=np.array([h]), q1=middle.q, v1=middle.v)
-
-    def errors(at: Writing, d: Any, flat: Any) -> Any:
-        arrays = here.split(flat)
-        origin = state_of(arrays)
-        point = moved_state(mech, origin, d[:n])
-        point = State(point.q, point.v, point.extra, origin.tau + d[n:])
-        q, v = step(at, point, arrays["h"][0], None)
-        turn = displacement(mech, arrays["q1"], q)
-        return np.concatenate([turn, v - arrays["v1"], d[still]])
-
-    e = work.each(errors, both, here.row, work.room(n, both.shape[1]))
-    moment = moments(work, e, first, n, s.spread, None)
-    mean, second, crossed, pivot = work.results(
-        moment.mean.entries, moment.second.mirrored_entries, moment.crossed.entries, pivots
-    )
-    for each in pivot:
-        at.check(status.MATRIX, each, 0.0, np.inf)
-    state, after, J = corrected(at, middle, second.reshape(n, n), mean)
-    return state, after, J.rows(crossed.reshape(n, n)).T
-
-
-def seen_by_points(
-    at: Writing, work: Matrices, s: Structure, x: State, P: Matrix, inputs: dict[str, Any], y: Any
-) -> tuple[Matrix, list[int]]:
-    """Rows of H P⁻, H P⁻ H* and ε, and addresses of pivots."""
-    mech, n, middle = at.mech, P.shape[0], measured(at, s, x, None, inputs)
-    both, first = points(work, n)
-    pivots = columns(at, work, P, s.spread, first.part(slice(n), slice(n)))
-    opposite(work, both)
-    here = given(work, x, middle=middle, **inputs)
-
-    def errors(at: Writing, d: Any, flat: Any) -> Any:
-        arrays = here.split(flat)
-        point = moved_state(mech, state_of(arrays), d)
-        shown = {name: arrays[name] for name in inputs}
-        return measured(at, s, point, None, shown) - arrays["middle"]
-
-    rows = len(middle)
-    e = work.each(errors, both, here.row, work.room(rows, both.shape[1]))
-    sensed = joint(work, n, rows)
-    moment = moments(work, e, first, n, s.spread, sensed.part(slice(None), slice(n)))
-    S = sensed.part(slice(None), slice(padded(n), padded(n) + rows))
-    work.mirrored(moment.second)
-    work.copied(moment.second, S)
-    far = work.vector(y - middle)
-    last = sensed.wide - WIDTH
-    table = [(far.start + i, moment.mean.at(i, 0), sensed.at(i, last)) for i in range(rows)]
-    work.compute("innovation", sub, [Piece(1), Piece(1)], [Piece(1)], table)
-    return sensed, pivots
-
-
 # -------------------------------------------------------------------------------- measurements
 
 
@@ -416,45 +207,6 @@ def conditioned(
     return after, d, nis, weight
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Turn:
-    """J of positions, for the error of a state: other than the identity in some rows.
-
-    Attributes:
-        places: These rows.
-        turn: J of positions there.
-    """
-
-    places: list[int]
-    turn: Any
-
-    def rows(self, A: Any) -> Any:
-        """J A."""
-        if not self.places:
-            return A
-        out = A.copy()
-        out[self.places] = times(self.turn, A[: self.turn.shape[1]])
-        return out
-
-
-def corrected(at: Writing, x: State, P: Any, d: Any) -> tuple[State, Any, Turn]:
-    """x ⊕ d, the covariance about it, and J."""
-    dq, dv, extra = error_parts(at.mech, d)
-    q, turn = carried(at, x.q, dq)
-    places = [i for i, row in enumerate(turn) if not _is_unit(row, i)]
-    J = Turn(places, turn[places])
-    half = J.rows(P)
-    P = J.rows(half.T)
-    lower = np.tril_indices(len(P), -1)
-    P[lower] = P.T[lower]
-    return State(q, x.v + dv, x.extra + extra, x.tau), P, J
-
-
-def _is_unit(row: Any, i: int) -> bool:
-    """Whether a row of J is one of the identity."""
-    return all(getattr(e, "constant", e) == float(i == j) for j, e in enumerate(row))
-
-
 def closed(at: Writing, x: State, P: Any) -> tuple[State, Any]:
     """The nearest state that loops and couplings allow, and the covariance about it."""
     mech, n = at.mech, len(P)
@@ -501,10 +253,17 @@ def large_tick(at: Writing, s: Structure) -> Any:
     after, d, nis, weight = conditioned(
         work, before, sensed, s.blocks, (r.variance, r.use, r.limit)
     )
-    entries = [after.mirrored_entries, d.entries, eps.entries, nis.entries, weight.entries, pivots]
+    addresses = [
+        after.mirrored_entries,
+        d.entries,
+        eps.entries,
+        nis.entries,
+        weight.entries,
+        pivots,
+    ]
     if s.smoothing and not s.unscented:
-        entries += [before.mirrored_entries, P.entries]
-    flat, d, eps, nis, weight, pivots, *more = work.results(*entries)
+        addresses += [before.mirrored_entries, P.entries]
+    flat, d, eps, nis, weight, pivots, *more = work.results(*addresses)
     for pivot in pivots:
         at.check(status.MATRIX, pivot, 0.0, np.inf)
     end, P_end, _ = corrected(at, state, flat.reshape(n, n), d)

@@ -39,6 +39,9 @@ takes as much memory as eight of one state; and for one state whose entries are 
 in an order in which few values wait."""
 
 
+MANY_FED = 500
+"""Numbers that passes read, above which inputs that are read by nothing else are copied apart."""
+
 SPAN = 1 << 14
 """Bytes of the result of a state that are stored one after another where several states are done
 together: each has its own rows, and memory takes contiguous numbers of few rows much faster."""
@@ -231,7 +234,7 @@ class GraphBody:
         self, build: ir.IRBuilder, node: int, value: dict[int, Any], work: Any
     ) -> ir.IRBuilder:
         """Instructions for one node, whose arguments are known; returns where to go on."""
-        if node in value:
+        if node in value or self.graph.op[node] == "input":  # those not known only passes read
             return build
         if self.graph.op[node] != "part":
             self.emit.nodes(build, self.graph, (node,), value)
@@ -256,7 +259,7 @@ class GraphBody:
         emit, graph = self.emit, self.graph
         value, given = dict[int, Any](), Finite(emit)
         node_of = {graph.a[n]: n for n in self.needed if graph.op[n] == "input"}
-        for number, x in enumerate(self.loaded(build, place)):
+        for number, x in self._entries(build, place, node_of, given):
             given.add(build, x)
             if number in node_of:
                 value[node_of[number]] = x
@@ -268,6 +271,28 @@ class GraphBody:
             elif node in value and graph.op[node] != "input":
                 self.feed(build, node, value[node], place.work)
         return build, value, given.total(build)
+
+    def _entries(
+        self, build: ir.IRBuilder, place: Place, node_of: dict[int, int], given: Finite
+    ) -> Iterator[tuple[int, Any]]:
+        """The entries of the inputs; many that only passes read are copied by functions."""
+        if self.emit.lanes > 1 or len(self.feeds) < MANY_FED or not place.inputs:
+            yield from enumerate(self.loaded(build, place))
+            return
+        from linkwise.codegen.cpu.llvm_inputs import copied, only_fed
+
+        quiet, number = only_fed(self), 0
+        arrays = zip(self.traced.inputs, place.inputs, place.strides, strict=True)
+        for (_, size), array, stride in arrays:
+            row = build.gep(array, [build.mul(place.state, stride)])
+            here = [j for j in range(size) if number + j in quiet]
+            entries = [(j, self.feeds.get(node_of.get(number + j, -1), [])) for j in here]
+            for total in copied(self, build, row, place.work, entries):
+                given.add(build, total)
+            for j in range(size):
+                if number + j not in quiet:
+                    yield number + j, build.load(build.gep(row, [ir.Constant(INT, j)]))
+            number += size
 
     def loaded(self, build: ir.IRBuilder, place: Place) -> Iterator[Any]:
         """All entries of the inputs, in order."""
