@@ -36,7 +36,7 @@ class Rollout:
             NaN.
         kernel: The kernel that computed it, with `ops` of a step; None where steps ran one by one,
             and in copies and pickles, since machine code cannot leave its process.
-        origin: What it was made of, for `gradient`; None where `kernel` is.
+        origin: What it was made of, for `gradient`; None where there is none.
         pushes: What `contact_forces` are made of; None without contacts.
         residual: The largest change of a velocity in the last sweep over the impulses of that step
             (k,) or (batch, k) [m/s or rad/s]: what they are accurate to; None where nothing is
