@@ -10,18 +10,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.algebra.expr import Expr
 from linkwise.codegen.formula import Formula, FormulaInputs
 from linkwise.codegen.request import Request
 from linkwise.codegen.rest import LONG, rest_of, triangles
 from linkwise.codegen.scalar import status
 from linkwise.spatial.array import Array
-from linkwise.sweeps.result_part import ResultPart
 
 if TYPE_CHECKING:
     from linkwise.codegen.kernel import Kernel
@@ -148,16 +145,8 @@ class _Evaluating(FormulaInputs):
         self.calls, self.codes = end, codes
         return _lanes(rows), Lane(again)
 
-    def values(
-        self,
-        exprs: tuple[Expr, ...],
-        nodes: tuple[str, ...],
-        part: ResultPart,
-        request: Request,
-        given: Mapping[str, Any],
-    ) -> list[Any]:
-        changed = {"nodes": nodes, "names": (), "chosen": part}
-        return [self._value(replace(request, quantity=(x,), **changed), given) for x in exprs]
+    def values(self, requests: Sequence[Request], given: Mapping[str, Any]) -> list[Any]:
+        return [self._value(request, given) for request in requests]
 
     def _value(self, request: Request, given: Mapping[str, Any]) -> Any:
         from linkwise.codegen.kernel import kernel as kernel_of

@@ -20,7 +20,7 @@ from linkwise.algebra.expr import Expr
 from linkwise.codegen.scalar.orthogonal import reflected
 from linkwise.errors import LoweringError
 from linkwise.model.mechanism import Mechanism
-from linkwise.sweeps.result_part import Names, ResultPart, choice
+from linkwise.sweeps.result_part import Names, choice
 
 if TYPE_CHECKING:
     from linkwise.codegen.request import Request
@@ -92,22 +92,19 @@ class FormulaInputs:
             mech: Another mechanism that has the same bodies, with other loops or couplings.
             given: Values for its inputs; others are inputs of the kernel of the same name.
         """
-        chosen = self.nodes if nodes is None else tuple(nodes)
-        part = choice(rows, columns, blocks)
-        request = self.request if mech is None else replace(self.request, mech=mech)
-        request = replace(request, parameters=tuple(parameters))
-        values = self.values(exprs, chosen, part, request, given)
+        like: dict[str, Any] = {
+            "mech": self.request.mech if mech is None else mech,
+            "nodes": self.nodes if nodes is None else tuple(nodes),
+            "chosen": choice(rows, columns, blocks),
+            "parameters": tuple(parameters),
+            "names": (),
+        }
+        requests = [replace(self.request, quantity=(x,), **like) for x in exprs]
+        values = self.values(requests, given)
         return values[0] if len(values) == 1 else values
 
-    def values(
-        self,
-        exprs: tuple[Expr, ...],
-        nodes: tuple[str, ...],
-        part: ResultPart,
-        request: Request,
-        given: Mapping[str, Any],
-    ) -> list[Any]:
-        """The values of expressions."""
+    def values(self, requests: Sequence[Request], given: Mapping[str, Any]) -> list[Any]:
+        """The values of expressions, a request for each, alike but for the expression."""
         raise NotImplementedError  # abstract: graphs and numbers each have their own
 
     def parameters_of(

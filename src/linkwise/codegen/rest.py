@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from linkwise.algebra.expr import Expr
 from linkwise.codegen.formula import Formula, FormulaInputs, TooLongError
 from linkwise.codegen.request import Request
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.trace import Traced
 from linkwise.codegen.writing import Writing
 from linkwise.spatial.array import Array
-from linkwise.sweeps.result_part import ResultPart
 
 if TYPE_CHECKING:
     from linkwise.codegen.cpu.device import Processor
@@ -76,27 +74,21 @@ class _Inputs(FormulaInputs):
     def read(self, name: str, size: int) -> Any:
         return self.writing.read(name, size)
 
-    def values(
-        self,
-        exprs: tuple[Expr, ...],
-        nodes: tuple[str, ...],
-        part: ResultPart,
-        request: Request,
-        given: Mapping[str, Any],
-    ) -> list[Any]:
-        results, numbers = list[Any](), np.concatenate([np.zeros(0), *given.values()])
-        places, start = dict[str, slice](), 0
-        for name, array in given.items():
-            places[name] = slice(start, start := start + len(array))
-        for _ in exprs:
-            kernel = self.kernels[self.called]
-            self.called += 1
+    def values(self, requests: Sequence[Request], given: Mapping[str, Any]) -> list[Any]:
+        return [self._value(given) for _ in requests]
 
-            def act(called: _Called, numbers: Array, kernel: Kernel = kernel) -> Array:
-                return called(kernel, {name: numbers[:, x].T for name, x in places.items()})
+    def _value(self, given: Mapping[str, Any]) -> Any:
+        kernel = self.kernels[self.called]
+        self.called += 1
+        arrays = {name: given[name] for name, _ in kernel.signature.inputs if name in given}
+        ends = np.cumsum([0, *map(len, arrays.values())]).tolist()
+        places = {x: slice(*ends[i : i + 2]) for i, x in enumerate(arrays)}
 
-            results.append(self._found(numbers, kernel.signature.shape, act))
-        return results
+        def act(called: _Called, numbers: Array) -> Array:
+            return called(kernel, {name: numbers[:, x].T for name, x in places.items()})
+
+        numbers = np.concatenate([np.zeros(0), *arrays.values()])
+        return self._found(numbers, kernel.signature.shape, act)
 
     def shortened(self, W: Any) -> Any:
         m, n = W.shape

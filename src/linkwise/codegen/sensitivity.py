@@ -18,7 +18,7 @@ are written, operations are counted, and the form with fewer runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, cast
@@ -46,7 +46,6 @@ from linkwise.sweeps.lower import lower
 if TYPE_CHECKING:
     from linkwise.codegen.request import Request
     from linkwise.codegen.writing import Writing
-    from linkwise.sweeps.result_part import ResultPart
 
 Differentiable = Expr | Formula
 
@@ -202,22 +201,13 @@ def _fewest(at: Writing, graph: Callable[[], Any], algebra: Callable[[], Any]) -
 class _Written(FormulaInputs):
     """A formula of loops over bodies, up to the expressions that it evaluates."""
 
-    exprs: tuple[Expr, ...] = ()
-
     def read(self, name: str, size: int) -> Any:
         """Any numbers (size,)."""
         return np.zeros(size)
 
-    def values(
-        self,
-        exprs: tuple[Expr, ...],
-        nodes: tuple[str, ...],
-        part: ResultPart,
-        request: Request,
-        given: Mapping[str, Any],
-    ) -> list[Any]:
+    def values(self, requests: Sequence[Request], given: Mapping[str, Any]) -> list[Any]:
         """The expressions are known."""
-        raise _KnownError(exprs)
+        raise _KnownError([x for request in requests for x in request.expressions])
 
 
 class _KnownError(Exception):
@@ -236,7 +226,7 @@ def plan_of(request: Request) -> DerivativePlan:
             f"the sweeps of {formula} were requested, which is array code on top of expressions. "
             "Only formulas by lw.jvp and lw.vjp can have sweeps; kernel.explain() prints others."
         )
-    exprs = tuple[Expr, ...]()
+    exprs = list[Expr]()
     if form.taken == "graph" and form.algebra is None:
         return DerivativePlan(form, None)
     try:

@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from linkwise.algebra.expr import Expr
 from linkwise.codegen.derivative_form import DerivativeForm
 from linkwise.codegen.formula import FormulaInputs, TooLongError
 from linkwise.codegen.request import Request
@@ -20,7 +19,6 @@ from linkwise.codegen.stages import derived, worth_rolling
 from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.factored import Factored
 from linkwise.sweeps.lower import lower
-from linkwise.sweeps.result_part import ResultPart
 from linkwise.sweeps.sparse import is_zero
 
 
@@ -107,18 +105,11 @@ class Writing(Sketch, FormulaInputs):
         rows = array.tolist()
         return np.array([[-1 if is_zero(x) else self.scalar(x).node for x in r] for r in rows])
 
-    def values(
-        self,
-        exprs: tuple[Expr, ...],
-        nodes: tuple[str, ...],
-        part: ResultPart,
-        request: Request,
-        given: Mapping[str, Any],
-    ) -> list[Any]:
+    def values(self, requests: Sequence[Request], given: Mapping[str, Any]) -> list[Any]:
         """The values of expressions, as nodes of the graph."""
-        key = (exprs, nodes, part, request.parameters, request.mech)
+        key = tuple((x.expressions, x.nodes, x.chosen, x.parameters, x.mech) for x in requests)
         if key not in self._known:
-            self._known[key] = self._traced(exprs, nodes, part, request)
+            self._known[key] = self._traced(requests)
         kinds = self._known[key]
         axes: Axes = self.axes or min(kinds, key=lambda kind: kinds[kind].operations())
         if len(kinds) > 1:
@@ -130,17 +121,12 @@ class Writing(Sketch, FormulaInputs):
         pieces = np.split(flat, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
         return [x.reshape(shape) for x, shape in zip(pieces, shapes, strict=True)]
 
-    def _traced(
-        self,
-        exprs: tuple[Expr, ...],
-        nodes: tuple[str, ...],
-        part: ResultPart,
-        request: Request,
-    ) -> dict[Axes, Traced]:
+    def _traced(self, requests: Sequence[Request]) -> dict[Axes, Traced]:
         """The graphs of expressions; raises where they would be too long."""
-        mech, more = request.mech, request.parameters
-        first, *rest = (derived(request, expr).result for expr in exprs)
-        program = lower(first, part.checked(exprs[0], mech, nodes), rest)
+        request, mech = requests[0], requests[0].mech
+        first, *rest = (derived(request, *each.expressions).result for each in requests)
+        program = lower(first, request.chosen, rest)
         if isinstance(cast(object, mech), Mechanism) and worth_rolling(program, mech):
             raise TooLongError(mech)
-        return variants(program, mech, nodes, more, itemsize=self.itemsize, plain=self.plain)
+        inputs, size = request.parameters, self.itemsize
+        return variants(program, mech, request.nodes, inputs, itemsize=size, plain=self.plain)

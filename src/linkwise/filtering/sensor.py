@@ -81,9 +81,9 @@ class Sensed:
             nodes: Nodes of the space NODE.
             rows: As in `lw.compile`.
         """
-        part = choice(rows, None, False)
-        request = replace(self._at.request, parameters=())
-        return self._at.values((expr,), tuple(nodes), part, request, _Given(self))[0]
+        like: dict[str, Any] = {"nodes": tuple(nodes), "chosen": choice(rows, None, False)}
+        request = replace(self._at.request, quantity=(expr,), parameters=(), names=(), **like)
+        return self._at.values([request], _Given(self))[0]
 
 
 class _Given(Mapping[str, Any]):

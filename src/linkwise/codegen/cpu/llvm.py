@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from linkwise.codegen.cpu import fastcall, ir
 from linkwise.codegen.cpu.emit import Emitter, Finite
 from linkwise.codegen.cpu.ir import INT, INT32, Unit
+from linkwise.codegen.cpu.part import part_function, slots
 from linkwise.codegen.cpu.rows import finite_rows, load_rows, store_rows
 from linkwise.codegen.scalar.graph import Loop
 from linkwise.codegen.scalar.passes import Passes
@@ -368,14 +369,8 @@ class _Loop:
     def __init__(self, emit: Emitter, loop: Loop, at: int) -> None:
         self.emit, self.loop, self.at = emit, loop, at
         self.registers = self.FIRST + len(loop.inputs) - 1
-        pointer = emit.number.as_pointer()
-        kind = ir.FunctionType(ir.VOID, [pointer, pointer])
-        name = emit.module.unique_name(f"round_{emit.lanes}")
-        self.function = ir.Function(emit.module, kind, name, internal=True, noinline=True)
+        self.function, build = part_function(emit, f"round_{emit.lanes}")
         registers, frame = self.function.args
-        for argument in self.function.args:
-            argument.add_attribute("noalias")
-        build = ir.IRBuilder(self.function.append_basic_block("entry"))
         body, zero = _Round(emit, loop.body, loop.size), ir.Constant(INT, 0)
         body.state(build, Place([], [], registers, zero, None, frame, zero)).ret_void()
         self.size = self.registers + body.slots
@@ -571,22 +566,10 @@ class _Parts:
         return passes and graph.b[node] == 0
 
     def _slots(self) -> dict[int, int]:
-        slot, open_slots = dict[int, int](), list[int]()
-        ending = dict[int, list[int]]()
-        top = 2  # the two sums and the status are kept in front
         crossing = sorted(self.last, key=lambda n: (self.part_of[n], n))
-        now = -1
-        for node in crossing:
-            while now < self.part_of[node]:
-                open_slots += [slot[n] for n in ending.get(now, ())]
-                now += 1
-            if open_slots:
-                slot[node] = open_slots.pop()
-            else:
-                top += 1
-                slot[node] = top
-            ending.setdefault(self.last[node], []).append(node)
-        self.body.slots = max(self.body.slots, top + 1)
+        lives = {n: (self.part_of[n], self.last[n]) for n in crossing}
+        slot, top = slots(lives, 3)  # the two sums and the status are kept in front
+        self.body.slots = max(self.body.slots, top)
         return slot
 
     def state(self, build: ir.IRBuilder, place: Place) -> ir.IRBuilder:
@@ -600,21 +583,15 @@ class _Parts:
                 put(self.emit, build, place.work, self.slot[node], x)
         for i in range(len(self.parts)):
             function = self._function(i)
-            build.call(function, [place.output, place.out_stride, place.work, place.state])
+            build.call(function, [place.output, place.work, place.out_stride, place.state])
         sums = [get(self.emit, build, place.work, i) for i in range(3)]
         self.body.conclude(build, place, sums[2], sums[0], sums[1])
         return build
 
     def _function(self, i: int) -> ir.Function:
         emit = self.emit
-        pointer = emit.number.as_pointer()
-        kind = ir.FunctionType(ir.VOID, [pointer, INT, pointer, INT])
-        name = emit.module.unique_name(f"part_{emit.lanes}_{i}")
-        function = ir.Function(emit.module, kind, name, internal=True, noinline=True)
-        output, out_stride, frame, state = function.args
-        for pointer_argument in (output, frame):
-            pointer_argument.add_attribute("noalias")
-        build = ir.IRBuilder(function.append_basic_block("entry"))
+        function, build = part_function(emit, f"part_{emit.lanes}_{i}", INT, INT)
+        output, frame, out_stride, state = function.args
         place = Place([], [], output, out_stride, None, frame, state)
         value = dict[int, Any]()
         status, result = (

@@ -15,8 +15,8 @@ from linkwise.codegen.cpu import ir
 from linkwise.codegen.cpu.emit import Emitter, Finite
 from linkwise.codegen.cpu.ir import INT
 from linkwise.codegen.cpu.llvm import DENSE, MANY, GraphBody, Place, get, put
-from linkwise.codegen.cpu.packed_values import Values
-from linkwise.codegen.scalar.forks import arguments
+from linkwise.codegen.cpu.packed_values import Values, kept, last_uses
+from linkwise.codegen.cpu.part import part_function, slots
 from linkwise.codegen.scalar.packs import Pack, Packs
 from linkwise.codegen.scalar.trace import Traced
 
@@ -87,16 +87,11 @@ class LimbBody(GraphBody):
             for i, n in enumerate(x if x in self.slot else ()):
                 put(self.emit, build, place.work, self.slot[x] + i, known[n])
         row = build.gep(place.output, [build.mul(place.state, place.out_stride)])
-        pointer, zero = self.emit.number.as_pointer(), ir.Constant(INT, 0)
-        kind = ir.FunctionType(ir.VOID, [pointer, pointer])
+        zero = ir.Constant(INT, 0)
         for i in range(len(self.parts)):
-            name = self.emit.module.unique_name(f"part_{i}")
-            function = ir.Function(self.emit.module, kind, name, internal=True, noinline=True)
-            for argument in function.args:
-                argument.add_attribute("noalias")
+            function, inside = part_function(self.emit, f"part_{i}")
             output, work = function.args
             there = Place([], [], output, zero, None, work, zero)
-            inside = ir.IRBuilder(function.append_basic_block("entry"))
             before = get(self.emit, inside, work, STATUS)
             after = self._part(inside, there, self._values(there), i, before, Finite(self.emit))
             if after is not before:
@@ -135,51 +130,23 @@ class LimbBody(GraphBody):
 
     def _share(self) -> None:
         """Slots of work memory for what is made in one part, or before all, and used in others."""
-        last = dict[Pack, int]()
-        for i, part in enumerate(self.parts):
-            for x in part:
-                needed = {y for n in x for y in arguments(self.graph, n)}
-                needed |= {y for n in x for y in self.graph.arguments(n)}
-                for unit in {self.unit[y] for y in needed if y in self.unit}:
-                    if self.made_in.get(unit, -1) != i:
-                        last[unit] = i
+        last = last_uses(self.graph, self.parts, self.unit)
         for x in self.leaves:
             if any(self.results[n] or n in self.checks for n in x):
                 last.setdefault(x, 0)
-        top = 1 + STATUS
-        free, ending = defaultdict[int, list[int]](list), defaultdict[int, list[Pack]](list)
-        for i in range(-1, len(self.parts)):
-            for x in ending[i - 1]:
-                free[len(x)].append(self.slot[x])
-            for x in self.leaves if i < 0 else self.parts[i]:
-                if x in last:
-                    if not free[len(x)]:
-                        aligned = 1 << (len(x) - 1).bit_length()
-                        free[len(x)].append(-(-top // aligned) * aligned)
-                        top = free[len(x)][0] + len(x)
-                    self.slot[x] = free[len(x)].pop()
-                    ending[last[x]].append(x)
+        made = [self.leaves, *self.parts]
+        lives = {x: (i, last.get(x, -1)) for i, part in enumerate(made, -1) for x in part}
+        crossing = {x: (i, end) for x, (i, end) in lives.items() if end > i}
+        self.slot, top = slots(crossing, 1 + STATUS, len)
         self.slots = max(self.slots, top)
 
     def _values(self, place: Place) -> Values:
         """With what is in registers and in work memory."""
 
-        def fetch(build: ir.IRBuilder, nodes: Pack) -> Any:
-            """A node; or several, if they are contiguous."""
-            at = [self._kept(n) for n in nodes]
-            first = at[0]
-            if first is None or at != list(range(first, first + len(at))):
-                assert len(nodes) > 1
-                return None
-            return get(values.like(len(nodes)), build, place.work, first, stride=1)
+        def where(nodes: Pack) -> tuple[Any, list[int | None]]:
+            return place.work, [kept(self.slot, self.unit.get(n), n) for n in nodes]
 
-        values = Values(self.emit, self.packs, fetch)
-        return values
-
-    def _kept(self, n: int) -> int | None:
-        """The slot of a node."""
-        unit = self.unit.get(n)
-        return None if unit not in self.slot else self.slot[unit] + unit.index(n)
+        return Values(self.emit, self.packs, where)
 
 
 def limb_body(emit: Emitter, traced: Traced) -> LimbBody | None:

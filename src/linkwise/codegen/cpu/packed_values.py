@@ -5,14 +5,19 @@ What limbs have alike is one vector operation (`scalar/packs.py`); other nodes a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from linkwise.codegen.cpu import ir
 from linkwise.codegen.cpu.emit import BINARY, Emitter
 from linkwise.codegen.cpu.ir import INT32, Constant
+from linkwise.codegen.cpu.llvm import get
 from linkwise.codegen.scalar.forks import Fork, arguments, compared, outside, where_of
+from linkwise.codegen.scalar.graph import Graph
 from linkwise.codegen.scalar.packs import Pack, Packs
+
+Where: TypeAlias = Callable[[Pack], tuple[Any, list[int | None]]]
+"""The memory that has some nodes, and where they are there; None for those it does not have."""
 
 
 class Values:
@@ -23,10 +28,8 @@ class Values:
         vector: Columns by their nodes.
     """
 
-    def __init__(
-        self, emit: Emitter, packs: Packs, fetch: Callable[[ir.IRBuilder, Pack], Any]
-    ) -> None:
-        self.emit, self.packs, self.graph, self.fetch = emit, packs, packs.graph, fetch
+    def __init__(self, emit: Emitter, packs: Packs, where: Where) -> None:
+        self.emit, self.packs, self.graph, self.where = emit, packs, packs.graph, where
         self.value, self.vector = dict[int, Any](), dict[Pack, Any]()
         self.wide = dict[int, Emitter]()
 
@@ -35,6 +38,15 @@ class Values:
         if n not in self.value:
             self.value[n] = self._one(build, n)
         return self.value[n]
+
+    def fetch(self, build: ir.IRBuilder, nodes: Pack) -> Any:
+        """What is in memory of a node; or of several, if they are contiguous there."""
+        memory, at = self.where(nodes)
+        first = at[0]
+        if first is None or at != list(range(first, first + len(at))):
+            assert len(nodes) > 1
+            return None
+        return get(self.like(len(nodes)), build, memory, first, stride=1)
 
     def _one(self, build: ir.IRBuilder, n: int) -> Any:
         if self.graph.op[n] == "const":
@@ -170,3 +182,20 @@ class Values:
     def _positive(self, build: ir.IRBuilder, nodes: Pack) -> Any:
         zero = self.like(len(nodes)).constant(0.0)
         return build.fcmp_ordered(">", self.column(build, nodes), zero)
+
+
+def last_uses(
+    graph: Graph, parts: Sequence[Sequence[Pack]], unit: Mapping[int, Pack]
+) -> dict[Pack, int]:
+    """The last part that needs each pack, of those that some node needs."""
+    last = dict[Pack, int]()
+    for i, part in enumerate(parts):
+        for n in (n for x in part for n in x):
+            for y in {*arguments(graph, n), *graph.arguments(n)}.intersection(unit):
+                last[unit[y]] = i
+    return last
+
+
+def kept(slot: Mapping[Pack, int], unit: Pack | None, n: int) -> int | None:
+    """The slot of a node of a pack."""
+    return slot[unit] + unit.index(n) if unit in slot and unit is not None else None

@@ -25,6 +25,7 @@ from linkwise.codegen.cpu.emit import Emitter, Finite
 from linkwise.codegen.cpu.ir import INT, INT32, Unit
 from linkwise.codegen.cpu.llvm import Place, counted, get, put
 from linkwise.codegen.cpu.llvm_visit import splat
+from linkwise.codegen.cpu.part import part_function
 from linkwise.codegen.cpu.rows import load_rows, store_rows
 from linkwise.codegen.scalar import status as code_of
 from linkwise.codegen.scalar.limb_entries import limb_entries
@@ -139,7 +140,7 @@ def _table(
     """Integers in the module, row by row; gives their address."""
     numbers = [x for row in rows for x in row]
     kind = ir.ArrayType(INT, len(numbers))
-    table = ir.GlobalVariable(module, kind, name, ir.Constant(kind, numbers))
+    table = ir.GlobalVariable(module, kind, module.unique_name(name), ir.Constant(kind, numbers))
     return lambda build: build.bitcast(table, INT.as_pointer())
 
 
@@ -177,14 +178,8 @@ class Motion:
     def _segment(self, segment: Segment) -> ir.Function:
         """A function of the registers, the memory of its parts, and the turn of the loop."""
         emit = self.emit_
-        pointer = emit.number.as_pointer()
-        kind = ir.FunctionType(ir.VOID, [pointer, pointer, INT])
-        name = emit.module.unique_name(f"{segment.name}_{emit.lanes}")
-        function = ir.Function(emit.module, kind, name, internal=True, noinline=True)
+        function, build = part_function(emit, f"{segment.name}_{emit.lanes}", INT)
         registers, frame, turn = function.args
-        for argument in (registers, frame):
-            argument.add_attribute("noalias")
-        build = ir.IRBuilder(function.append_basic_block("entry"))
         body = RegisterBody(emit, segment, self.offset, self.apart)
         moves = bool(segment.rows or segment.moves)
         single = emit.lanes == 1 and not moves and not segment.traced.graph.loops
@@ -194,7 +189,7 @@ class Motion:
             columns = list(zip(*segment.rows, strict=True))  # of which many are alike
             each = [x for x in dict.fromkeys(columns) if any(x)]
             shifts = [tuple(emit.lanes * x[i] for x in each) for i in range(len(segment.rows))]
-            table = _table(emit.module, f"{name}_rows", tuple(shifts))
+            table = _table(emit.module, f"{segment.name}_rows", tuple(shifts))
             wide = ir.Constant(INT, len(each))
 
             def row(build: ir.IRBuilder, i: Any) -> ir.IRBuilder:

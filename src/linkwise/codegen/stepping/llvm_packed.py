@@ -13,9 +13,10 @@ from typing import Any
 
 from linkwise.codegen.cpu import ir
 from linkwise.codegen.cpu.emit import Finite
-from linkwise.codegen.cpu.llvm import Place, get, put
-from linkwise.codegen.cpu.packed_values import Values
-from linkwise.codegen.scalar.forks import Fork, Step, steps, where_of
+from linkwise.codegen.cpu.llvm import Place, put
+from linkwise.codegen.cpu.packed_values import Values, kept, last_uses
+from linkwise.codegen.cpu.part import part_function, slots
+from linkwise.codegen.scalar.forks import Fork, Step, steps
 from linkwise.codegen.scalar.packs import Pack, Packs
 
 PART = 400
@@ -71,14 +72,8 @@ class PackedBody:
         for x in angles:
             put(self.emit, build, place.work, self.slot[x,], values.value[x])
         for i in range(len(self.parts)):
-            pointer = self.emit.number.as_pointer()
-            kind = ir.FunctionType(ir.VOID, [pointer, pointer])
-            name = self.emit.module.unique_name("part_1")
-            function = ir.Function(self.emit.module, kind, name, internal=True, noinline=True)
-            for argument in function.args:
-                argument.add_attribute("noalias")
+            function, inside = part_function(self.emit, "part_1")
             there = Place([], [], function.args[0], None, None, function.args[1], place.state)
-            inside = ir.IRBuilder(function.append_basic_block("entry"))
             self._part(inside, there, self._values(there), i).ret_void()
             build.call(function, [place.output, place.work])
         return build
@@ -86,50 +81,27 @@ class PackedBody:
     def _share(self) -> None:
         """Slots of the frame for what is made in one part and used in another."""
         turned: list[Pack] = [(n,) for n in self.turned]
-        last = dict.fromkeys(turned, len(self.parts))
-        for i, part in enumerate(self.parts):
-            for x in part:
-                needed = {y for n in x for y in self.graph.arguments(n)}
-                needed |= {y for n in x for y in where_of(self.graph, n) or () if y >= 0}
-                for unit in {self.unit[y] for y in needed if y in self.unit}:
-                    last[unit] = max(last.get(unit, 0), i)
+        last = last_uses(self.graph, self.parts, self.unit)
+        last |= dict.fromkeys(turned, len(self.parts))
         for k in self.late:
             n = self.body.traced.outputs[k]
             if n in self.unit:
                 last[self.unit[n]] = len(self.parts)
-        free, ending = defaultdict[int, list[int]](list), defaultdict[int, list[Pack]](list)
-        for i in range(-1, len(self.parts)):
-            for x in turned if i < 0 else self.parts[i]:
-                if last.get(x, -1) > i:
-                    if not free[len(x)]:
-                        free[len(x)].append(self.slots)
-                        self.slots += len(x)
-                    self.slot[x] = free[len(x)].pop()
-                    ending[last[x]].append(x)
-            for x in ending[i]:
-                free[len(x)].append(self.slot[x])
+        made = [turned, *self.parts]
+        lives = {x: (i, last.get(x, -1)) for i, part in enumerate(made, -1) for x in part}
+        crossing = {x: (i, end) for x, (i, end) in lives.items() if end > i}
+        self.slot, self.slots = slots(crossing, self.slots, len)
 
     def _values(self, place: Place) -> Values:
         """With what is in registers and in the frame."""
 
-        def fetch(build: ir.IRBuilder, nodes: Pack) -> Any:
-            """A node; or several, if they are contiguous."""
-            memory, at = place.output, [self.entry.get(n) for n in nodes]
+        def where(nodes: Pack) -> tuple[Any, list[int | None]]:
+            at = [self.entry.get(n) for n in nodes]
             if None in at:
-                memory, at = place.work, [self._kept(n) for n in nodes]
-            first = at[0]
-            if first is None or at != list(range(first, first + len(at))):
-                assert len(nodes) > 1
-                return None
-            return get(values.like(len(nodes)), build, memory, first, stride=1)
+                return place.work, [kept(self.slot, self.unit.get(n, (n,)), n) for n in nodes]
+            return place.output, at
 
-        values = Values(self.emit, self.packs, fetch)
-        return values
-
-    def _kept(self, n: int) -> int | None:
-        """The slot of a node."""
-        unit = self.unit.get(n, (n,))
-        return self.slot[unit] + unit.index(n) if unit in self.slot else None
+        return Values(self.emit, self.packs, where)
 
     def _part(self, build: ir.IRBuilder, place: Place, values: Values, i: int) -> ir.IRBuilder:
         """One part of the code; the last one ends it. Returns where to go on."""
