@@ -45,7 +45,7 @@ def fake():
     result = types.ModuleType("cupy")
     result.ndarray = CardArray
     result.asarray = result.array = on_card
-    result.ascontiguousarray = lambda x: np.ascontiguousarray(x).view(CardArray)
+    result.ascontiguousarray = lambda x, dtype=None: np.ascontiguousarray(x, dtype).view(CardArray)
     result.zeros = lambda shape, dtype: np.zeros(shape, dtype).view(CardArray)
     result.zeros_like, result.empty_like, result.copyto = np.zeros_like, np.empty_like, np.copyto
     result.split, result.where, result.clip = np.split, np.where, np.clip
