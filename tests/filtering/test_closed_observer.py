@@ -10,6 +10,7 @@ import linkwise as lw
 from linkwise import filtering
 from linkwise.spatial.array import Array
 from tests.codegen.rungs import built
+from tests.filtering import test_nonholonomic as nonholonomic
 from tests.filtering.test_closed import beginning, linkage, swing
 
 GAIN = 40.0
@@ -84,3 +85,32 @@ def test_loops_take_one_gain() -> None:
         linkage(), gain=[10.0, 20.0, 30.0], step=1e-3, loops="open"
     )
     assert not opened.mech.loops
+
+
+def rolled(mech: lw.Mechanism, q: Array, v: Array) -> tuple[Array, Array]:
+    """The last r of an observer, and the push that it should show."""
+    rng, h = np.random.default_rng(2), 1e-4
+    push, tau = 2.0 * rng.standard_normal(mech.nv), rng.standard_normal(mech.nv)
+    run = lw.rollout(mech, q, v, tau=tau + push, duration=0.03, step=h)
+    observer = filtering.momentum_observer(mech, gain=GAIN, step=h)
+    seen, expected = observer.start(run.q[0], run.v[0]), np.zeros(mech.nv)
+    for q, v in zip(run.q[1:], run.v[1:], strict=True):
+        seen = observer.tick(seen, q, v, tau)
+        P = free_of_loops(mech, q) if mech.loops else np.eye(mech.nv)
+        expected = P @ (expected + GAIN * h * push) / (1.0 + GAIN * h)
+    return seen.force, expected
+
+
+@pytest.mark.parametrize("kind", nonholonomic.KINDS)
+def test_pushes_on_hinges_that_are_no_sums_of_velocities(kind: str) -> None:
+    """With armature, dampers and springs."""
+    q, v, _ = nonholonomic.beginning(kind)
+    force, expected = rolled(nonholonomic.mechanism(kind), q, v)
+    assert np.allclose(force, expected, atol=1e-4) and np.abs(expected).max() > 1.0
+
+
+def test_a_push_on_a_ball_that_rolls_in_a_loop() -> None:
+    mech = nonholonomic.pushed_ball()
+    q, v, _ = nonholonomic.closed_beginning(mech)
+    force, expected = rolled(mech, q, v)
+    assert np.allclose(force, expected, atol=0.01) and np.abs(expected).max() > 0.5

@@ -439,8 +439,8 @@ def test_loops_allow_more_displacements_than_velocities(
 def test_a_loop_without_a_formula_is_named() -> None:
     box = lw.SpatialInertia.solid_box(1.0, (0.1, 0.1, 0.1))
     b = lw.Builder("two").body("a", "world", lw.hinges.Free(), inertia=box)
-    b = b.loop("roll", "world", "a", lw.hinges.RollingBall(0.1))
-    with pytest.raises(lw.ModelError, match="loop 'roll' has a hinge of kind rolling ball, which"):
+    b = b.loop("nut", "world", "a", lw.hinges.Helical((0, 0, 1), 0.1))
+    with pytest.raises(lw.ModelError, match="loop 'nut' has a hinge of kind helical, which has no"):
         filtering.kalman_filter(b.build(), [filtering.gyroscope("a", noise=0.1)], step=STEP)
 
 

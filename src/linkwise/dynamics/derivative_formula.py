@@ -239,6 +239,14 @@ def _check_rates(embedded: Embedded) -> None:
                 f"whose hinge {body.hinge_name!r} has velocities that are not rates of its "
                 "coordinates; use the mechanism itself, which is its attribute mech."
             )
+    for loop in embedded.mech.loops:
+        if loop.hinge.hull.nv > loop.hinge.nv:
+            raise ModelError(
+                f"lw.linearize was called for {embedded.name!r}, whose loops are built in, and "
+                f"whose loop {loop.name!r} is a {loop.hinge.kind}: it reaches more configurations "
+                "than its velocities span (nonholonomic); use the mechanism itself, which is its "
+                "attribute mech."
+            )
 
 
 def _turning(hinge: Hinge, q: Any, v: Any) -> Any:

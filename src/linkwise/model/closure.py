@@ -7,9 +7,10 @@ everything in b's axes at b's origin,
     S V_ab = 0,  S H* = 0                  and blocks the others, the rows of S
     S (α_b - T α_a) + S (V_ab × T V_a - Ḣ* W) = 0
 
-S is constant for most hinges: all except the universal hinge, the point on a plane and custom
-hinges leave the same directions free in every position, as seen from b. A force λ along
-the rows of S acts on b as S* λ and on a as -T* S* λ.
+S is constant for most hinges: all except the universal hinge, the point on a plane, the rolling
+ball, the soft finger seen from its other side and custom hinges leave the same directions free in
+every position, as seen from b. A force λ along the rows of S acts on b as S* λ and on a as
+-T* S* λ.
 
 A coupling q_d = f(q) requires  N_d v - Σ f_j N_j v = 0  with the rows N of q̇ = N v.
 
@@ -26,7 +27,16 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.model.body import Coupling, Loop
-from linkwise.model.hinges import Hinge, Locked, Pin, PointOnPlane, Spherical, Universal
+from linkwise.model.hinges import (
+    Hinge,
+    Locked,
+    Pin,
+    PointOnPlane,
+    RollingBall,
+    SoftFinger,
+    Spherical,
+    Universal,
+)
 from linkwise.model.hinges.hinge import ScrewHinge
 from linkwise.model.hinges.jet import Jet
 from linkwise.model.hinges.modified import Reversed
@@ -35,6 +45,7 @@ from linkwise.model.task_rows import JointRow, Rows
 from linkwise.spatial import quaternion, rotation
 from linkwise.spatial.array import Array, frozen
 from linkwise.spatial.pose import Pose
+from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import cross, six
 
 SAME = 1e-12
@@ -111,12 +122,32 @@ def plane_normal(hinge: Hinge) -> tuple[Array, bool] | None:
     return (np.array(inner.normal), back) if isinstance(inner, PointOnPlane) else None
 
 
+def plane_height(hinge: Hinge) -> float:
+    """The height of the plane of a hinge that `plane_normal` takes."""
+    inner = hinge.hinge if isinstance(hinge, Reversed) else hinge
+    assert isinstance(inner, PointOnPlane)
+    return inner.height
+
+
+def rolling_radius(hinge: Hinge) -> tuple[float, bool] | None:
+    """The radius of a rolling ball, and whether the plane is b's."""
+    back = isinstance(hinge, Reversed)
+    inner = hinge.hinge if isinstance(hinge, Reversed) else hinge
+    return (inner.radius, back) if isinstance(inner, RollingBall) else None
+
+
+def blocked_twist(hinge: Hinge) -> Array | None:
+    """The normal of a soft finger whose object is a's, in a's axes."""
+    inner = hinge.hinge if isinstance(hinge, Reversed) else None
+    return np.array(inner.normal) if isinstance(inner, SoftFinger) else None
+
+
 def is_traceable(loop: Loop) -> bool:
     """Whether S is a formula in the pose; otherwise it comes from the hinge's coordinates."""
     if isinstance(loop.hinge, Rows):
         return True
-    known = constant_directions(loop.hinge), universal_axes(loop.hinge), plane_normal(loop.hinge)
-    return any(x is not None for x in known)
+    rules = constant_directions, universal_axes, plane_normal, rolling_radius, blocked_twist
+    return any(rule(loop.hinge) is not None for rule in rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +181,11 @@ def blocked(hinge: Hinge, X_ab: Pose, V_ab: Array) -> Blocked:
     plane = plane_normal(hinge)
     if plane is not None:
         return _blocked_by_plane(X_ab, V_ab, *plane)
+    ball, normal = rolling_radius(hinge), blocked_twist(hinge)
+    if ball is not None:
+        return _blocked_by_rolling(X_ab, V_ab, *ball)
+    if normal is not None:
+        return _blocked_by_finger(X_ab, V_ab, normal)
     lead = np.shape(V_ab)[:-1]
     each = [_blocked_at(hinge, one_of(X_ab, i), V_ab[i]) for i in np.ndindex(*lead)]
     S = np.reshape([x.S for x in each], (*lead, 6 - hinge.nv, 6))
@@ -203,6 +239,33 @@ def _blocked_by_plane(X_ab: Pose, V_ab: Array, normal: Array, back: bool) -> Blo
     slide = v + cross(w, p)
     rate = -(normal * cross(w, slide)).sum(axis=-1)[..., None] / length
     return Blocked(six(arm / length, normal / length)[..., None, :], rate)
+
+
+def _blocked_by_rolling(X_ab: Pose, V_ab: Array, radius: float, back: bool) -> Blocked:
+    """The velocity of a ball where it touches the plane, in the plane's axes; the last row is up.
+
+    With l = (0, 0, -radius) from the centre of the ball, and R, p the pose of b seen from a:
+
+    The ball is b:   R v - l × R ω = 0,                         rate R (ω × v)
+    The ball is a:   v + ω × c = 0,  c = l + r, r = -R* p,  rate -ω × (v + ω × r)
+    """
+    arm, w, v = np.array([0.0, 0.0, -radius]), V_ab[..., :3], V_ab[..., 3:]
+    if not back:
+        turn = X_ab.rot
+        S = np.concatenate([-skew(arm) @ turn, turn], axis=-1)
+        return Blocked(S, (turn @ cross(w, v)[..., None])[..., 0])
+    p = -(np.swapaxes(X_ab.rot, -1, -2) @ X_ab.p[..., None])[..., 0]
+    turn = -skew(p + arm)
+    S = np.concatenate([turn, np.eye(3) + 0.0 * turn], axis=-1)
+    return Blocked(S, -cross(w, v + cross(w, p)))
+
+
+def _blocked_by_finger(X_ab: Pose, V_ab: Array, normal: Array) -> Blocked:
+    """All translations, and the turn about n in b's axes: n · ω = 0, whose rate is (n × ω) · ω."""
+    n = (np.swapaxes(X_ab.rot, -1, -2) @ normal[:, None])[..., 0]
+    twist = six(n, 0.0 * n)[..., None, :]
+    slides = np.eye(6)[3:] + 0.0 * twist
+    return Blocked(np.concatenate([slides, twist], axis=-2), np.zeros((*np.shape(V_ab)[:-1], 4)))
 
 
 def one_of(pose: Pose, index: tuple[int, ...]) -> Pose:

@@ -106,6 +106,11 @@ def describe(code: int, mech: Mechanism | Embedded) -> str:
         g = code - loops(mech, 0)
         if 0 <= g < mech.n_bodies:
             return undetermined(mech, g)
+    elif turned(mech, 0) <= code < unsolved(mech):
+        return (
+            f"body {mech.bodies[code - turned(mech, 0)].name!r} turns by more than half a turn at "
+            "once; take shorter steps, or, in a filter, start with smaller deviations"
+        )
     elif code == broken(mech):
         return (
             "the accelerations break loops or couplings, which no joint forces can do while they "
@@ -155,5 +160,7 @@ def error(code: int, mech: Mechanism | Embedded, where: str = "") -> LinkwiseErr
         return SingularTaskError(text)
     if code == RESULT:
         return TooLargeError(text, code=code)
+    if isinstance(mech, Mechanism) and code >= turned(mech, 0):
+        return ModelError(text)
     singular = code == MATRIX or (code >= HINGES and (code - HINGES) % 2 == 0)
     return SingularHingeError(text, code=code) if singular else ModelError(text)

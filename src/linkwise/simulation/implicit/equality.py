@@ -37,9 +37,12 @@ from linkwise.dynamics.quantity import expression
 from linkwise.errors import ClosureError, LoweringError
 from linkwise.model.body import Loop
 from linkwise.model.closure import (
+    blocked_twist,
     constant_directions,
     coupling_error,
+    plane_height,
     plane_normal,
+    rolling_radius,
     universal_axes,
 )
 from linkwise.model.mechanism import Mechanism
@@ -165,7 +168,8 @@ def without_formula(mech: Mechanism) -> Loop | None:
     """The first loop whose error has no formula in implicit steps; None where all have one."""
     for loop in mech.loops:
         S, missed = constant_directions(loop.hinge), constant_directions(loop.hinge.hull)
-        known = universal_axes(loop.hinge) is not None or plane_normal(loop.hinge) is not None
+        rules = universal_axes, plane_normal, rolling_radius, blocked_twist
+        known = any(rule(loop.hinge) is not None for rule in rules)
         plain = S is not None and missed is not None and _is_plain(missed)
         if not known and not plain:
             return loop
@@ -238,10 +242,17 @@ def _loop_error(loop: Loop, back: Any, p: Any) -> Any:
         return np.array([turn, *p])
     if plane is not None:
         normal, on_b = plane
+        height = plane_height(loop.hinge)
         if not on_b:
-            return np.array([(back @ normal) @ p])
+            return np.array([(back @ normal) @ p - height])
         arm = cross(-p, normal.astype(object))
-        return np.array([(normal @ p) / square_root(arm @ arm + 1.0)])
+        return np.array([(normal @ p + height) / square_root(arm @ arm + 1.0)])
+    ball = rolling_radius(loop.hinge)
+    if ball is not None:  # only its height; slip is a matter of velocities
+        radius, on_b = ball
+        return np.array([0.0, 0.0, radius + p[2] if on_b else back[:, 2] @ p - radius])
+    if blocked_twist(loop.hinge) is not None:
+        return np.array([*p, 0.0])
     # a nonholonomic hinge, such as a soft finger, reaches all poses of its hull
     S, missed = constant_directions(loop.hinge), constant_directions(loop.hinge.hull)
     assert S is not None and missed is not None
