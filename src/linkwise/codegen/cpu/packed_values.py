@@ -191,8 +191,9 @@ def last_uses(
     last = dict[Pack, int]()
     for i, part in enumerate(parts):
         for n in (n for x in part for n in x):
-            for y in {*arguments(graph, n), *graph.arguments(n)}.intersection(unit):
-                last[unit[y]] = i
+            for y in (*arguments(graph, n), *graph.arguments(n)):
+                if y in unit:
+                    last[unit[y]] = i
     return last
 
 
