@@ -46,7 +46,7 @@ class Reporter:
         self.begin("", 0)
 
     def begin(self, stage: str, most: int) -> None:
-        """Begin a stage of so many rounds at most."""
+        """Begin a stage of at most `most` rounds."""
         self._stage, self._most, self._from = stage, most, time.monotonic()
 
     def __call__(self, done: int, cost: float) -> None:

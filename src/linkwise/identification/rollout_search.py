@@ -34,8 +34,8 @@ DONE = 1e-8
 """Relative decrease of the sum of squares that ends it."""
 
 FEW, LITTLE = 5, 1e-3
-"""So do so many rounds in which it decreases by less, in variances of the noise: what estimates
-still move by does not count beside their deviations."""
+"""The search also ends after this number of rounds that decrease it by less than this, in variances
+of the noise: what estimates still move by does not count beside their deviations."""
 
 
 def covariance_of(J: Array, n: int, scale: float, pull: float) -> tuple[Array, Array]:
