@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, cast
@@ -99,6 +99,9 @@ UNSOLVED = 1e-3
 SUDDEN = 10.0
 """Change of a velocity [m/s or rad/s] in one step that is expected at most: what could not be
 reached with it is not near, and does not act. What comes faster penetrates for one step."""
+
+PIECE = 64
+"""Numbers that are cleared by one segment."""
 
 WORST = ("deepest", "slip")
 """Registers of what contacts did at worst so far: the largest penetration [m] before a step, and
@@ -233,7 +236,7 @@ class Implicit:
             mech.nv,
             self.held,
             tuple(state),
-            (self._enter(),),
+            (self._enter(), *self._clear()),
             (*first, *step),
             (leave(mech),),
             *self._open(),
@@ -281,9 +284,15 @@ class Implicit:
             s.write(name, [0.0])
         if self.normals:
             s.write(NORMAL, [0.0] * self.normals)
-        for name, size in self.cleared.items():
-            s.write(name, [0.0] * size)
         return s.segment()
+
+    def _clear(self) -> Iterator[Segment]:
+        """Zeros where contacts are read that were never near, in pieces that compile quickly."""
+        for name, size in self.cleared.items():
+            for start in range(0, size, PIECE):
+                s, count = Sketch("clear"), min(PIECE, size - start)
+                s.write(part(name, start, count), [0.0] * count)
+                yield s.segment()
 
     def _step(self, sweeps: int) -> list[Segment]:
         """The step runs once on graph nodes, and is cut where it asks for the impulses."""
