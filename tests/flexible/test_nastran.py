@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.errors import ModelError
+from linkwise.flexible import nastran
 
 A, I, YOUNG, DENSITY, LOAD, PARTS = 2e-4, 4e-9, 70e9, 2700.0, 0.3, 12
 ROOT, TIP = 1, PARTS + 1
@@ -88,3 +92,21 @@ def test_without_the_extra_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyNastran.bdf.bdf", None)
     with pytest.raises(lw.LinkwiseError, match=r"linkwise\[nastran\]"):
         lw.flexible.load_nastran("a.bdf", "a.op2", root=1, tip=2)
+
+
+def _unknown(kind):
+    """An element that pyNastran cannot weigh."""
+
+    def mass():
+        raise NotImplementedError
+
+    return SimpleNamespace(type=kind, eid=7, node_ids=(1, 2), Mass=mass)
+
+
+def test_only_elements_without_mass_are_left_out():
+    bulk = SimpleNamespace(elements={7: _unknown("CELAS2")}, masses={})
+    masses, _ = nastran._masses(bulk, [1, 2])
+    np.testing.assert_array_equal(masses, 0.0)
+    bulk.elements[7] = _unknown("CHEXA")
+    with pytest.raises(ModelError, match="CHEXA 7 weighs"):
+        nastran._masses(bulk, [1, 2])

@@ -1,7 +1,7 @@
 """What a formula of a large mechanism makes of the values of its expressions, as straight code.
 
 The expressions are kernels with loops over the bodies. A formula is cut where it calls one, or
-where it makes a triangle of long rows: what was found so far comes in as inputs of the next piece.
+where it makes a triangle of long rows: what was made so far comes in as inputs of the next piece.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_OPERATIONS = 60_000
 LONG = 64
 """Entries of rows from which on their triangle is made outside of the code."""
 
-FOUND = "found {}"
+FOUND = "made {}"
 """Inputs of a piece."""
 
 
@@ -88,7 +88,7 @@ class _Inputs(FormulaInputs):
             return called(kernel, {name: numbers[:, x].T for name, x in places.items()})
 
         numbers = np.concatenate([np.zeros(0), *arrays.values()])
-        return self._found(numbers, kernel.signature.shape, act)
+        return self._results(numbers, kernel.signature.shape, act)
 
     def shortened(self, W: Any) -> Any:
         m, n = W.shape
@@ -99,9 +99,9 @@ class _Inputs(FormulaInputs):
             del called
             return triangles(numbers.reshape(-1, m, n))
 
-        return self._found(W.ravel(), (m, m), act)
+        return self._results(W.ravel(), (m, m), act)
 
-    def _found(self, numbers: Any, shape: tuple[int, ...], act: _Act) -> Any:
+    def _results(self, numbers: Any, shape: tuple[int, ...], act: _Act) -> Any:
         """The results of an act as inputs; raises where they are too many."""
         self.entries += math.prod(shape)
         if self.entries > MOST_OPERATIONS:
@@ -149,11 +149,11 @@ class Rest:
             out: The results.
             codes: Those of the inputs, and of the kernels.
         """
-        found, trouble = dict[str, Array](), np.empty(len(out), np.int32)
+        made, trouble = dict[str, Array](), np.empty(len(out), np.int32)
 
         def computed(piece: Processor, result: Array) -> Array:
             rows = [
-                np.ascontiguousarray(found[name] if name in found else array(name, size), out.dtype)
+                np.ascontiguousarray(made[name] if name in made else array(name, size), out.dtype)
                 for name, size in piece.inputs
             ]
             piece.run(rows, len(out), result, trouble, None)
@@ -163,7 +163,7 @@ class Rest:
             size = 0 if piece is None else piece.signature.shape[0]
             numbers = np.empty((len(out), size), out.dtype)
             results = act(called, numbers if piece is None else computed(piece, numbers))
-            found[FOUND.format(i)] = results.reshape(len(results), -1)
+            made[FOUND.format(i)] = results.reshape(len(results), -1)
         computed(self.last, out)
         trouble[trouble == status.INPUT] = status.RESULT  # a value of an expression is not finite
         return np.where(codes == 0, trouble, codes)

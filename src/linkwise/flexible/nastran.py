@@ -20,6 +20,9 @@ from linkwise.errors import MissingExtraError, ModelError, ParseError
 from linkwise.flexible.flexible_body import FlexibleBody
 from linkwise.spatial.array import Array
 
+MASSLESS = ("CELAS", "CDAMP", "CBUSH", "CVISC", "CGAP", "CFAST", "GENEL", "PLOTEL")
+"""Springs, dampers, connectors and drawn lines have no mass."""
+
 HELD = 1e-6
 """Largest motion of the root in a mode, as a part of the largest of all points."""
 
@@ -128,8 +131,13 @@ def _masses(bulk: Any, ids: list[int]) -> tuple[Array, Array]:
     for element in bulk.elements.values():
         try:
             mass = float(element.Mass())
-        except (AttributeError, NotImplementedError):  # springs and rigid elements have none
-            continue
+        except (AttributeError, NotImplementedError) as problem:
+            if element.type.startswith(MASSLESS):
+                continue
+            raise ModelError(
+                f"pyNastran cannot say what {element.type} {element.eid} weighs. Give its mass as "
+                "CONM2 at its grid points, and leave the element out."
+            ) from problem
         ends = [i for i in element.node_ids if i in index]
         for i in ends:
             masses[index[i]] += mass / len(ends)

@@ -1,4 +1,4 @@
-"""Longer code in parts: functions of their own, which exchange values in memory."""
+"""Longer code in parts: separate functions, which exchange values in memory."""
 
 from __future__ import annotations
 
