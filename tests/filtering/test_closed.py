@@ -222,6 +222,3 @@ def test_bad_questions() -> None:
         few.start(np.zeros(3), [1.0, 0.0, 0.0])
     with pytest.raises(lw.ModelError, match="hold in steps of 'euler'"):
         kalman(mech, integrator="rk4")
-    with pytest.raises(lw.ModelError, match="load cell"):
-        cell = filtering.load_cell(mech, "rocker", noise=1.0)
-        filtering.kalman_filter(mech, [cell], step=STEP)

@@ -15,7 +15,7 @@ from linkwise.filtering.consistency import quantile
 from linkwise.filtering.filter import Filter, deviations
 from linkwise.filtering.hinge_rule import check_hinges
 from linkwise.filtering.motion import Dynamics
-from linkwise.filtering.sensor import Sensor, load
+from linkwise.filtering.sensor import Sensor
 from linkwise.filtering.tangent import error_size
 from linkwise.filtering.tick import MOST_STATES, Structure
 from linkwise.model.mechanism import Mechanism
@@ -73,7 +73,7 @@ def kalman_filter(
         The filter, whose `start`, `tick` and `run` give estimates.
 
     Raises:
-        ModelError: Loops with "rk4" or a load cell, an unknown node, two sensors of one name, a
+        ModelError: Loops with "rk4", an unknown node, two sensors of one name, a
             hinge of a user whose coordinates do not move by its velocities, or more than 64 bodies.
         MissingExtraError: A gate, and SciPy is not installed (extra `simulate`).
     """
@@ -103,12 +103,6 @@ def kalman_filter(
                 "as a body between the two nodes and close the loop by a weld, or use "
                 "loops='open'."
             )
-        for sensor in each:
-            if sensor.write is load:
-                raise ModelError(
-                    f"sensor {sensor.name!r} is a load cell: it shows forces of loops, too, which "
-                    "are not part of its formula. Use other sensors, or loops='open'."
-                )
     plain = Structure(dynamics, tuple(x.structure for x in each), unscented, 0.0, False)
     check_hinges(mech)
     n, nv, ways = plain.errors(mech), mech.nv, error_size(mech)

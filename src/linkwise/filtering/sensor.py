@@ -19,9 +19,11 @@ from linkwise.algebra import B, H, J, a, phi, v as v_of, vdot as vdot_of
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import ONE
 from linkwise.arguments import count, flag, name as checked_name
+from linkwise.dynamics.closure import closure_nodes
 from linkwise.dynamics.quantity import expression
 from linkwise.errors import ExpressionError, ModelError, ShapeError, unknown_name
 from linkwise.filtering.allowed import whole_mechanism
+from linkwise.filtering.closing_force import closing_forces, load_of_hinges
 from linkwise.filtering.motion import Dynamics, State
 from linkwise.filtering.tangent import Slopes, of_hinge
 from linkwise.model.hinges.modified import is_plain
@@ -65,6 +67,7 @@ class Sensed:
         self.f = state.extra[: 6 * len(self.pushed)]
         self._at, self._state, self._dynamics, self._slopes = at, state, dynamics, slopes
         self._vdot: Any = None
+        self._lam: Any = None
 
     @property
     def vdot(self) -> Any:
@@ -73,33 +76,45 @@ class Sensed:
             self._vdot = self._dynamics.acceleration(self._at, self._state, self._slopes)
         return self._vdot
 
+    @property
+    def lam(self) -> Any:
+        """Forces λ of loops and couplings along their rows: `lw.loops.constraint_forces`."""
+        if self._lam is None:
+            self._lam = closing_forces(self._at, self._state, self._dynamics, self.vdot)
+        return self._lam
+
     def value(self, expr: Expr, *, nodes: Sequence[str] = (), rows: Any = None) -> Any:
         """The value of an expression at the state.
 
         Args:
-            expr: The expression, of q, v, vdot and tau.
-            nodes: Nodes of the space NODE.
+            expr: The expression, of q, v, vdot, tau, and the forces lam of loops and couplings.
+            nodes: Nodes of the space NODE. With the closure map Q, those of the loops come first
+                (`lw.loops.closure_nodes`).
             rows: As in `lw.compile`.
         """
         like: dict[str, Any] = {"nodes": tuple(nodes), "chosen": choice(rows, None, False)}
         request = replace(self._at.request, quantity=(expr,), parameters=(), names=(), **like)
-        return self._at.values([request], _Given(self))[0]
+        return self._at.values([request], _Given(self, tuple(nodes)))[0]
 
 
 class _Given(Mapping[str, Any]):
-    """Inputs of expressions at a state; v̇ is computed when it is needed."""
+    """Inputs of expressions at a state; v̇ and λ are computed when they are needed."""
 
-    def __init__(self, of: Sensed) -> None:
-        self._of = of
+    def __init__(self, of: Sensed, nodes: tuple[str, ...]) -> None:
+        self._of, self._nodes = of, nodes
 
     def __getitem__(self, name: str) -> Any:
+        loops = closure_nodes(self._of.mech)
+        if name == "f" and self._nodes == (*loops, *self._of.pushed):  # no other forces on loops
+            return np.concatenate([np.zeros(6 * len(loops), dtype=object), self._of.f])
         return getattr(self._of, name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(("q", "v", "tau", "vdot", "f"))
+        closed = bool(self._of.mech.loops or self._of.mech.couplings)
+        return iter(("q", "v", "tau", "vdot", "f", *(("lam",) if closed else ())))
 
     def __len__(self) -> int:
-        return 5
+        return sum(1 for _ in iter(self))
 
     def __contains__(self, name: object) -> bool:
         return name in tuple(self)
@@ -234,6 +249,9 @@ def _marker(s: Sensed, node: str) -> Any:
 
 def load(s: Sensed, body: int) -> Any:
     """The formula of load cells."""
+    if s.mech.loops:
+        nodes = (*closure_nodes(s.mech), *s.pushed)
+        return s.value(load_of_hinges(bool(s.pushed)), nodes=nodes)[6 * body : 6 * body + 6]
     name = "hinge_forces_of_motion" + ("_with_forces" if s.pushed else "")
     force = s.value(expression(name, frame="world"), nodes=s.pushed)
     return force[6 * body : 6 * body + 6]
@@ -353,7 +371,8 @@ def load_cell(
 ) -> Sensor:
     """Moment and force on a body through its hinge, in its axes [N m, N].
 
-    It shows the inertia and weight of everything beyond the hinge, as `lw.hinge_forces` does.
+    It shows the inertia and weight of everything beyond the hinge, and the forces of loops and
+    couplings on it, as `lw.hinge_forces` does: where rows of loops are redundant, the least forces.
 
     Args:
         body: The body behind the load cell.
