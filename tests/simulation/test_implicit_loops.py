@@ -123,7 +123,8 @@ def test_what_cannot_begin_or_has_no_formula_is_refused():
         moved(mech, closed_at(0.3), [1.0, 0.0, 0.0], duration=0.1)
     b = lw.Builder("screwed")
     b.body("nut", hinge=lw.hinges.Free(), inertia=lw.SpatialInertia.solid_sphere(1.0, 0.1))
-    b.loop("thread", "world", "nut", lw.hinges.Helical((0, 0, 1), pitch=0.01))
+    two = lw.hinges.Screws(((0, 0, 1, 0, 0, 0.01), (1, 0, 0, 0, 0, 0)))
+    b.loop("thread", "world", "nut", two)
     screwed = b.build()
-    with pytest.raises(ModelError, match="loop 'thread' has a hinge of kind Helical"):
+    with pytest.raises(ModelError, match="loop 'thread' has a hinge of kind Screws"):
         moved(screwed, screwed.neutral(), duration=0.1)

@@ -37,10 +37,16 @@ if TYPE_CHECKING:
 @once_per_mechanism
 def error_kernel(mech: Mechanism, per_row: bool) -> Kernel | None:
     """The kernel of `constraint_error`: of rows, or of loops; None where there is no formula."""
-    known = all(isinstance(loop.hinge.hull, Locked | Spherical | Pin) for loop in mech.loops)
-    if not known or not mech.loops or mech.n_bodies > MOST_BODIES:
+    if not all(map(_is_known, mech.loops)) or not mech.loops or mech.n_bodies > MOST_BODIES:
         return None
     return written(mech, _OF_ROWS if per_row else _OF_LOOPS)
+
+
+def _is_known(loop: Loop) -> bool:
+    hinge = loop.hinge.hull
+    if isinstance(hinge, Locked):
+        return hinge.of is None  # else its pose is not that of a weld
+    return isinstance(hinge, Spherical | Pin)
 
 
 def errors_of_loops(at: Writing) -> Any:

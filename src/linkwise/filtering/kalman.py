@@ -99,7 +99,8 @@ def kalman_filter(
         if loop is not None:
             raise ModelError(
                 f"a filter of {mech.name!r} was requested; loop {loop.name!r} has a hinge of kind "
-                f"{loop.hinge.kind}, which has no formula in steps with loops. Build that hinge "
+                f"{loop.hinge.kind}, which has no formula in steps with loops, since its "
+                "free directions change with its coordinates. Build that hinge "
                 "as a body between the two nodes and close the loop by a weld, or use "
                 "loops='open'."
             )

@@ -421,7 +421,7 @@ def loop_error(hinge: Hinge, X_ab: Pose) -> Array:
     R, p, hinge = X_ab.rot, X_ab.p, hinge.hull
     if isinstance(hinge, Spherical):
         return np.concatenate([np.zeros(3), p @ R])
-    if isinstance(hinge, Locked):
+    if isinstance(hinge, Locked) and hinge.of is None:
         return np.concatenate([rotation.log(R), p])
     if isinstance(hinge, Pin):
         return _pin_error(hinge, R, p)

@@ -45,6 +45,7 @@ from linkwise.model.closure import (
     rolling_radius,
     universal_axes,
 )
+from linkwise.model.free_group import free_group
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.loop_keeper import DRIFT_LIMIT
 from linkwise.spatial.array import Array
@@ -166,12 +167,10 @@ def equality_rows(
 
 def without_formula(mech: Mechanism) -> Loop | None:
     """The first loop whose error has no formula in implicit steps; None where all have one."""
+    rules = universal_axes, plane_normal, rolling_radius, blocked_twist
     for loop in mech.loops:
-        S, missed = constant_directions(loop.hinge), constant_directions(loop.hinge.hull)
-        rules = universal_axes, plane_normal, rolling_radius, blocked_twist
-        known = any(rule(loop.hinge) is not None for rule in rules)
-        plain = S is not None and missed is not None and _is_plain(missed)
-        if not known and not plain:
+        plain = constant_directions(loop.hinge) is not None and free_group(loop.hinge.hull)
+        if not plain and all(rule(loop.hinge) is None for rule in rules):
             return loop
     return None
 
@@ -182,7 +181,9 @@ def check_formulas(mech: Mechanism) -> None:
     if loop is not None:
         raise LoweringError(
             f"loop {loop.name!r} has a hinge of kind {type(loop.hinge).__name__}, whose error "
-            "has no formula in implicit steps"
+            "has no formula in implicit steps, since its free directions change with its "
+            "coordinates. Build that hinge as a body between the two nodes and close the loop by "
+            "a weld"
         )
 
 
@@ -254,25 +255,6 @@ def _loop_error(loop: Loop, back: Any, p: Any) -> Any:
     if blocked_twist(loop.hinge) is not None:
         return np.array([*p, 0.0])
     # a nonholonomic hinge, such as a soft finger, reaches all poses of its hull
-    S, missed = constant_directions(loop.hinge), constant_directions(loop.hinge.hull)
-    assert S is not None and missed is not None
-    turn = _turn(missed, back)
-    return S @ np.concatenate([turn, p + cross(turn, p)])
-
-
-def _is_plain(S: Array) -> bool:
-    """Whether turns and ways are blocked apart from each other, and not one turn alone."""
-    between = np.abs(S[:, :3].T @ S[:, 3:]).max(initial=0.0)
-    return bool(between < 1e-9) and np.linalg.matrix_rank(S[:, :3]) != 1
-
-
-def _turn(S: Array, back: Any) -> Any:
-    """The rotation vector from the nearest orientation that is allowed, in b's axes."""
-    blocked = np.linalg.matrix_rank(S[:, :3])
-    if blocked == 0:
-        return np.zeros(3, dtype=object)
-    if blocked == 3:
-        skew = 0.5 * (back - back.T)  # R* ≈ 1 − θ~
-        return np.array([skew[1, 2], skew[2, 0], skew[0, 1]])
-    axis = np.linalg.svd(S[:, :3])[2][-1]
-    return cross(back @ axis, axis.astype(object))
+    S, reached = constant_directions(loop.hinge), free_group(loop.hinge.hull)
+    assert S is not None and reached is not None
+    return S @ reached.error(back, p)
