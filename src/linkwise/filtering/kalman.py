@@ -73,7 +73,7 @@ def kalman_filter(
         The filter, whose `start`, `tick` and `run` give estimates.
 
     Raises:
-        ModelError: Loops with "rk4", an unknown node, two sensors of one name, a
+        ModelError: An unknown node, two sensors of one name, a
             hinge of a user whose coordinates do not move by its velocities, or more than 64 bodies.
         MissingExtraError: A gate, and SciPy is not installed (extra `simulate`).
     """
@@ -84,11 +84,6 @@ def kalman_filter(
         option(integrator, ("euler", "rk4"), "integrator"),
         flag(passive, "passive"),
     )
-    if integrator == "rk4" and is_closed(mech):
-        raise ModelError(
-            f"a filter of {mech.name!r} with loops or couplings was requested with integrator "
-            "'rk4'; these hold in steps of 'euler'."
-        )
     nodes = names(pushed, "pushed")
     for node in nodes:
         mech.node(node)

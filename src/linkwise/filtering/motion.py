@@ -4,10 +4,12 @@ The step is that of `lw.rollout`: an explicit integrator in rates, dampers and s
 included. Its derivative runs along the integrator's own code; where that asks for v̇, those of
 forward dynamics are taken (`dynamics/derivatives.py`) instead of running through its recursion.
 
-Loops and couplings hold in the step, as in those of "implicit" (`simulation/holding.py`):
-velocities after it obey, and a part of what positions are off is closed. So the derivative of the
-step maps any error to one that loops allow, and covariances have no part across. A correction by
-measurements is along motions that loops allow; what bends away from them is closed at once:
+Loops and couplings hold in the step of "euler", as in one of "implicit" (`simulation/holding.py`):
+velocities after it obey, and a part of what positions are off is closed. In one of "rk4" they hold
+at each of its four instants, and what is left is closed at its end, as in rollouts. So the
+derivative of the step maps any error to one that loops allow, and covariances have no part across.
+A correction by measurements is along motions that loops allow; what bends away from them is closed
+at once:
 
     q ← q − J_c* (J_c J_c*)⁻¹ e,    v ← v − J_c* (J_c J_c*)⁻¹ J_c v
 """
@@ -78,17 +80,19 @@ class Dynamics:
 
     def stepped(self, at: Writing, x: State, h: Any, slopes: Slopes | None) -> tuple[Any, Any]:
         """q and v after a step h."""
-        mech = at.mech
+        mech, once = at.mech, self.integrator == "euler"
 
         def f(t: float, q: Any, u: Any) -> Any:
             v = velocities(mech, q, u)
             here = State(q, v, x.extra, x.tau)
-            return rate_acceleration(mech, q, v, self.acceleration(at, here, slopes, h))
+            vdot = self.acceleration(at, here, slopes, h if once else None)
+            return rate_acceleration(mech, q, v, vdot)
 
         step = INTEGRATORS[self.integrator].step
         assert step is not None
         q, u = step(mech, f, 0.0, x.q, rates(mech, x.q, x.v), h)
-        return q, velocities(mech, q, u)
+        v = velocities(mech, q, u)
+        return (q, v) if once else closed_again(at, q, v)
 
     def acceleration(self, at: Writing, x: State, slopes: Slopes | None, h: Any = None) -> Any:
         """v̇ (nv,) of a state; its derivatives are known to `slopes` then.
