@@ -1,6 +1,7 @@
 """Filters of mechanisms with loops and couplings: constraints hold, errors are as large as said."""
 
 import ctypes
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -254,7 +255,16 @@ def test_ticks_in_c(tmp_path: Path) -> None:
 def test_bad_questions() -> None:
     mech = linkage()
     few = kalman(mech)
-    with pytest.raises(lw.ClosureError, match=r"where q breaks 'coupler_rocker\[\d\]'"):
-        few.start([0.0, 0.1, 0.0])
+    q, v = np.array([0.0, 1e-4, 0.0]), np.array([1.0, -1.0, 0.0])
+    with pytest.raises(lw.ClosureError, match=r"where q breaks 'coupler_rocker\[\d\]'") as caught:
+        few.start(q, v)
+    calls = re.findall(
+        r"([qv]) = (lw\.loops\.project_\w+\([^)]*\)(?:\.required\(\))?)", str(caught.value)
+    )
+    assert [name for name, _ in calls] == ["q", "v"]
+    given = {"lw": lw, "mech": mech, "q": q, "v": v}
+    for name, call in calls:  # the calls that the message gives
+        given[name] = eval(call, given)
+    assert few.start(given["q"], given["v"]).P.shape == (6, 6)
     with pytest.raises(lw.ClosureError, match="where v breaks"):
         few.start(np.zeros(3), [1.0, 0.0, 0.0])

@@ -189,6 +189,37 @@ def screws() -> lw.Mechanism:
     return b.node("imu", parent, (0.1, 0.2, 0.0)).build()
 
 
+def test_late_measurements_count_as_if_in_time() -> None:
+    """53 states, turning bodies and a bias: encoders come three ticks late, a camera five."""
+    mech, rng, ticks = walker(), np.random.default_rng(0), 8
+    pins = [body.hinge_name for body in mech.bodies if body.hinge.nv == 1]
+    seen = [filtering.encoders(mech, pins, noise=0.01),
+            filtering.marker(mech.bodies[-1].name, noise=0.02),
+            filtering.gyroscope(mech.bodies[3].name, noise=0.05, bias=0.01)]  # fmt: skip
+    few = filtering.kalman_filter(mech, seen, step=0.01, force=0.1)
+    assert few.size > 40 and few.structure.large
+    angles, camera, gyroscope = few.sensors
+    start = few.start(mech.neutral())
+    place = lw.forward_kinematics(mech, start.q, mech.bodies[-1].name).p
+    tau = 0.3 * rng.standard_normal((ticks, mech.nv))
+    y = {name: 0.02 * rng.standard_normal((ticks, x.size)) for name, x in few.sensors.items()}
+    y[camera] += place
+    tracker, in_time = filtering.Tracker(few, start, memory=6), start
+    for k in range(ticks):
+        tracker.tick(tau[k], {gyroscope: y[gyroscope][k]})
+        for name, ago in ((angles, 3), (camera, 5)):
+            if k >= ago:
+                before = tracker.estimate
+                after = tracker.late({name: y[name][k - ago]}, ago=ago)
+                assert np.abs(after.v - before.v).max() > 1e-4
+    for k in range(ticks):
+        late = {angles: 3, camera: 5, gyroscope: 0}
+        come = {name: y[name][k] for name, ago in late.items() if k < ticks - ago}
+        in_time = few.tick(in_time, tau[k], come)
+    for name in ("q", "v", "extra", "P"):
+        assert np.array_equal(getattr(tracker.estimate, name), getattr(in_time, name)), name
+
+
 def moved(mech: lw.Mechanism, q: Array, d: Array) -> Array:
     return written(mech, CARRIED)(q, d)["q"]
 

@@ -75,6 +75,8 @@ def check_obeyed(mech: Mechanism, q: Array, v: Array) -> None:
             row = int(np.argmax(np.abs(off).max(axis=0)))
             raise ClosureError(
                 f"a filter of {mech.name!r} was started where {what} breaks "
-                f"{constraint_names(mech)[row]!r} by {np.abs(off).max():.2g} (rad, m or a second). "
-                "lw.loops.project_position and project_velocity give states that obey."
+                f"{constraint_names(mech)[row]!r} by {np.abs(off).max():.2g} (rad, m or a second); "
+                f"at most {least if what == 'q' else OPEN:g} is allowed. Start at "
+                "q = lw.loops.project_position(mech, q).required() with "
+                "v = lw.loops.project_velocity(mech, q, v)."
             )

@@ -113,7 +113,7 @@ class Filtered:
         """The estimates from all measurements, those after each tick included."""
         if not self._predicted:
             raise ModelError("these estimates are already smoothed; use them as they are.")
-        ticks = self.P.shape[-3]
+        ticks, mech = self.P.shape[-3], self.filter.mech
         names = ("q", "v", "extra", "P")
         axes = (slice(None),) * (self.P.ndim - 3)
         later = [getattr(self, name)[(*axes, ticks - 1)] for name in names]
@@ -122,18 +122,20 @@ class Filtered:
             of, at = (self.start, axes) if k == 0 else (self, (*axes, k - 1))
             q, v, extra, P = (getattr(of, name)[at] for name in names)
             q_to, v_to, P_to, cross = (self._predicted[name][(*axes, k)] for name in PREDICTED)
-            ways = allowed(self.filter.mech, q_to, self.filter.size)
-            inside = _transposed(ways) @ P_to @ ways
-            G = _transposed(ways @ np.linalg.solve(inside, _transposed(cross @ ways)))
+            if is_closed(mech):
+                ways = allowed(mech, q_to, self.filter.size)
+                inside = _transposed(ways) @ P_to @ ways
+                G = _transposed(ways @ np.linalg.solve(inside, _transposed(cross @ ways)))
+            else:
+                G = _transposed(np.linalg.solve(P_to, _transposed(cross)))
             turn = _difference(self.filter, q_to, later[0])
             e = np.concatenate([turn, later[1] - v_to, later[2] - extra], axis=-1)
-            back = np.linalg.inv(_of_state(_carried(self.filter, q_to, turn)[1], P))
+            back = np.linalg.inv(_carried(self.filter, q_to, turn)[1])
             d = (G @ e[..., None])[..., 0]
-            P = P + G @ (back @ later[3] @ _transposed(back) - P_to) @ _transposed(G)
-            dq, dv, more = error_parts(self.filter.mech, d)
+            P = P + G @ (_turned(back, later[3]) - P_to) @ _transposed(G)
+            dq, dv, more = error_parts(mech, d)
             q, J = _carried(self.filter, q, dq)
-            J = _of_state(J, P)
-            P = J @ (0.5 * (P + _transposed(P))) @ _transposed(J)
+            P = _turned(J, 0.5 * (P + _transposed(P)))
             q, v = _closed(self.filter, q, v + dv)
             later = [q, v, extra + more, P]
             estimates.append(later)
@@ -192,12 +194,13 @@ def _transposed(x: Any) -> Array:
     return x.swapaxes(-1, -2)
 
 
-def _of_state(J: Array, like: Array) -> Array:
-    """J of positions for the error of a state (n, n)."""
-    out = np.broadcast_to(np.eye(like.shape[-1]), like.shape).copy()
+def _turned(J: Any, P: Any) -> Any:
+    """J P J*, with J (ways, ways) of positions: 1 for plain coordinates."""
     ways = J.shape[-1]
-    out[..., :ways, :ways] = J
-    return out
+    if (np.eye(ways) == J).all():
+        return P
+    P = np.concatenate([J @ P[..., :ways, :], P[..., ways:, :]], axis=-2)
+    return np.concatenate([P[..., :ways] @ _transposed(J), P[..., ways:]], axis=-1)
 
 
 def _closed(filter: Filter, q: Array, v: Array) -> tuple[Array, Array]:
