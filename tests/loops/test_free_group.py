@@ -7,6 +7,7 @@ import pytest
 
 import linkwise as lw
 from linkwise import filtering, hinges
+from linkwise.control import Cost
 from linkwise.errors import ClosureError, ModelError
 from linkwise.model import closure
 from linkwise.model.free_group import free_group
@@ -112,6 +113,27 @@ def test_a_thread_lifts_in_implicit_steps() -> None:
     # where the thread is half a turn off, no turn is missed
     with pytest.raises(ClosureError, match=r"is open by 0\.094"):
         lw.rollout(mech, [np.pi, 0.0], duration=0.1, step=h, integrator="implicit")
+
+
+def test_derivatives_and_optima_of_a_thread() -> None:
+    mech, tau, d = jack(), np.zeros((10, 2)), np.zeros((10, 2))
+    tau[:, 0], d[3, 0] = 14.0, 1e-4
+
+    def run(tau: Array) -> Any:
+        options: Any = {"duration": 0.1, "step": 0.01, "integrator": "implicit"}
+        return lw.rollout(mech, [0.0, 0.0], tau=tau, **options)
+
+    slope = (run(tau + d).q[:, 1].sum() - run(tau - d).q[:, 1].sum()) / 2e-4
+    assert slope > 1e-3
+    gradient = run(tau).gradient(q=np.tile([0.0, 1.0], (11, 1)))
+    assert gradient.tau[3, 0] == pytest.approx(slope, rel=1e-6)
+    goal = np.array([5.0, 5.0 * PITCH])
+    best = lw.optimize(
+        mech, [0.0, 0.0], step=0.02, horizon=50, driven=["shaft"],
+        costs=[Cost.posture(goal, final=1e4), Cost.effort(weight=1e-4)],
+    )  # fmt: skip
+    assert np.allclose(best.q[-1], goal, atol=1e-3)
+    assert np.allclose(best.q[:, 1], PITCH * best.q[:, 0], atol=1e-8)
 
 
 def test_a_thread_in_place_of_a_body_on_a_thread() -> None:
