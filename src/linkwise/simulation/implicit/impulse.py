@@ -58,7 +58,7 @@ class Sweep:
         b: With β added in normal rows.
         mobility: A_ii = y_i* y_i.
         inverse: 1/A_ii; of rows that share a law the inverse of what bounds their block.
-        blocks: For the first row of each contact its `block`.
+        solvers: For the first row of each contact its `solver`.
         together: Above zero while contacts try to stick with all rows at once.
         impulse: λ, which `joint` and `contact` change.
         w: e + Y λ by place, likewise.
@@ -73,11 +73,11 @@ class Sweep:
         inverse: Mapping[int, Any],
         impulse: Mapping[int, Any],
         w: Mapping[int, Any],
-        blocks: Mapping[int, Any],
+        solvers: Mapping[int, Any],
         together: Any = 1.0,
     ) -> None:
         self.rows, self.b, self.mobility, self.inverse = rows, b, mobility, inverse
-        self.blocks, self.together = blocks, together
+        self.solvers, self.together = solvers, together
         self.impulse, self.w = dict(impulse), dict(w)
         self.worst: Any = 0.0
 
@@ -151,14 +151,14 @@ class Sweep:
         """Impulses along the normal and two tangents."""
         i, first, second = rows
         u = [self.velocity(k) for k in rows]
-        block, before = self.blocks[i], [self.impulse[k] for k in rows]
-        change = block_solved(block, u)
+        solver, before = self.solvers[i], [self.impulse[k] for k in rows]
+        change = solved(solver, u)
         sticks = [x - dx for x, dx in zip(before, change, strict=True)]
         most = friction * sticks[0]
         holds = minimum(sticks[0], most * most - sticks[1] * sticks[1] - sticks[2] * sticks[2])
-        holds = gate(block[-1], gate(self.together, holds))  # A_c⁻¹ has a diagonal above zero
+        holds = gate(solver[-1], gate(self.together, holds))  # A_c⁻¹ has a diagonal above zero
         push = maximum(before[0] - u[0] * self.inverse[i], 0.0)
-        ahead = [x + a * (push - before[0]) for x, a in zip(u[1:], block, strict=False)]
+        ahead = [x + a * (push - before[0]) for x, a in zip(u[1:], solver, strict=False)]
         slides = [push, *self._in_disc((first, second), ahead, friction * push)]
         return [where(holds, x, y) for x, y in zip(sticks, slides, strict=True)]
 
@@ -181,22 +181,30 @@ def _sum(terms: list[Any]) -> Any:
 FAR = 1e6
 """Room [m/s] of a contact that does not push."""
 
-BLOCK = 8
-"""Numbers of a `block`."""
+BLOCK, SOLVER = 4, 8
+"""Numbers of a `block`, and of its `solver`."""
 
 
 def block(rows: list[dict[int, Any]], mobility: Any, i: int) -> list[Any]:
-    """What solves the three forces of the contact whose rows begin at i.
+    """The block A_c of the contact whose rows begin at i, as far as the mobility lacks it.
 
-    With n, s, t for normal and tangents: A_ns, A_nt, and the entries nn, ns, nt, ss, st, tt of
-    A_c⁻¹, or 0 where A_c is singular.
+    With n, s, t for normal and tangents: A_ns, A_nt, A_st and 1 / det A_c, or 0 where A_c is
+    singular.
     """
     ns, nt, st = (_product(rows, i + a, i + b) for a, b in ((0, 1), (0, 2), (1, 2)))
     nn, ss, tt = mobility[i : i + 3]
     size = nn * ss * tt
     determinant = size + 2.0 * ns * nt * st - nn * st * st - ss * nt * nt - tt * ns * ns
     regular = minimum(determinant - DEPENDENT * size, size - IMMOVABLE**3)
-    scale = gate(regular, 1.0 / where(regular, determinant, 1.0))
+    return [ns, nt, st, gate(regular, 1.0 / where(regular, determinant, 1.0))]
+
+
+def solver(block: Any, diagonal: Any) -> list[Any]:
+    """What solves the three forces of a contact: A_ns, A_nt, and nn, ns, nt, ss, st, tt of A_c⁻¹.
+
+    Less work in each sweep than the block itself, and twice the memory.
+    """
+    (ns, nt, st, scale), (nn, ss, tt) = block, diagonal
     cofactors = (
         ss * tt - st * st,
         nt * st - ns * tt,
@@ -208,9 +216,9 @@ def block(rows: list[dict[int, Any]], mobility: Any, i: int) -> list[Any]:
     return [ns, nt, *(scale * x for x in cofactors)]
 
 
-def block_solved(block: Any, u: Any) -> list[Any]:
+def solved(solver: Any, u: Any) -> list[Any]:
     """A_c⁻¹ u."""
-    nn, ns, nt, ss, st, tt = block[2:]
+    nn, ns, nt, ss, st, tt = solver[2:]
     inverse = (nn, ns, nt), (ns, ss, st), (nt, st, tt)
     return [sum(x * y for x, y in zip(row, u, strict=True)) for row in inverse]
 

@@ -46,7 +46,7 @@ from linkwise.simulation.actuation import SLOPES, actuate, inputs
 from linkwise.simulation.implicit.contact_rows import contact_rows
 from linkwise.simulation.implicit.equality import Held, dot, equality_rows, filled, held
 from linkwise.simulation.implicit.ground import ContactPoint, HeightField
-from linkwise.simulation.implicit.impulse import BLOCK, FAR, block, inverses
+from linkwise.simulation.implicit.impulse import FAR, SOLVER, block, inverses, solver
 from linkwise.simulation.implicit.joint import Joint
 from linkwise.simulation.implicit.sweeping import LATE, Laws, Unit, units
 from linkwise.simulation.integrators.command import nodes
@@ -470,12 +470,14 @@ class Implicit:
             arguments |= {part("impulse", i): [gate(flag, before[i])] for i in rows_of}
             values = {name: x for i in rows_of for name, x in of(i).items()}
             if unit.contact is not None:
-                values[part("block", BLOCK * unit.contact, BLOCK)] = blocks[unit.contact]
+                i, _ = self.contacts[unit.contact]
+                numbers = solver(blocks[unit.contact], mobility[i : i + 3])
+                values[part("solver", SOLVER * unit.contact, SOLVER)] = numbers
             branches.append(Branch(unit.when, unit.body, written(values)))
         arguments["near"] = near
         segments = laws.in_branches(always, self.units, slips=not self.observed)
-        sizes = laws.begin(self.size), *[self.size] * len(per_row), BLOCK * len(self.contacts)
-        names = "rows", *per_row, "block"
+        sizes = laws.begin(self.size), *[self.size] * len(per_row), SOLVER * len(self.contacts)
+        names = "rows", *per_row, "solver"
         self.cleared = dict(zip(names, sizes, strict=True)) if self.points else {}
         results = {"solved": "w"} | ({} if self.observed else {"last": "residual"})
         return Call(segments, written(arguments), results, tuple(branches))

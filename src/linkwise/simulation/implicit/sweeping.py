@@ -21,7 +21,7 @@ import numpy as np
 
 from linkwise.codegen.stepping.stepping import Segment, Sketch, part
 from linkwise.simulation.implicit.ground import ContactPoint
-from linkwise.simulation.implicit.impulse import BLOCK, FAR, TINY, TOGETHER, Sweep
+from linkwise.simulation.implicit.impulse import BLOCK, FAR, SOLVER, TINY, TOGETHER, Sweep, solver
 from linkwise.simulation.implicit.joint import Joint
 from linkwise.spatial.choice import gate, maximum, root, where
 
@@ -119,7 +119,12 @@ class Laws:
 
         made = s.read(MADE, 1)[0]
         joints, contacts = range(len(self.joints)), range(len(self.contacts))
-        laws = self._applied(read, joints, contacts, made, {})
+
+        def solve(c: int) -> Any:  # from less memory: on a GPU that is the limit
+            i, _ = self.contacts[c]
+            return solver(read("block", BLOCK * c, BLOCK), read("mobility", i, 3))
+
+        laws = self._applied(read, joints, contacts, made, solve, {})
         s.write("impulse", [laws.impulse[i] for i in range(m)])
         w = read("w", 0, self.nv)
         s.write("w", [laws.w.get(k, w[k]) for k in range(self.nv)])
@@ -256,7 +261,12 @@ class Laws:
         flags = dict[int, Any]()
         if near is not None and len(contacts) > 1:
             flags = {c: s.read(near[c], 1)[0] for c in contacts}
-        laws = self._applied(_reader(s), joints, contacts, made, flags)
+        read = _reader(s)
+
+        def solve(c: int) -> Any:
+            return read("solver", SOLVER * c, SOLVER)
+
+        laws = self._applied(read, joints, contacts, made, solve, flags)
         for i, x in laws.impulse.items():
             s.write(part("impulse", i), [x])
         for k, x in laws.w.items():
@@ -282,9 +292,15 @@ class Laws:
         joints: Sequence[int],
         contacts: Sequence[int],
         made: Any,
+        solve: Callable[[int], Any],
         near: Mapping[int, Any],
     ) -> Sweep:
-        """A sweep over some rows, after some sweeps; where some contacts may be away, of near."""
+        """A sweep over some rows, after some sweeps.
+
+        Args:
+            solve: Gives the `solver` of a contact.
+            near: For contacts that may be away, a number above zero if they are not.
+        """
         members = [*joints, *(i for c in contacts for i in self._members(c))]
         rows = self._rows(read, members)
         of_rows = ("b", "mobility", "inverse", "impulse")
@@ -294,9 +310,9 @@ class Laws:
         for c, flag in near.items():
             i, _ = self.contacts[c]
             b[i] = where(flag, b[i], FAR)
-        blocks = {self.contacts[c][0]: read("block", BLOCK * c, BLOCK) for c in contacts}
+        solvers = {self.contacts[c][0]: solve(c) for c in contacts}
         w, together = _entries(read, rows), min(TOGETHER, self.most // 2) - 0.5 - made
-        laws = Sweep(rows, b, mobility, inverse, impulse, w, blocks, together)
+        laws = Sweep(rows, b, mobility, inverse, impulse, w, solvers, together)
         for pair in self._pairs(joints):
             laws.joints({i: self._bounds(read, i) for i in pair})
         for pair in self._contact_pairs(contacts):
