@@ -146,6 +146,54 @@ def test_the_force_is_that_of_newton_and_lagrange(mech: lw.Mechanism) -> None:
     assert np.allclose(out["C"].T @ ways, np.transpose(slopes), rtol=1e-4, atol=1e-5 * size)
 
 
+@cache
+def sarrus() -> lw.Mechanism:
+    """A plate on two folding legs: a row of its loop depends on others while it is closed."""
+    rod = lw.SpatialInertia.solid_box(1.0, (0.05, 0.05, 0.3)).moved(
+        lw.Pose.translation((0, 0, 0.15))
+    )
+    x, y, up = lw.hinges.Pin((1, 0, 0)), lw.hinges.Pin((0, 1, 0)), (0.0, 0.0, 0.3)
+    plate = lw.SpatialInertia.solid_box(3.0, (0.3, 0.3, 0.05))
+    b = lw.Builder("sarrus").body("a1", "world", y, inertia=rod, inboard=(0.3, 0, 0))
+    b.body("a2", "a1", y, inertia=rod, inboard=up)
+    b.body("plate", "a2", y, inertia=plate, inboard=up)
+    b.body("b1", "world", x, inertia=rod, inboard=(0, 0.3, 0))
+    b.body("b2", "b1", x, inertia=rod, inboard=up)
+    b.node("end", "b2", up).node("corner", "plate", (-0.3, 0.3, 0))
+    return b.loop("pin", "corner", "end", x).build()
+
+
+@pytest.mark.parametrize("integrator", ["euler", "rk4"])
+def test_rows_that_depend_on_others_only_while_closed(integrator: str) -> None:
+    """Derivatives across the loop do not exist, and are not needed: points give the same."""
+    mech, ticks, rng, step = sarrus(), 40, np.random.default_rng(0), 0.005
+    q = lw.loops.project_position(mech, [0.5, -1.0, 0.5, -0.5, 1.0]).required()
+    v = lw.loops.project_velocity(mech, q, [1.0, -2.0, 1.0, -1.0, 2.0])
+    tau = np.tile([-8.0, 0.0, 0.0, 0.0, 0.0], (ticks, 1))
+    run = lw.rollout(mech, q, v, tau=tau, duration=ticks * step, step=step, integrator="implicit")
+    shown = lw.hinge_forces(mech, run.q[1:], run.v[1:], tau=tau)[:, mech.body_index["b1"]]
+    y = {
+        "load cell b1": shown + 0.3 * rng.standard_normal(shown.shape),
+        "encoders": run.q[1:, :1] + 0.02 * rng.standard_normal((ticks, 1)),
+    }
+    cell = filtering.load_cell(mech, "b1", noise=0.3)
+    encoder = filtering.encoders(mech, ["a1"], noise=0.02)
+    ends = list[Any]()
+    for method in ("extended", "unscented"):
+        few = filtering.kalman_filter(
+            mech, [cell, encoder], step=step, force=[0.1, 0, 0, 0, 0], method=method,
+            integrator=integrator,
+        )  # fmt: skip
+        out = few.run(few.start(q, v, position=0.02, velocity=0.1), tau, y)
+        assert 4.0 < out.nis["load cell b1"].mean() < 8.0  # six numbers: 6 ± 0.55
+        assert np.abs(lw.loops.constraint_error(mech, out.q)).max() < 1e-5
+        ends.append(out)
+    few, points = ends
+    assert np.abs(few.q[-1] - q).max() > 0.1
+    assert np.allclose(few.q[-1], points.q[-1], atol=0.1 * few.deviation[-1, 0])
+    assert np.allclose(few.P[-1], points.P[-1], atol=0.02 * np.abs(few.P[-1]).max())
+
+
 @pytest.mark.parametrize("mech", [linkage(), platform()], ids=lambda x: x.name)
 def test_a_sensor_of_the_forces_of_loops(mech: lw.Mechanism) -> None:
     q, v, tau = beginning(mech, 5)

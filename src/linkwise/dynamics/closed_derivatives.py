@@ -65,14 +65,18 @@ class Held:
         answer = (inverse @ J_c.T[::-1])[::-1]
         return Held(at, J_c, inverse, answer, J_c @ answer)
 
-    def solved(self, forces: Any, rows: Any) -> tuple[Any, Any, Any]:
-        """x (nv, c) and y (m, c) for right sides with c columns; how many rows are independent."""
+    def solved(self, forces: Any, rows: Any, checked: bool = True) -> tuple[Any, Any, Any]:
+        """x (nv, c) and y (m, c) for right sides with c columns; how many rows are independent.
+
+        Rows that depend on others have to agree with them; unchecked, they are left out.
+        """
         size, mech = self.at.itemsize, self.at.mech
         free = (self.inverse @ forces[::-1])[::-1]
         moved = self.J_c @ free
         missing = rows - moved
         y, independent = solved(self.omega, missing, size, mech.total_mass, counted=True)
-        # Rows that depend on others have to agree with them.
+        if not checked:
+            return free + self.answer @ y, y, independent
         off, terms = missing - self.omega @ y, np.sum(rows * rows) + np.sum(moved * moved)
         slack = CONSISTENT[size] ** 2 * terms - np.sum(off * off)
         self.at.check(status_code.undefined(mech), slack, -1e-30, np.inf)
@@ -80,10 +84,17 @@ class Held:
 
 
 def closed_forward(
-    at: Writing, tau: Any, pushed: str, rank: int | None, slopes: tuple[Any, Any] | None = None
+    at: Writing,
+    tau: Any,
+    pushed: str,
+    rank: int | None,
+    slopes: tuple[Any, Any] | None = None,
+    *,
+    checked: bool = True,
 ) -> Any:
     """∂v̇/∂q, ∂v̇/∂v and ∂v̇/∂τ of a mechanism with loops or couplings: see `closed_moving`."""
-    return closed_moving(at, tau, pushed, rank, {"q": at.q, "v": at.v}, slopes)[1:]
+    state = {"q": at.q, "v": at.v}
+    return closed_moving(at, tau, pushed, rank, state, slopes, checked=checked)[1:]
 
 
 def closed_moving(
@@ -94,6 +105,8 @@ def closed_moving(
     state: Mapping[str, Any],
     slopes: tuple[Any, Any] | None = None,
     parameters: tuple[str, ...] = (),
+    *,
+    checked: bool = True,
 ) -> Any:
     """v̇ of a mechanism with loops or couplings, with its derivatives by q, v and τ.
 
@@ -104,6 +117,8 @@ def closed_moving(
         state: "q" and "v".
         slopes: How `tau` changes with q and v (nv, nv) each; default: not.
         parameters: Numbers of the mechanism that are inputs.
+        checked: Whether rows that depend on others have to do so next to this state, too. If not,
+            derivatives hold along changes of the state that keep the loops closed.
     """
     mech, nodes = at.mech, (*closure_nodes(at.mech), *at.nodes)
     closed = setting_of(mech, pushed)
@@ -121,7 +136,7 @@ def closed_moving(
         none = np.zeros(6 * len(closure_nodes(mech)))
         given["f"] = np.concatenate([none, at.read("f", 6 * len(at.nodes))])
         force, loads = force + at.value(push, nodes=nodes, q=state["q"], **given), loads - push
-    motion, pull, independent = held.solved(force[:, None], -gamma[:, None])
+    motion, pull, independent = held.solved(force[:, None], -gamma[:, None], checked)
     if rank is not None:
         at.check(status_code.singular(mech), independent, rank - 0.5, rank + 0.5)
     rows = closed.jacobian @ vdot + closed.bias
@@ -133,7 +148,7 @@ def closed_moving(
         by_q, by_v = by_q - slopes[0], by_v - slopes[1]
     right = np.concatenate([-by_q, -by_v, np.eye(nv)], axis=1)
     rates = np.concatenate([-rows_q, -rows_v, np.zeros((len(J_c), nv))], axis=1)
-    change, _, _ = held.solved(right, rates)
+    change, _, _ = held.solved(right, rates, checked)
     return motion[:, 0], change[:, :nv], change[:, nv : 2 * nv], change[:, 2 * nv :]
 
 

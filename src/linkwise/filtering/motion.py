@@ -209,7 +209,7 @@ def _obeying(at: Writing, derivatives: bool) -> Any:
     vdot = at.value(motion, nodes=closure_nodes(mech), **state)
     if not derivatives:
         return vdot
-    parts = closed_forward(at, state["tau"], "", None)
+    parts = closed_forward(at, state["tau"], "", None, checked=False)  # errors keep loops closed
     return np.concatenate([vdot, *(part.ravel() for part in parts)])
 
 
