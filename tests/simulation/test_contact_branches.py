@@ -6,6 +6,7 @@ import pytest
 import linkwise as lw
 from linkwise.codegen.stepping.kernel import MotionKernel
 from linkwise.simulation import ContactPoint, Ground
+from linkwise.simulation.implicit import segments
 from linkwise.simulation.implicit.joint import joints_with_rows
 from linkwise.simulation.implicit.segments import implicit_stepping
 from tests.simulation.moving import Given
@@ -90,6 +91,25 @@ def test_branches_give_the_motion_of_all_rows():
     np.testing.assert_allclose(late, expected, rtol=1e-9, atol=1e-16)
     steps = [segment.when for segment in parts.stepping.step]
     assert sum(bool(x) for x in steps) > 3 * len(points)
+
+
+@pytest.mark.parametrize("made", [thrown_box, legs_and_arms])
+def test_what_is_not_near_would_not_touch(made, monkeypatch):
+    """The motion is that with everything near, also at impacts with 4 m/s."""
+    mech, points = made()
+    q, v = starts(mech, 16)
+    q[:, 6] += 0.3
+    v[:, 5] -= 4.0
+    chosen = kernel(mech, points, branches=True, sweeps=1000)
+    monkeypatch.setattr(segments, "PUSHED", 1e4)
+    complete = kernel(mech, points, branches=True, sweeps=1000)
+    first, second = run(complete, q, v), run(chosen, q, v)
+    assert not first.status.any() and not second.status.any()
+    at = mech.nq + mech.nv
+    pushes = first.records[:, :100, at : at + complete.shown["impulse"]]
+    assert (np.abs(pushes).max(axis=1) > 1e-3).sum() > 200
+    # what is missed changes velocities by metres per second
+    np.testing.assert_allclose(second.records[:, :100, :at], first.records[:, :100, :at], atol=1e-3)
 
 
 def test_sweeps_in_part_give_the_motion_of_sweeps_over_everything():

@@ -24,7 +24,7 @@ from linkwise.simulation.implicit.collision_steps import rooms
 from linkwise.simulation.implicit.contact_rows import rows_at
 from linkwise.simulation.implicit.ground import ContactPoint, HeightField
 from linkwise.simulation.implicit.over_heights import POSES, any_mechanism
-from linkwise.simulation.implicit.segments import MOTION, SUDDEN
+from linkwise.simulation.implicit.segments import IMPACT, MOTION, PUSHED
 from linkwise.spatial.array import Array
 
 
@@ -115,7 +115,8 @@ class LongContacts:
         S, gap, normals = self.places(q)
         before = self.velocities(S, q, v)
         towards = before[self.normal]
-        near = h * (SUDDEN + 2.0 * np.maximum(-towards, 0.0)) > gap
+        sudden = PUSHED + IMPACT * np.abs(towards).max(initial=0.0)
+        near = h * (sudden + 2.0 * np.maximum(-towards, 0.0)) > gap
         room = rooms(gap[near], towards[near], self._restitution[near], h)
         taken = np.flatnonzero(near[self.slots // self.each])
         f = np.zeros((len(taken), len(self._bodies), 6))

@@ -97,8 +97,13 @@ UNSOLVED = 1e-3
 """A largest change of a velocity [m/s or rad/s] in the last sweep of a step that is warned of."""
 
 SUDDEN = 10.0
-"""Change of a velocity [m/s or rad/s] in one step that is expected at most: what could not be
-reached with it is not near, and does not act. What comes faster penetrates for one step."""
+"""Change of the velocity [m/s or rad/s] of a joint in one step that is expected at most: a limit
+that could not be reached with it is not near, and does not act. What comes faster penetrates for
+one step."""
+
+PUSHED, IMPACT = 3.0, 3.0
+"""Change of the velocity [m/s] of a contact in one step that is expected at most, likewise: by
+forces, and by impacts of others, a multiple of the speed of the fastest contact, up or down."""
 
 PIECE = 64
 """Numbers that are cleared by one segment."""
@@ -532,9 +537,11 @@ class Implicit:
         if self.points:
             columns += self._whitened(at, S, given)
             bodies = dict[str, Any]()
+            fastest = _fastest([first[i] for i, _ in self.contacts])
+            sudden = PUSHED + IMPACT * fastest
             for (i, point), gap in zip(self.contacts, gaps, strict=True):
                 before = first[i]
-                near.append(h * (SUDDEN + 2.0 * maximum(-before, 0.0)) - gap)
+                near.append(h * (sudden + 2.0 * maximum(-before, 0.0)) - gap)
                 bodies[point.body] = maximum(bodies.get(point.body, near[-1]), near[-1])
                 room = _room(gap, before, h, point.ground.restitution)
                 b[i] = where(near[-1], b[i] + room, FAR)
@@ -568,6 +575,14 @@ class Implicit:
 def _body(row: Any, k: int) -> Any:
     """The six entries of a row of S that act on body k."""
     return row[6 * k : 6 * k + 6]
+
+
+def _fastest(velocities: list[Any]) -> Any:
+    """The largest speed, by halves: no comparison waits for more than a few others."""
+    if len(velocities) == 1:
+        return absolute(velocities[0])
+    half = len(velocities) // 2
+    return maximum(_fastest(velocities[:half]), _fastest(velocities[half:]))
 
 
 def _is_zero(at: Writing, x: Any) -> bool:
