@@ -5,7 +5,7 @@ import pytest
 
 from linkwise.codegen.stepping.sweeps import solve_impulses
 from linkwise.simulation.implicit.ground import ContactPoint, Ground
-from linkwise.simulation.implicit.impulse import Sweep, block
+from linkwise.simulation.implicit.impulse import Sweep, block, solver
 
 
 @pytest.mark.parametrize("each", [3, 6])
@@ -24,7 +24,8 @@ def test_sweeps_are_those_of_the_laws(each):
     numbers = (dict(enumerate(x)) for x in (b, mobility, inverse, impulse, w))
     sparse = [dict(enumerate(row)) for row in rows]
     begins = [joints + each * i for i in range(contacts)]
-    blocks = {i: block(sparse, mobility, i) for i in begins}  # row by row needs the first two
+    # row by row needs the first two
+    blocks = {i: solver(block(sparse, mobility, i), mobility[i : i + 3]) for i in begins}
     plain = Sweep(dict(enumerate(sparse)), *numbers, blocks, together=0.0)
     for _ in range(4):
         plain.worst = 0.0
@@ -82,7 +83,8 @@ def contact(nv: int, push: float) -> tuple[Sweep, list[dict[int, float]], np.nda
     A = rows @ rows.T
     b = -A @ (impulse + np.array([0.1, 0.02, -0.03]))  # solved by that impulse
     numbers = (dict(enumerate(x)) for x in (b, mobility, 0.4 / mobility, impulse, w))
-    return Sweep(dict(enumerate(sparse)), *numbers, {0: block(sparse, mobility, 0)}), sparse, A
+    solved = solver(block(sparse, mobility, 0), mobility[:3])
+    return Sweep(dict(enumerate(sparse)), *numbers, {0: solved}), sparse, A
 
 
 def test_a_contact_that_sticks_is_solved_at_once():
