@@ -41,7 +41,7 @@ class Passive:
         damping: d (nv,).
         stiffness: k (nv,); zero where springs have no such formula.
         rest: Where springs are at rest (nv,).
-        at: The coordinate that goes with each velocity (nv,).
+        at: The coordinate that goes with each velocity (nv,); -1 where springs have no formula.
         balls: Quaternions in q and velocities of spherical hinges with springs.
         lifted: The mechanism if some of its weight is carried (`mech.gravity_compensation`).
     """
@@ -65,7 +65,7 @@ class Passive:
 
     def stretch(self, q: Array) -> Array:
         """s (..., nv) of q (..., nq)."""
-        out = q[..., self.at] - self.rest
+        out = np.where(self.at < 0, 0.0, q[..., self.at] - self.rest)
         for i, j in self.balls:
             out[..., j] = BALL.difference(BALL.neutral(), q[..., i])
         return out
@@ -82,7 +82,11 @@ class Passive:
 
     def slopes(self, given: Mapping[str, Any] = EMPTY) -> tuple[Any, Any]:
         """d and k (nv,) in formulas on `Scalar`, those given or these."""
-        return given.get("damping", self.damping), given.get("stiffness", self.stiffness)
+        sprung = self.at >= 0
+        for _, j in self.balls:
+            sprung[j] = True
+        k = given.get("stiffness", self.stiffness)
+        return given.get("damping", self.damping), np.where(sprung, k, 0.0)
 
     def drawn(self, tau: Any, q: Any, v: Any, given: Mapping[str, Any] = EMPTY) -> Any:
         """`tau` with the forces of dampers and springs, likewise."""
@@ -141,7 +145,7 @@ def passive(mech: Mechanism) -> Passive:
     hinges that differ between axes, have no such formula and are left out; reports name them.
     """
     stiffness, rest = mech.stiffness.copy(), np.zeros(mech.nv)
-    at, balls = np.zeros(mech.nv, dtype=np.intp), list[tuple[slice, slice]]()
+    at, balls = np.full(mech.nv, -1, dtype=np.intp), list[tuple[slice, slice]]()
     for k, body in enumerate(mech.bodies):
         in_v = slice(int(mech.v_start[k]), int(mech.v_start[k + 1]))
         start = int(mech.q_start[k])

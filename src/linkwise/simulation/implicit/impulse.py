@@ -60,6 +60,8 @@ class Sweep:
         inverse: 1/A_ii; of rows that share a law the inverse of what bounds their block.
         solvers: For the first row of each contact its `solver`.
         together: Above zero while contacts try to stick with all rows at once.
+        late: Above zero once contacts side by side change by half of that, lest two that push each
+            other swing for ever.
         impulse: λ, which `joint` and `contact` change.
         w: e + Y λ by place, likewise.
         worst: The largest change of a velocity.
@@ -75,9 +77,10 @@ class Sweep:
         w: Mapping[int, Any],
         solvers: Mapping[int, Any],
         together: Any = 1.0,
+        late: Any = -1.0,
     ) -> None:
         self.rows, self.b, self.mobility, self.inverse = rows, b, mobility, inverse
-        self.solvers, self.together = solvers, together
+        self.solvers, self.together, self.late = solvers, together, late
         self.impulse, self.w = dict(impulse), dict(w)
         self.worst: Any = 0.0
 
@@ -85,12 +88,15 @@ class Sweep:
         """u_i."""
         return _sum([self.b[i], *(y * self.w[k] for k, y in self.rows[i].items())])
 
-    def _set(self, i: int, value: Any) -> None:
+    def _set(self, i: int, value: Any, late: Any = None) -> None:
         change = value - self.impulse[i]
+        self.worst = maximum(self.worst, absolute(change) * self.mobility[i])
+        if late is not None:
+            change = where(late, 0.5 * change, change)
+            value = where(late, self.impulse[i] + change, value)
         self.impulse[i] = value
         for k, y in self.rows[i].items():
             self.w[k] = self.w[k] + y * change
-        self.worst = maximum(self.worst, absolute(change) * self.mobility[i])
 
     def joint(self, i: int, friction: Any, low: Any, high: Any) -> None:
         """A joint with friction h f; None for a bound that it does not have."""
@@ -143,9 +149,10 @@ class Sweep:
 
     def _set_all(self, values: Mapping[int, list[Any]]) -> None:
         """The impulses of some rows from each number on."""
+        late = self.late if len(values) > 1 else None
         for i, each in values.items():
             for k, x in enumerate(each, i):
-                self._set(k, x)
+                self._set(k, x, late)
 
     def _forces(self, rows: tuple[int, int, int], friction: Any) -> list[Any]:
         """Impulses along the normal and two tangents."""

@@ -112,7 +112,7 @@ class Laws:
         s = Sketch("sweep")
         m, sizes = len(self.pattern), {"rows": self.begin(len(self.pattern)), "w": self.nv}
         sizes |= {"bounds": 3 * len(self.joints), "ground_friction": len(self.contacts)}
-        sizes["block"] = BLOCK * len(self.contacts)
+        sizes |= {"block": BLOCK * len(self.contacts), "residual": 1}
 
         def read(name: str, start: int, size: int) -> Any:
             return s.read(name, sizes.get(name, m))[start : start + size]
@@ -312,7 +312,9 @@ class Laws:
             b[i] = where(flag, b[i], FAR)
         solvers = {self.contacts[c][0]: solve(c) for c in contacts}
         w, together = _entries(read, rows), min(TOGETHER, self.most // 2) - 0.5 - made
-        laws = Sweep(rows, b, mobility, inverse, impulse, w, solvers, together)
+        swings = read("residual", 0, 1)[0] - HOPELESS
+        late = gate(swings, made - (min(USUAL, self.most // 2) - 0.5))
+        laws = Sweep(rows, b, mobility, inverse, impulse, w, solvers, together, late)
         for pair in self._pairs(joints):
             laws.joints({i: self._bounds(read, i) for i in pair})
         for pair in self._contact_pairs(contacts):
