@@ -5,7 +5,7 @@ import pytest
 
 from linkwise.codegen.stepping.sweeps import solve_impulses
 from linkwise.simulation.implicit.ground import ContactPoint, Ground
-from linkwise.simulation.implicit.impulse import Sweep, block, solver
+from linkwise.simulation.implicit.impulse import Sweep, block, solved, solver
 
 
 @pytest.mark.parametrize("each", [3, 6])
@@ -24,8 +24,7 @@ def test_sweeps_are_those_of_the_laws(each):
     numbers = (dict(enumerate(x)) for x in (b, mobility, inverse, impulse, w))
     sparse = [dict(enumerate(row)) for row in rows]
     begins = [joints + each * i for i in range(contacts)]
-    # row by row needs the first two
-    blocks = {i: solver(block(sparse, mobility, i), mobility[i : i + 3]) for i in begins}
+    blocks = {i: [*block(sparse, mobility, i), *mobility[i : i + 3]] for i in begins}
     plain = Sweep(dict(enumerate(sparse)), *numbers, blocks, together=0.0)
     for _ in range(4):
         plain.worst = 0.0
@@ -85,6 +84,16 @@ def contact(nv: int, push: float) -> tuple[Sweep, list[dict[int, float]], np.nda
     numbers = (dict(enumerate(x)) for x in (b, mobility, 0.4 / mobility, impulse, w))
     solved = solver(block(sparse, mobility, 0), mobility[:3])
     return Sweep(dict(enumerate(sparse)), *numbers, {0: solved}), sparse, A
+
+
+def test_a_block_is_solved_from_its_inverse_or_from_itself():
+    _, sparse, A = contact(5, 1.0)
+    u, diagonal = [0.3, -0.7, 0.2], list(np.diagonal(A))
+    numbers_of = block(sparse, diagonal, 0)
+    for numbers in (solver(numbers_of, diagonal), [*numbers_of, *diagonal]):
+        regular, x = solved(numbers, u)
+        assert regular > 0.0
+        np.testing.assert_allclose(x, np.linalg.solve(A, u), rtol=1e-10)
 
 
 def test_a_contact_that_sticks_is_solved_at_once():

@@ -58,7 +58,7 @@ class Sweep:
         b: With β added in normal rows.
         mobility: A_ii = y_i* y_i.
         inverse: 1/A_ii; of rows that share a law the inverse of what bounds their block.
-        solvers: For the first row of each contact its `solver`.
+        solvers: For the first row of each contact its `solver`, or its `block` and diagonal.
         together: Above zero while contacts try to stick with all rows at once.
         late: Above zero once contacts side by side change by half of that, lest two that push each
             other swing for ever.
@@ -158,14 +158,14 @@ class Sweep:
         """Impulses along the normal and two tangents."""
         i, first, second = rows
         u = [self.velocity(k) for k in rows]
-        solver, before = self.solvers[i], [self.impulse[k] for k in rows]
-        change = solved(solver, u)
+        contact, before = self.solvers[i], [self.impulse[k] for k in rows]
+        regular, change = solved(contact, u)
         sticks = [x - dx for x, dx in zip(before, change, strict=True)]
         most = friction * sticks[0]
         holds = minimum(sticks[0], most * most - sticks[1] * sticks[1] - sticks[2] * sticks[2])
-        holds = gate(solver[-1], gate(self.together, holds))  # A_c⁻¹ has a diagonal above zero
+        holds = gate(regular, gate(self.together, holds))
         push = maximum(before[0] - u[0] * self.inverse[i], 0.0)
-        ahead = [x + a * (push - before[0]) for x, a in zip(u[1:], solver, strict=False)]
+        ahead = [x + a * (push - before[0]) for x, a in zip(u[1:], contact, strict=False)]
         slides = [push, *self._in_disc((first, second), ahead, friction * push)]
         return [where(holds, x, y) for x, y in zip(sticks, slides, strict=True)]
 
@@ -209,25 +209,42 @@ def block(rows: list[dict[int, Any]], mobility: Any, i: int) -> list[Any]:
 def solver(block: Any, diagonal: Any) -> list[Any]:
     """What solves the three forces of a contact: A_ns, A_nt, and nn, ns, nt, ss, st, tt of A_c⁻¹.
 
-    Less work in each sweep than the block itself, and twice the memory.
+    Less work in each sweep than the block and the diagonal, and more memory.
     """
-    (ns, nt, st, scale), (nn, ss, tt) = block, diagonal
-    cofactors = (
-        ss * tt - st * st,
-        nt * st - ns * tt,
-        ns * st - nt * ss,
-        nn * tt - nt * nt,
-        ns * nt - nn * st,
-        nn * ss - ns * ns,
+    ns, nt, st, scale = block
+    first, second, third = _cofactors(ns, nt, st, diagonal)
+    each = *first, *second[1:], third[2]
+    return [ns, nt, *(scale * x for x in each)]
+
+
+def solved(numbers: Any, u: Any) -> tuple[Any, list[Any]]:
+    """What is above zero where A_c is regular, and A_c⁻¹ u then.
+
+    Args:
+        numbers: The `solver` of a contact, or its `block` and diagonal.
+        u: A velocity (3,).
+    """
+    if len(numbers) == SOLVER:
+        nn, ns, nt, ss, st, tt = numbers[2:]
+        inverse = (nn, ns, nt), (ns, ss, st), (nt, st, tt)
+        return tt, [_along(row, u) for row in inverse]
+    ns, nt, st, scale, *diagonal = numbers
+    return scale, [scale * _along(row, u) for row in _cofactors(ns, nt, st, diagonal)]
+
+
+def _cofactors(ns: Any, nt: Any, st: Any, diagonal: Any) -> tuple[tuple[Any, ...], ...]:
+    """A_c⁻¹ det A_c."""
+    nn, ss, tt = diagonal
+    off = nt * st - ns * tt, ns * st - nt * ss, ns * nt - nn * st
+    return (
+        (ss * tt - st * st, off[0], off[1]),
+        (off[0], nn * tt - nt * nt, off[2]),
+        (off[1], off[2], nn * ss - ns * ns),
     )
-    return [ns, nt, *(scale * x for x in cofactors)]
 
 
-def solved(solver: Any, u: Any) -> list[Any]:
-    """A_c⁻¹ u."""
-    nn, ns, nt, ss, st, tt = solver[2:]
-    inverse = (nn, ns, nt), (ns, ss, st), (nt, st, tt)
-    return [sum(x * y for x, y in zip(row, u, strict=True)) for row in inverse]
+def _along(row: Any, u: Any) -> Any:
+    return sum(x * y for x, y in zip(row, u, strict=True))
 
 
 def _product(rows: list[dict[int, Any]], i: int, j: int) -> Any:

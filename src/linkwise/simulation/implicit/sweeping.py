@@ -21,7 +21,7 @@ import numpy as np
 
 from linkwise.codegen.stepping.stepping import Segment, Sketch, part
 from linkwise.simulation.implicit.ground import ContactPoint
-from linkwise.simulation.implicit.impulse import BLOCK, FAR, SOLVER, TINY, TOGETHER, Sweep, solver
+from linkwise.simulation.implicit.impulse import BLOCK, FAR, SOLVER, TINY, TOGETHER, Sweep
 from linkwise.simulation.implicit.joint import Joint
 from linkwise.spatial.choice import gate, maximum, root, where
 
@@ -122,7 +122,7 @@ class Laws:
 
         def solve(c: int) -> Any:  # from less memory: on a GPU that is the limit
             i, _ = self.contacts[c]
-            return solver(read("block", BLOCK * c, BLOCK), read("mobility", i, 3))
+            return [*read("block", BLOCK * c, BLOCK), *read("mobility", i, 3)]
 
         laws = self._applied(read, joints, contacts, made, solve, {})
         s.write("impulse", [laws.impulse[i] for i in range(m)])
@@ -298,7 +298,7 @@ class Laws:
         """A sweep over some rows, after some sweeps.
 
         Args:
-            solve: Gives the `solver` of a contact.
+            solve: Gives the `solver` of a contact, or its `block` and diagonal.
             near: For contacts that may be away, a number above zero if they are not.
         """
         members = [*joints, *(i for c in contacts for i in self._members(c))]
