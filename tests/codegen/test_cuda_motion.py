@@ -316,8 +316,11 @@ def test_trouble_is_told(card):
     v[1, :3] = (0.0, 0.0, 400.0)
     with pytest.warns(lw.errors.TroubleWarning, match="half a turn in one step"):
         lw.rollout(tree, q, v, duration=0.03, step=0.01, target="cuda")
+    with pytest.warns(lw.errors.TroubleWarning, match="2 of 2 motions"):
+        runs = lw.rollout(tree, 1.1 * q, v, duration=0.003, target="cuda")
+    assert runs.status.all()
     with pytest.raises(lw.errors.ModelError, match="quaternion"):
-        lw.rollout(tree, 1.1 * q, v, duration=0.003, target="cuda")
+        lw.rollout(tree, 1.1 * q[0], v[0], duration=0.003, target="cuda")
 
 
 @pytest.mark.prove

@@ -126,14 +126,9 @@ def test_sweeps_in_part_give_the_motion_of_sweeps_over_everything():
     held = (np.abs(joints) < 0.999 * STEP * 0.4).mean(axis=(0, 1))
     assert ((held > 0.02) & (held < 0.98)).sum() >= 6
     assert ((contacts > 0.0).mean(axis=(0, 1)) > 0.02).sum() >= 8
-    # Not impulses, as those of the four points of a foot are not unique; and until a step, if any,
-    # that neither solves, and that each leaves elsewhere.
-    residual = at + parts.shown["impulse"]
-    apart = np.abs(first.records[:, :60, residual] - second.records[:, :60, residual]) > 1e-5
-    alike = ~np.logical_or.accumulate(apart, axis=1)
-    assert alike.mean() > 0.9 and alike.all(axis=1).sum() >= 4
-    moved = np.abs(second.records[:, :60, :at] - first.records[:, :60, :at])[alike]
-    assert moved.max() < 1e-5 < 0.1 < np.abs(second.records[:, :60, mech.nq : at]).max()
+    # not impulses, as those of the four points of a foot are not unique
+    moved = second.records[:, :60, :at] - first.records[:, :60, :at]
+    assert np.abs(moved).max() < 1e-5 < 0.1 < np.abs(second.records[:, :60, mech.nq : at]).max()
     masked = {segment.when.partition("[")[0] for segment in parts.stepping.step if segment.again}
     assert {"limbs", "acts"} <= masked
 

@@ -60,8 +60,8 @@ class Sweep:
         inverse: 1/A_ii; of rows that share a law the inverse of what bounds their block.
         solvers: For the first row of each contact its `solver`, or its `block` and diagonal.
         together: Above zero while contacts try to stick with all rows at once.
-        late: Above zero once contacts side by side change by half of that, lest two that push each
-            other swing for ever.
+        swings: Above zero once contacts side by side change by half of that, lest two that push
+            each other swing for ever; None if that is never so.
         impulse: λ, which `joint` and `contact` change.
         w: e + Y λ by place, likewise.
         worst: The largest change of a velocity.
@@ -77,10 +77,10 @@ class Sweep:
         w: Mapping[int, Any],
         solvers: Mapping[int, Any],
         together: Any = 1.0,
-        late: Any = -1.0,
+        swings: Any = None,
     ) -> None:
         self.rows, self.b, self.mobility, self.inverse = rows, b, mobility, inverse
-        self.solvers, self.together, self.late = solvers, together, late
+        self.solvers, self.together, self.swings = solvers, together, swings
         self.impulse, self.w = dict(impulse), dict(w)
         self.worst: Any = 0.0
 
@@ -88,12 +88,12 @@ class Sweep:
         """u_i."""
         return _sum([self.b[i], *(y * self.w[k] for k, y in self.rows[i].items())])
 
-    def _set(self, i: int, value: Any, late: Any = None) -> None:
+    def _set(self, i: int, value: Any, swings: Any = None) -> None:
         change = value - self.impulse[i]
         self.worst = maximum(self.worst, absolute(change) * self.mobility[i])
-        if late is not None:
-            change = where(late, 0.5 * change, change)
-            value = where(late, self.impulse[i] + change, value)
+        if swings is not None:
+            change = where(swings, 0.5 * change, change)
+            value = where(swings, self.impulse[i] + change, value)
         self.impulse[i] = value
         for k, y in self.rows[i].items():
             self.w[k] = self.w[k] + y * change
@@ -149,10 +149,10 @@ class Sweep:
 
     def _set_all(self, values: Mapping[int, list[Any]]) -> None:
         """The impulses of some rows from each number on."""
-        late = self.late if len(values) > 1 else None
+        swings = self.swings if len(values) > 1 else None
         for i, each in values.items():
             for k, x in enumerate(each, i):
-                self._set(k, x, late)
+                self._set(k, x, swings)
 
     def _forces(self, rows: tuple[int, int, int], friction: Any) -> list[Any]:
         """Impulses along the normal and two tangents."""

@@ -34,6 +34,9 @@ USUAL = 20
 a knee at its end, or they are more than velocities are left. Then it goes on to `LATE` only: what
 is left decays over the next steps, which begin with these impulses."""
 
+MANY = 60
+"""Sweeps after which contacts side by side are taken to swing if velocities go on to change."""
+
 LATE = 1e-4
 """The change of velocities [m/s or rad/s] that is enough after these."""
 
@@ -62,6 +65,9 @@ MADE = "made"
 
 MARK, MARKED = "mark", "marked"
 """Registers with the residual of an earlier sweep, and the number of that."""
+
+SWINGS = "swings"
+"""The register with a number above zero once sweeps lead nowhere though velocities change."""
 
 AGAIN = "again"
 """The register that asks for another sweep."""
@@ -112,7 +118,7 @@ class Laws:
         s = Sketch("sweep")
         m, sizes = len(self.pattern), {"rows": self.begin(len(self.pattern)), "w": self.nv}
         sizes |= {"bounds": 3 * len(self.joints), "ground_friction": len(self.contacts)}
-        sizes |= {"block": BLOCK * len(self.contacts), "residual": 1}
+        sizes |= {"block": BLOCK * len(self.contacts), "residual": 1, SWINGS: 1}
 
         def read(name: str, start: int, size: int) -> Any:
             return s.read(name, sizes.get(name, m))[start : start + size]
@@ -137,6 +143,8 @@ class Laws:
         s = Sketch("count")
         for name in (MADE, MARKED) if self._gives_up or limbs else (MADE,):
             s.write(name, [0.0])
+        if self._gives_up:
+            s.write(SWINGS, [0.0])
         if branches or limbs:
             s.write(CHANGE, [0.0])
         self._wake(s, branches)
@@ -171,6 +179,8 @@ class Laws:
             mark = gate(before, s.read(MARK, 1)[0])
             s.write(MARK, [where(due, worst, mark)])
             stuck = gate(slow, gate(HOPELESS - worst, worst - PROGRESS * mark))
+            swings = gate(due, gate(made - MANY, gate(worst - HOPELESS, worst - PROGRESS * mark)))
+            s.write(SWINGS, [maximum(s.read(SWINGS, 1)[0], swings)])
             creeps = gate(mark, gate(CREEPING - worst, worst - SLOW * mark))
             again = gate(-gate(due, maximum(stuck, creeps)) + TINY, again)
         if limbs:
@@ -312,14 +322,22 @@ class Laws:
             b[i] = where(flag, b[i], FAR)
         solvers = {self.contacts[c][0]: solve(c) for c in contacts}
         w, together = _entries(read, rows), min(TOGETHER, self.most // 2) - 0.5 - made
-        swings = read("residual", 0, 1)[0] - HOPELESS
-        late = gate(swings, made - (min(USUAL, self.most // 2) - 0.5))
-        laws = Sweep(rows, b, mobility, inverse, impulse, w, solvers, together, late)
+        swings = self._swings(read, made) if contacts else None
+        laws = Sweep(rows, b, mobility, inverse, impulse, w, solvers, together, swings)
         for pair in self._pairs(joints):
             laws.joints({i: self._bounds(read, i) for i in pair})
         for pair in self._contact_pairs(contacts):
             laws.contacts({self.contacts[c][0]: self._ground(read, c) for c in pair})
         return laws
+
+    def _swings(self, read: Read, made: Any) -> Any:
+        """A number above zero once contacts side by side change by half; None if they never do.
+
+        That is where many sweeps lead nowhere, and behind the first half of few.
+        """
+        if self.most <= USUAL:
+            return gate(read("residual", 0, 1)[0] - HOPELESS, made - (self.most // 2 - 0.5))
+        return read(SWINGS, 0, 1)[0] if self._gives_up else None
 
     def _ground(self, read: Read, c: int) -> tuple[ContactPoint, Any]:
         """A point on the ground and its μ."""
