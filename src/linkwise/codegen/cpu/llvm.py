@@ -14,7 +14,7 @@ faster than the length of a function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -295,7 +295,7 @@ class GraphBody:
                     yield number + j, build.load(build.gep(row, [ir.Constant(INT, j)]))
             number += size
 
-    def loaded(self, build: ir.IRBuilder, place: Place) -> Iterator[Any]:
+    def loaded(self, build: ir.IRBuilder, place: Place) -> Iterable[Any]:
         """All entries of the inputs, in order."""
         for (_, size), array, stride in zip(
             self.traced.inputs, place.inputs, place.strides, strict=True

@@ -133,7 +133,10 @@ class _Emitter:
             *(self._collecting() if self.collected else ()),
             *self.constant.declared(),
             *self._own_tables(),
-            *(loop_round(k, loop, self.dtype) for k, loop in enumerate(self.traced.graph.loops)),
+            *(
+                loop_round(k, loop, self.dtype)
+                for k, loop in enumerate(self.traced.graph.plain_loops)
+            ),
             kernel,
         ]
         text = "\n".join(parts) + "\n"
@@ -423,7 +426,7 @@ class _Worker:
 
     def _loop(self, i: int, number_: int) -> Iterator[str]:
         """All rounds of a loop: x, and behind it whether there should be another."""
-        loop = self.e.traced.graph.loops[number_]
+        loop = self.e.traced.graph.plain_loops[number_]
         names = [self._name(x) for x in self.items[i].arguments]
         x, given = names[: loop.size + 1], names[loop.size + 1 :]
         yield f"T loop{i}[{loop.size + 1}] = {{{', '.join(x)}}};"

@@ -236,6 +236,13 @@ class Graph:
         self.loops.append(loop)
         return [self._node("part", len(self.loops) - 1, i) for i in range(loop.count)]
 
+    @property
+    def plain_loops(self) -> list[Loop]:
+        """All loops, of a graph without passes: a GPU takes no others."""
+        loops = [x for x in self.loops if isinstance(x, Loop)]
+        assert len(loops) == len(self.loops)
+        return loops
+
     def arguments(self, node: int) -> tuple[int, ...]:
         """The nodes that a node is made of."""
         op = self.op[node]

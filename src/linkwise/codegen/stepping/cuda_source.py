@@ -398,7 +398,7 @@ class Body:
         if number in self.looped:
             return
         self.looped.add(number)
-        loop = self.graph.loops[number]
+        loop = self.graph.plain_loops[number]
         names = [self._name(n) for n in loop.inputs]
         x, given = names[: loop.size + 1], names[loop.size + 1 :] or ["(T)0"]
         yield f"T loop{number}[{loop.size + 1}] = {{{', '.join(x)}}};"
