@@ -220,7 +220,7 @@ def test_ticks_with_matrices_in_loops(method: str) -> None:
         assert np.allclose(getattr(looped, name), getattr(straight, name), rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.prove
+@pytest.mark.nightly
 @pytest.mark.parametrize("method", ["extended", "unscented"])
 def test_normal_errors(method: str) -> None:
     """Forty linkages with a cell in a pin: innovations are as large as the filter says."""

@@ -274,7 +274,9 @@ def test_matrices_in_loops_and_c_are_the_same(kind: str, method: str, tmp_path: 
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("method", ["extended", "unscented"])
+@pytest.mark.parametrize(
+    "method", ["extended", pytest.param("unscented", marks=pytest.mark.nightly)]
+)
 def test_errors_of_rolling_balls_are_chi_square(method: str) -> None:
     """Sixty balls: what each rolls away is uncertain in ways that no velocity has."""
     mech, runs, ticks, force = mechanism("ball"), 60, 30, 0.05
